@@ -1,0 +1,72 @@
+"""The proof of the public checks: they pass every right variant, and fail and name every misconception."""
+
+from importlib import import_module
+
+import pytest
+
+from vit_course.checks import check
+from vit_course.checks.catalogue import EXERCISES
+
+LESSONS = ("start", "patches", "positions", "attention", "block", "vit")
+
+
+def _right_variants():
+    """(exercise, objects) of every right variant; an exercise of two objects has tuples of two."""
+    for lesson in LESSONS:
+        module = import_module(f"tests.course.variants.{lesson}")
+        for exercise, variants in module.RIGHT.items():
+            for variant in variants:
+                objects = variant if isinstance(variant, tuple) else (variant,)
+                yield pytest.param(exercise, objects, id=f"{exercise}-{'-'.join(each.__name__ for each in objects)}")
+
+
+def _misconceptions():
+    for exercise in EXERCISES.values():
+        for wrong in exercise.misconceptions:
+            yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
+
+
+@pytest.mark.parametrize(("exercise", "objects"), list(_right_variants()))
+def test_a_right_variant_passes(exercise, objects):
+    report = check(exercise, *objects)
+    assert report.passed, str(report)
+    assert not report.misconceptions
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), list(_misconceptions()))
+def test_a_misconception_fails_and_is_named(exercise, wrong):
+    report = check(exercise, *wrong.objects, points=10)
+    assert not report.passed, f"every check passes {wrong.name}"
+    assert report.score < 10
+    assert wrong.name in report.misconceptions, str(report)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)
+def test_an_exercise_is_complete(exercise):
+    """Three misconceptions and two right variants at least; every check can fail; every text is there."""
+    assert len(exercise.misconceptions) >= 3
+    names = [wrong.name for wrong in exercise.misconceptions]
+    assert len(set(names)) == len(names)
+    failed = set()
+    for wrong in exercise.misconceptions:
+        assert wrong.cause.explanation.endswith("."), wrong.name
+        assert wrong.cause.question.endswith("?"), wrong.name
+        assert wrong.cause.section.startswith(exercise.lesson + ", "), wrong.name
+        failed |= {each.name for each in check(exercise.name, *wrong.objects).results if each.verdict == "fail"}
+    claims = {each.name: each.claim for each in exercise.checks}
+    assert all(claim.endswith(".") for claim in claims.values())
+    assert failed == set(claims), f"no misconception fails {set(claims) - failed}"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)
+def test_an_unwritten_exercise_is_told_so(exercise):
+    def unwritten(*_):
+        raise NotImplementedError
+
+    class Unwritten:
+        def __new__(cls, *_):
+            raise NotImplementedError
+
+    report = check(exercise.name, *[Unwritten if exercise.is_class else unwritten] * len(exercise.objects), points=3)
+    assert "not written yet" in str(report)
+    assert report.score == 0

@@ -1,0 +1,3 @@
+"""Right variants."""
+
+RIGHT: dict = {}

@@ -1,0 +1,31 @@
+"""A hands-on course on the Vision Transformer: the reference package, its lessons' checks, and the grader."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from vit_course.supported import require_supported
+
+if TYPE_CHECKING:
+    from vit_course.checks import check
+    from vit_course.config import PRESETS, ViTConfig
+    from vit_course.vit import VisionTransformer
+
+require_supported()
+
+try:
+    __version__ = version("vit-course")
+except PackageNotFoundError:  # used from a clone that is not installed
+    __version__ = "0+clone"
+
+__all__ = ["PRESETS", "ViTConfig", "VisionTransformer", "__version__", "check"]
+
+_HOME = {"PRESETS": "config", "ViTConfig": "config", "VisionTransformer": "vit", "check": "checks"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vit_course' has no attribute {name!r}")
+    return getattr(import_module(f"vit_course.{_HOME[name]}"), name)

@@ -1,0 +1,113 @@
+"""An exercise: its name, its public checks, and the misconceptions that are known of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Cause
+
+CheckFunction = Callable[[Student, Probe], None]
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class PublicCheck:
+    """One check: a claim about the student's code, and the function that raises Failure where it is false.
+
+    Attributes: ``name``, ``claim`` (its docstring), ``function(student, probe)``, and ``needs``, the name of
+    the check that has to pass before this one can tell anything.
+    """
+
+    name: str
+    claim: str
+    function: CheckFunction
+    needs: str | None = None
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A mistake with a name, as the wrong implementation that makes it.
+
+    Attributes: ``cause`` (name, explanation, question, section) and ``objects``, one for each object of the
+    exercise.
+    """
+
+    cause: Cause
+    objects: tuple[Callable[..., Any], ...]
+
+    @property
+    def name(self) -> str:
+        """The misconception's name: "column order"."""
+        return self.cause.name
+
+
+@dataclass
+class Exercise:
+    """What a student writes in one cell.
+
+    Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
+    ``check`` is given, the exercise's own name unless told), ``is_class`` (the objects are nn.Module classes),
+    ``checks`` in the order in which a student reads them, and ``misconceptions``.
+    """
+
+    name: str
+    lesson: str
+    objects: tuple[str, ...] = ()
+    is_class: bool = False
+    checks: list[PublicCheck] = field(default_factory=list)
+    misconceptions: list[Misconception] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.objects = self.objects or (self.name,)
+
+    def again(self, name: str, lesson: str | None = None) -> Exercise:
+        """Another exercise with the same checks and misconceptions: a bug hunt."""
+        return Exercise(name, lesson or self.lesson, (name,), self.is_class, self.checks, self.misconceptions)
+
+    @overload
+    def check(self, function: CheckFunction) -> CheckFunction: ...
+    @overload
+    def check(self, *, needs: CheckFunction) -> Callable[[CheckFunction], CheckFunction]: ...
+    def check(self, function: CheckFunction | None = None, *, needs: CheckFunction | None = None) -> Any:
+        """Decorate a public check; its docstring is the sentence that the student reads."""
+
+        def register(checked: CheckFunction) -> CheckFunction:
+            claim = " ".join((checked.__doc__ or "").split())
+            self.checks.append(PublicCheck(checked.__name__, claim, checked, needs and needs.__name__))
+            return checked
+
+        return register(function) if function else register
+
+    def misconception(
+        self,
+        question: str,
+        section: str,
+        before: tuple[Callable[..., Any], ...] = (),
+        after: tuple[Callable[..., Any], ...] = (),
+    ) -> Callable[[Implementation], Implementation]:
+        """Decorate a wrong implementation; its name in words is the misconception's, its docstring explains.
+
+        Args:
+            question: what the student should ask themselves; never the answer.
+            section: where it is treated, as "01_patchify, What a token is".
+            before: right implementations of the exercise's objects that come before this one.
+            after: right implementations of those that come after it.
+        """
+
+        def register(wrong: Implementation) -> Implementation:
+            explanation = " ".join((wrong.__doc__ or "").split())
+            cause = Cause(_in_words(wrong.__name__), explanation, question, section)
+            self.misconceptions.append(Misconception(cause, (*before, wrong, *after)))
+            return wrong
+
+        return register
+
+
+def _in_words(name: str) -> str:
+    """ColumnOrder and column_order → "column order"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_").replace("_", " ").lower()

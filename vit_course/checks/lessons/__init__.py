@@ -1,0 +1,1 @@
+"""The public checks, one module a lesson."""

@@ -1,0 +1,1 @@
+"""Public checks of lesson 04: the encoder block."""

@@ -1,0 +1,1 @@
+"""Public checks of lesson 02: positions and the class token."""

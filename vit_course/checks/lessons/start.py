@@ -1,0 +1,1 @@
+"""Public checks of lesson 00: first steps."""

@@ -1,0 +1,1 @@
+"""Public checks of lesson 05: the whole model."""

@@ -1,0 +1,1 @@
+"""The known mistakes, one module a lesson, each as the wrong implementation that makes it."""

@@ -1,0 +1,1 @@
+"""Known mistakes of lesson 03: attention."""

@@ -1,0 +1,287 @@
+"""Known mistakes of lesson 01. Each starts from torch's ``F.unfold`` or from a plain reshape and goes wrong."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_course.checks.lessons.patches import (
+    PatchEmbedding,
+    conv_from_linear,
+    patches_of,
+    patchify,
+    unpatchify,
+)
+
+TOKEN = "01_patchify, What a token is"
+ORDER = "01_patchify, Two kinds of axes"
+INVERSE = "01_patchify, And back again"
+EMBED = "01_patchify, From pixels to tokens"
+CONVOLUTION = "01_patchify, A convolution in disguise"
+
+
+@patchify.misconception("What do 16 pixels that are neighbours in memory look like in the picture?", TOKEN)
+def strips_not_squares(images: Tensor, patch_size: int) -> Tensor:
+    """A plain reshape cuts pixels in memory order, so a token is a thin strip and not a square."""
+    batch, _, height, width = images.shape
+    return images.reshape(batch, height // patch_size * (width // patch_size), -1)
+
+
+@patchify.misconception("Which grid axis varies fastest in your reshape?", ORDER)
+def column_order(images: Tensor, patch_size: int) -> Tensor:
+    """The tokens run down the columns of the grid, so the second token is the patch below the first."""
+    columns_first = patches_of(images.transpose(2, 3), patch_size)
+    inside = columns_first.unflatten(2, (images.shape[1], patch_size, patch_size))
+    return inside.transpose(3, 4).flatten(2)
+
+
+@patchify.misconception("After your permute, which axis stands last?", ORDER)
+def channels_last_inside_a_token(images: Tensor, patch_size: int) -> Tensor:
+    """Red, green and blue of one pixel stand side by side, where the whole red patch should come first."""
+    return patches_of(images, patch_size).unflatten(2, (images.shape[1], -1)).transpose(2, 3).flatten(2)
+
+
+@patchify.misconception("Which of the two pixel axes of a patch comes first in your permute?", ORDER)
+def pixel_rows_and_columns_swapped(images: Tensor, patch_size: int) -> Tensor:
+    """Each patch lies on its side: its pixels are read column by column."""
+    inside = patches_of(images, patch_size).unflatten(2, (images.shape[1], patch_size, patch_size))
+    return inside.transpose(3, 4).flatten(2)
+
+
+@patchify.misconception("Did height and width trade places before you cut?", ORDER)
+def the_whole_image_transposed(images: Tensor, patch_size: int) -> Tensor:
+    """Height and width are swapped everywhere: tokens run down the columns, and so do the pixels inside."""
+    return patches_of(images.transpose(2, 3), patch_size)
+
+
+@patchify.misconception("Which axis should a token lie along: the last one, or the one before?", TOKEN)
+def tokens_on_the_last_axis(images: Tensor, patch_size: int) -> Tensor:
+    """The tokens are right, but the last two axes are the wrong way round."""
+    return patches_of(images, patch_size).transpose(1, 2)
+
+
+@patchify.misconception("How many patches fit across, and how many down?", ORDER)
+def grid_from_one_side(images: Tensor, patch_size: int) -> Tensor:
+    """The number of patches down is used across too, which only square images forgive."""
+    batch, channels, height, _ = images.shape
+    side = height // patch_size
+    return patches_of(images.reshape(batch, channels, side * patch_size, side * patch_size), patch_size)
+
+
+@patchify.misconception("Is patch_size counted in pixels or in patches?", TOKEN)
+def number_of_patches_for_patch_size(images: Tensor, patch_size: int) -> Tensor:
+    """The image is cut into patch_size patches a side, where each patch should have patch_size pixels a side."""
+    kernel = images.shape[2] // patch_size, images.shape[3] // patch_size
+    return F.unfold(images.double(), kernel, stride=kernel).transpose(1, 2).to(images.dtype)
+
+
+@patchify.misconception("How far apart do two neighbouring patches start?", TOKEN)
+def overlapping_patches(images: Tensor, patch_size: int) -> Tensor:
+    """The window moves by less than a patch, so patches overlap and there are too many of them."""
+    step = max(patch_size // 2, 1)
+    return F.unfold(images.double(), patch_size, stride=step).transpose(1, 2).to(images.dtype)
+
+
+@patchify.misconception("What happens to the pixels that are left over at the edge?", TOKEN)
+def remainder_dropped_in_silence(images: Tensor, patch_size: int) -> Tensor:
+    """Where patch_size does not divide a side, the rest of the image vanishes without a word."""
+    return patches_of(images, patch_size)
+
+
+@patchify.misconception("Where could the number of channels come from?", TOKEN)
+def three_channels_hard_coded(images: Tensor, patch_size: int) -> Tensor:
+    """The number of channels is written into the code as 3."""
+    batch, _, height, width = images.shape
+    return patches_of(images.reshape(batch, 3, height, width), patch_size)
+
+
+@patchify.misconception("Which dtype does your new tensor get, and which had the images?", TOKEN)
+def float32_whatever_the_input(images: Tensor, patch_size: int) -> Tensor:
+    """The tokens are filled into a new float32 tensor, whatever the dtype of the images."""
+    return patches_of(images, patch_size).float()
+
+
+@patchify.misconception("Is the tensor that you write into yours, or the caller's?", TOKEN)
+def input_changed_in_place(images: Tensor, patch_size: int) -> Tensor:
+    """The images are written to on the way, so the caller's picture is spoilt."""
+    tokens = patches_of(images, patch_size)
+    images.zero_()
+    return tokens
+
+
+@patchify.misconception("Which axis of the result still belongs to the batch?", ORDER)
+def batch_and_tokens_mixed(images: Tensor, patch_size: int) -> Tensor:
+    """The token axis is moved in front of the batch before the reshape, so images get each other's patches."""
+    tokens = patches_of(images, patch_size)
+    return tokens.transpose(0, 1).reshape(tokens.shape)
+
+
+@unpatchify.misconception("Does a row of pixels stand in one patch, or in several?", INVERSE)
+def patches_poured_in_memory_order(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """A plain reshape pours each patch into the next free pixels, so squares become strips."""
+    height, width = image_size
+    return patches.reshape(len(patches), -1, height, width)
+
+
+@unpatchify.misconception("Is the second token the neighbour to the right, or the one below?", INVERSE)
+def patches_placed_column_by_column(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The patches are laid down the columns of the grid."""
+    rows, columns = image_size[0] // patch_size, image_size[1] // patch_size
+    reordered = patches.unflatten(1, (columns, rows)).transpose(1, 2).flatten(1, 2)
+    return images_of(reordered, patch_size, image_size)
+
+
+@unpatchify.misconception("In which order does a token hold channel, row and column?", INVERSE)
+def channels_read_last(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """A token is read as row, column, channel, where it holds channel, row, column."""
+    reordered = patches.unflatten(2, (patch_size**2, -1)).transpose(2, 3).flatten(2)
+    return images_of(reordered, patch_size, image_size)
+
+
+@unpatchify.misconception("Which of the two pixel axes comes first inside a token?", INVERSE)
+def patches_laid_on_their_side(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The pixels of each patch are read column by column."""
+    inside = patches.unflatten(2, (-1, patch_size, patch_size)).transpose(3, 4).flatten(2)
+    return images_of(inside, patch_size, image_size)
+
+
+@unpatchify.misconception("What is first in image_size?", INVERSE)
+def width_taken_for_height(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """image_size is read as (width, height)."""
+    return images_of(patches, patch_size, (image_size[1], image_size[0]))
+
+
+@unpatchify.misconception("How do you know the grid when the image is not square?", INVERSE)
+def square_grid_assumed(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The grid is taken to be square, with as many rows as columns."""
+    side = int(patches.shape[1] ** 0.5) * patch_size
+    return images_of(patches, patch_size, (side, side))
+
+
+@unpatchify.misconception("Which dtype does your new tensor get, and which had the patches?", INVERSE)
+def pixels_as_float32(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The pixels are filled into a new float32 tensor, whatever the dtype of the patches."""
+    return images_of(patches, patch_size, image_size).float()
+
+
+def images_of(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The oracle of unpatchify, by torch's ``F.fold``."""
+    columns = patches.double().transpose(1, 2)
+    return F.fold(columns, image_size, patch_size, stride=patch_size).to(patches.dtype)
+
+
+class _Embedding(nn.Module):
+    """What the wrong embeddings below have in common: the right parameters."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+        super().__init__()
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+
+
+@PatchEmbedding.misconception("What does a plain reshape make of a square?", TOKEN)
+class EmbeddingOfStrips(_Embedding):
+    """The patches are cut by a plain reshape, so the projection sees strips."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.projection(strips_not_squares(images, self.patch_size))
+
+
+@PatchEmbedding.misconception("Which grid axis varies fastest in your tokens?", ORDER)
+class EmbeddingInColumnOrder(_Embedding):
+    """The tokens run down the columns of the grid."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.projection(column_order(images, self.patch_size))
+
+
+@PatchEmbedding.misconception("Which axis should the embed_dim numbers of a token lie along?", EMBED)
+class DimensionsBeforeTokens(_Embedding):
+    """The embedding is left as (batch, embed_dim, tokens), as a convolution gives it."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.projection(patches_of(images, self.patch_size)).transpose(1, 2)
+
+
+@PatchEmbedding.misconception("To go from (batch, embed_dim, tokens) to tokens: reshape, or transpose?", EMBED)
+class ReshapedWhereTransposed(_Embedding):
+    """(batch, embed_dim, tokens) is reshaped into (batch, tokens, embed_dim), which mixes up the tokens."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        embedded = self.projection(patches_of(images, self.patch_size))
+        return embedded.transpose(1, 2).reshape(embedded.shape)
+
+
+@PatchEmbedding.misconception("Is the embedding asked to be linear?", EMBED)
+class ActivationAfterTheProjection(_Embedding):
+    """An activation follows the projection; the patch embedding is a linear map and nothing else."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return F.gelu(self.projection(patches_of(images, self.patch_size)))
+
+
+@PatchEmbedding.misconception("Which part of nn.Linear is switched off by bias=False?", EMBED)
+class ProjectionWithoutBias(_Embedding):
+    """The projection has no bias."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+        super().__init__(in_channels, patch_size, embed_dim)
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim, bias=False)
+
+
+@PatchEmbedding.misconception("Which module did the exercise ask for, a Linear or a convolution?", CONVOLUTION)
+class ConvolutionForTheLinear(nn.Module):
+    """The projection is a convolution; that is right in itself, but here a Linear was asked for."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+        super().__init__()
+        self.projection = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
+
+
+def _conv(projection: nn.Linear, in_channels: int, patch_size: int, kernels: Tensor, stride: int = 0) -> nn.Conv2d:
+    made = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=stride or patch_size)
+    made.weight = nn.Parameter(kernels.detach().clone())
+    made.bias = None if projection.bias is None else nn.Parameter(projection.bias.detach().clone())
+    return made
+
+
+@conv_from_linear.misconception("How far does the kernel move from one token to the next?", CONVOLUTION)
+def stride_forgotten(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The kernel moves by one pixel at a time, where it should move by a whole patch."""
+    kernels = projection.weight.reshape(-1, in_channels, patch_size, patch_size)
+    return _conv(projection, in_channels, patch_size, kernels, stride=1)
+
+
+@conv_from_linear.misconception("In which order does patchify lay out a patch?", CONVOLUTION)
+def kernels_with_channels_last(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """A row of the Linear's weight is read as row, column, channel."""
+    kernels = projection.weight.reshape(-1, patch_size, patch_size, in_channels).permute(0, 3, 1, 2)
+    return _conv(projection, in_channels, patch_size, kernels)
+
+
+@conv_from_linear.misconception("Is a kernel indexed by row and column, or by column and row?", CONVOLUTION)
+def kernels_transposed(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """Every kernel lies on its side."""
+    kernels = projection.weight.reshape(-1, in_channels, patch_size, patch_size).transpose(2, 3)
+    return _conv(projection, in_channels, patch_size, kernels)
+
+
+@conv_from_linear.misconception("What else does a Linear have besides its weight?", CONVOLUTION)
+def bias_left_random(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The weight is copied, the bias is not, so the convolution keeps its own random one."""
+    made = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size)
+    made.weight = nn.Parameter(projection.weight.detach().reshape(made.weight.shape).clone())
+    return made
+
+
+@conv_from_linear.misconception("Does the new convolution know the Linear's numbers yet?", CONVOLUTION)
+def weights_never_copied(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """A convolution of the right shape, with its own random weights."""
+    return nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size)
+
+
+@conv_from_linear.misconception("Which axis of nn.Linear's weight counts the outputs?", CONVOLUTION)
+def weight_read_the_wrong_way(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The weight is transposed first, as if its rows were inputs; they are outputs."""
+    kernels = projection.weight.T.reshape(-1, in_channels, patch_size, patch_size)
+    return _conv(projection, in_channels, patch_size, kernels)

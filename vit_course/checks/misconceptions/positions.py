@@ -1,0 +1,1 @@
+"""Known mistakes of lesson 02: positions and the class token."""

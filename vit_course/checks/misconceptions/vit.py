@@ -1,0 +1,1 @@
+"""Known mistakes of lesson 05: the whole model."""

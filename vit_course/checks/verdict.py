@@ -1,0 +1,160 @@
+"""What a check can say: its verdict, its words, and the report that gathers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """The three things that a check can find."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+
+
+class Failure(Exception):
+    """A check found something wrong.
+
+    Args:
+        seen: what the student's code did, as a clause ("patchify returned None").
+        expected: what was expected, as a clause ("a tensor of shape (2, 10, 48)"), or "" when ``seen`` says all.
+        look: where to look next, as a sentence or a question; never the answer.
+    """
+
+    def __init__(self, seen: str, expected: str = "", look: str = "") -> None:
+        super().__init__(seen)
+        self.seen = seen
+        self.expected = expected
+        self.look = look
+
+
+class NotWritten(Failure):
+    """The exercise still raises NotImplementedError."""
+
+
+class Undecided(Exception):
+    """A check could not decide: the reason is its message."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The likely cause of a failure: a named misconception.
+
+    Attributes: ``name`` ("column order"), ``explanation`` (one sentence), ``question`` (leads out of it),
+    ``section`` (the part of a lesson that treats it).
+    """
+
+    name: str
+    explanation: str
+    question: str
+    section: str
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One line of a report.
+
+    Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
+    and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
+    undecided check ``seen`` is the reason, and ``waits`` tells whether another check has to pass first.
+    ``unwritten`` tells that the student's code still raises NotImplementedError.
+    """
+
+    name: str
+    claim: str
+    verdict: Verdict
+    seen: str = ""
+    expected: str = ""
+    causes: tuple[Cause, ...] = ()
+    look: str = ""
+    waits: bool = False
+    unwritten: bool = False
+
+    @property
+    def misconception(self) -> str | None:
+        """The name of the likely cause, None where none or several match."""
+        return self.causes[0].name if len(self.causes) == 1 else None
+
+    def parts(self) -> Mapping[str, str]:
+        """The message's parts under their labels, in the order in which a student reads them."""
+        cause = " ".join(f"This looks like *{each.name}*: {each.explanation}" for each in self.causes[:1])
+        if len(self.causes) > 1:
+            names = " or ".join(f"*{each.name}*" for each in self.causes)
+            cause = f"This looks like {names}: on this check they give the same numbers."
+        look = self.causes[0].question if self.causes else self.look
+        section = f" (lesson {self.causes[0].section})" if self.causes else ""
+        labelled = {
+            "Seen": self.seen,
+            "Expected": self.expected,
+            "Likely cause": cause,
+            "Where to look": look + section if look else "",
+        }
+        return {label: text for label, text in labelled.items() if text}
+
+    @property
+    def message(self) -> str | None:
+        """The whole message in one paragraph; None for a check that passed."""
+        return " ".join(f"{label}: {text}" for label, text in self.parts().items()) or None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``check`` returns: it shows itself in a notebook and in a terminal.
+
+    Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
+    (None outside of a graded cell), ``problem`` when nothing could be checked at all.
+    """
+
+    exercise: str
+    results: tuple[CheckResult, ...] = ()
+    points: float | None = None
+    problem: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check that could be decided passed, and at least one did."""
+        return self.problem is None and self.fraction == 1.0
+
+    @property
+    def fraction(self) -> float:
+        """The share of the points earned, from 0 to 1.
+
+        A check that waits for another one has not earned its share yet; a check that this machine cannot
+        decide does not count at all.
+        """
+        counted = [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
+        return sum(each.verdict == Verdict.PASS for each in counted) / len(counted) if counted else 0.0
+
+    @property
+    def score(self) -> float | None:
+        """The points earned, None outside of a graded cell."""
+        return None if self.points is None else round(self.points * self.fraction, 4)
+
+    @property
+    def misconceptions(self) -> tuple[str, ...]:
+        """Names of the misconceptions found, each once, in the order of the checks."""
+        return tuple(dict.fromkeys(each.misconception for each in self.results if each.misconception))
+
+    def summary(self) -> str:
+        """One line: how many checks pass, and the points where there are some."""
+        passing = sum(each.verdict == Verdict.PASS for each in self.results)
+        plural = "" if len(self.results) == 1 else "s"
+        verb = "pass" if passing != 1 or plural else "passes"
+        line = f"{self.exercise}: {passing} of {len(self.results)} check{plural} {verb}"
+        return line if self.score is None else f"{line}, {self.score:g} of {self.points:g} points"
+
+    def __str__(self) -> str:
+        from vit_course.checks.show import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        from vit_course.checks.show import as_mimebundle
+
+        return as_mimebundle(self)

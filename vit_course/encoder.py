@@ -1,0 +1,106 @@
+"""The Transformer encoder: attention and MLP, each on a normalised copy, each added to the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from torch import Tensor, nn
+
+from vit_course.attention import MultiHeadSelfAttention
+from vit_course.config import Gelu
+
+
+class Mlp(nn.Module):
+    """Two Linears with a GELU between them, applied to every token alone.
+
+    Dropout follows the activation and the last Linear.
+
+    Shapes: (..., embed_dim) → (..., embed_dim), through hidden_dim.
+
+    Source: Dosovitskiy et al. 2020, section 3.1; GELU: Hendrycks and Gimpel 2016.
+    """
+
+    def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0, gelu: Gelu = "exact") -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.activation = nn.GELU(approximate="tanh" if gelu == "tanh" else "none")
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform x (..., embed_dim) token by token."""
+        hidden = self.dropout(self.activation(self.fc1(x)))  # (..., hidden_dim)
+        return self.dropout(self.fc2(hidden))
+
+
+class EncoderBlock(nn.Module):
+    """One pre-norm block: ``x + attention(norm1(x))``, then ``x + mlp(norm2(x))``.
+
+    Shapes: (batch, tokens, embed_dim) → (batch, tokens, embed_dim).
+
+    Source: Dosovitskiy et al. 2020, equations 2 and 3.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        attention_dropout: float = 0.0,
+        projection_dropout: float = 0.0,
+        mlp_dropout: float = 0.0,
+        gelu: Gelu = "exact",
+        layer_norm_eps: float = 1e-6,
+    ) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
+        self.attention = MultiHeadSelfAttention(
+            embed_dim, num_heads, qkv_bias, attention_dropout, projection_dropout
+        )
+        self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
+        self.mlp = Mlp(embed_dim, round(embed_dim * mlp_ratio), mlp_dropout, gelu)
+
+    def forward(self, x: Tensor, intermediates: dict[str, Tensor] | None = None) -> Tensor:
+        """Transform tokens x; a dict given as ``intermediates`` receives the stages by name.
+
+        They are "attention.weights" (batch, num_heads, tokens, tokens), "attention", "mlp" (what each branch
+        adds) and "output", the last three (batch, tokens, embed_dim).
+        """
+        if intermediates is None:
+            x = x + self.attention(self.norm1(x))
+            x = x + self.mlp(self.norm2(x))
+            return x
+        attended, weights = self.attention(self.norm1(x), return_weights=True)
+        x = x + attended
+        transformed = self.mlp(self.norm2(x))
+        x = x + transformed
+        intermediates |= {
+            "attention.weights": weights,
+            "attention": attended,
+            "mlp": transformed,
+            "output": x,
+        }
+        return x
+
+
+class Encoder(nn.ModuleList):
+    """Blocks in a row; it is the list of its blocks, so parameters are named ``0.norm1.weight`` and so on.
+
+    Shapes: (batch, tokens, embed_dim) → (batch, tokens, embed_dim).
+    """
+
+    def forward(self, x: Tensor, intermediates: dict[str, Tensor] | None = None) -> Tensor:
+        """Run tokens x through every block; ``intermediates`` receives each block's stages as "3.mlp"."""
+        for number, block in enumerate(self):
+            if intermediates is None:
+                x = block(x)
+            else:
+                stages: dict[str, Tensor] = {}
+                x = block(x, stages)
+                intermediates |= {f"{number}.{name}": stage for name, stage in stages.items()}
+        return x
+
+    def __iter__(self) -> Iterator[EncoderBlock]:
+        return cast(Iterator[EncoderBlock], super().__iter__())

@@ -1,0 +1,51 @@
+"""The versions that the course needs, and the sentence that says so."""
+
+from __future__ import annotations
+
+import sys
+
+MINIMUM_PYTHON = (3, 11)
+MINIMUM_TORCH = (2, 9)
+
+
+def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | None:
+    """What is too old or missing, and what to do about it; None when all is well.
+
+    Args:
+        python: (major, minor, ...) of the running Python.
+        torch_version: as in ``torch.__version__``, or None where torch is not installed.
+    """
+    if python[:2] < MINIMUM_PYTHON:
+        return (
+            f"vit_course needs Python {_dotted(MINIMUM_PYTHON)} or newer; "
+            f"this is Python {_dotted(python[:2])}. On Colab choose Runtime > Change runtime type > Latest; "
+            "elsewhere make a new environment."
+        )
+    if torch_version is None:
+        return (
+            "vit_course needs PyTorch, which is not installed here. "
+            "Install it with: pip install torch torchvision"
+        )
+    major, minor = torch_version.split(".")[:2]
+    if (int(major), int(minor)) < MINIMUM_TORCH:
+        return (
+            f"vit_course needs PyTorch {_dotted(MINIMUM_TORCH)} or newer; this is {torch_version}. "
+            "Upgrade with: pip install --upgrade torch torchvision"
+        )
+    return None
+
+
+def require_supported() -> None:
+    """Raise ImportError, with a remedy, where Python or torch is too old."""
+    try:
+        import torch
+    except ImportError:
+        found = None
+    else:
+        found = torch.__version__
+    if problem := problem_with(sys.version_info[:3], found):
+        raise ImportError(problem)
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
