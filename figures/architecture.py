@@ -1,0 +1,161 @@
+"""Figure of lesson 05 and of the README: the whole Vision Transformer with its shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+from canvas import Canvas
+from patches import cut
+from style import (
+    BLUE,
+    CARD,
+    GREEN,
+    GREY,
+    HAIR,
+    INK,
+    ORANGE,
+    PURPLE,
+    QUIET,
+    SKY,
+    WHITE,
+    hopper,
+    save_all,
+    shade,
+    tint,
+)
+
+IMAGE_SIZE, PATCH_SIZE, EMBED_DIM, DEPTH, CLASSES = 224, 16, 768, 12, 1000
+SIDE = IMAGE_SIZE // PATCH_SIZE
+TOKENS = SIDE**2
+LEFT, SLOT, RIGHT = 24, 43, 497
+SHOWN = {1: 0, 2: 1, 3: 2, 5: 75, 6: 76, 7: 77, 9: TOKENS - 2, 10: TOKENS - 1}
+
+
+def _slot(number: int) -> float:
+    """The middle of one of eleven columns: the class token's, then the patches'."""
+    return LEFT + SLOT * (number + 0.5)
+
+
+def _shape(canvas: Canvas, y: float, *sizes: int | str) -> None:
+    """The shape at this height, in the column on the right."""
+    canvas.box(518, y - 14, 162, 28, WHITE, HAIR, radius=8)
+    canvas.text(599, y, f"(batch, {', '.join(map(str, sizes))})", 12, align="center", mono=True)
+
+
+def _module(canvas: Canvas, x: float, y: float, w: float, words: str, colour: str, h: float = 32) -> None:
+    canvas.label(x, y, w, h, words, colour, strength=0.26, mono=True, size=12.5)
+
+
+def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
+    """The photo under its grid, and some of its patches in line."""
+    x, y, size = _slot(1) - 18, 78, 154
+    canvas.picture(photo, x, y, size, size)
+    for step in range(1, SIDE):
+        at = step * size / SIDE
+        canvas.line([(x + at, y), (x + at, y + size)], WHITE, 0.7)
+        canvas.line([(x, y + at), (x + size, y + at)], WHITE, 0.7)
+    for number in SHOWN.values():
+        row, column = divmod(number, SIDE)
+        side = size / SIDE
+        canvas.box(x + column * side, y + row * side, side, side, "none", ORANGE, line=2, radius=0)
+    canvas.text(x + size + 18, y + 50, f"{SIDE} × {SIDE} = {TOKENS} patches", 14, weight="bold")
+    canvas.text(x + size + 18, y + 74, f"of {PATCH_SIZE} × {PATCH_SIZE} pixels, 3 channels", 13)
+    _shape(canvas, y + 62, 3, IMAGE_SIZE, IMAGE_SIZE)
+    patches = cut(photo, photo.shape[0] // SIDE)
+    for slot, number in SHOWN.items():
+        canvas.picture(patches[number], _slot(slot) - 18, 246, 36, 36)
+        canvas.text(_slot(slot), 294, str(number), 12, QUIET, align="center")
+        canvas.arrow((_slot(slot), 304), (_slot(slot), 319), GREY, 1.4)
+    for slot in (4, 8):
+        canvas.text(_slot(slot), 260, "…", 18, QUIET, align="center")
+    _shape(canvas, 262, TOKENS, f"3·{PATCH_SIZE}·{PATCH_SIZE}")
+
+
+def _tokens(canvas: Canvas) -> None:
+    """The patch embedding, the class token in front, the positions."""
+    _module(canvas, _slot(1) - 18, 321, RIGHT - _slot(1) + 18, "patch_embedding", SKY)
+    _shape(canvas, 337, TOKENS, EMBED_DIM)
+    for slot in (0, *SHOWN):
+        colour = BLUE if slot else PURPLE
+        if slot:
+            canvas.arrow((_slot(slot), 354), (_slot(slot), 367), GREY, 1.4)
+        canvas.box(_slot(slot) - 10, 369, 20, 46, tint(colour, 0.75), colour, radius=4)
+        canvas.disc(_slot(slot), 434, 10, "+", tint(GREEN, 0.45), size=13)
+        canvas.arrow((_slot(slot), 445), (_slot(slot), 467), GREY, 1.4)
+    for slot in (4, 8):
+        canvas.text(_slot(slot), 386, "…", 18, QUIET, align="center")
+    canvas.text(LEFT, 334, "class", 12.5, shade(PURPLE, 0.4), weight="bold")
+    canvas.text(LEFT, 350, "token", 12.5, shade(PURPLE, 0.4), weight="bold")
+    _shape(canvas, 392, TOKENS + 1, EMBED_DIM)
+    canvas.text(532, 434, "+ positions", 12.5, shade(GREEN, 0.3), weight="bold")
+
+
+def _branch(canvas: Canvas, x: float, parts: list[tuple[str, str, float]], stream: float, y: float) -> float:
+    """A branch above the horizontal stream, added to it at the end; returns where."""
+    canvas.line([(x, stream), (x, y + 16)], GREY, 2)
+    for words, colour, width in parts:
+        canvas.arrow((x, y + 16), (x + 16, y + 16), GREY, 2)
+        _module(canvas, x + 17, y, width, words, colour)
+        x += 17 + width
+    canvas.line([(x, y + 16), (x + 16, y + 16)], GREY, 2)
+    canvas.arrow((x + 16, y + 16), (x + 16, stream - 14), GREY, 2)
+    return x + 16
+
+
+def _blocks(canvas: Canvas) -> None:
+    """One pre-norm block in a stack of twelve, its residual stream from left to right."""
+    top, stream = 470, 582
+    for depth in (2, 1, 0):
+        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, CARD, GREY, radius=10)
+    canvas.text(LEFT + 16, top + 22, f"{DEPTH} blocks, one after the other", 13.5, weight="bold")
+    canvas.arrow((LEFT + 14, stream), (RIGHT - 24, stream), INK, 5)
+    first = _branch(canvas, 58, [("norm1", ORANGE, 56), ("attention", BLUE, 88)], stream, top + 44)
+    second = _branch(canvas, 276, [("norm2", ORANGE, 56), ("mlp", GREEN, 50)], stream, top + 44)
+    for x in (first, second):
+        canvas.disc(x, stream, 12, "", INK)
+        canvas.disc(x, stream, 10, "+", WHITE, size=15)
+    _shape(canvas, top + 69, TOKENS + 1, EMBED_DIM)
+
+
+def _logits(canvas: Canvas) -> None:
+    """The last norm, the class token alone, the head."""
+    for slot in (0, *SHOWN):
+        canvas.arrow((_slot(slot), 622), (_slot(slot), 637), GREY, 1.4)
+    _module(canvas, LEFT, 639, RIGHT - LEFT, "norm", ORANGE, 30)
+    _shape(canvas, 654, TOKENS + 1, EMBED_DIM)
+    canvas.arrow((_slot(0), 670), (_slot(0), 685), PURPLE, 2.4)
+    canvas.box(_slot(0) - 10, 687, 20, 46, tint(PURPLE, 0.75), PURPLE, radius=4)
+    canvas.text(_slot(0) + 26, 710, "the class token goes on alone", 13)
+    _shape(canvas, 710, EMBED_DIM)
+    canvas.arrow((_slot(0), 734), (_slot(0), 751), PURPLE, 2.4)
+    _module(canvas, LEFT, 753, 120, "head", SKY)
+    canvas.arrow((LEFT + 122, 769), (LEFT + 158, 769), GREY, 2)
+    canvas.label(LEFT + 160, 753, RIGHT - LEFT - 160, 32, f"{CLASSES} logits, one per class", GREY, strength=0.14)
+    _shape(canvas, 769, CLASSES)
+
+
+def vit_architecture() -> Canvas:
+    """From an image to logits."""
+    photo = np.round(hopper(slice(20, 468), slice(32, 480), factor=4) * 31) / 31
+    subtitle = f"ViT-B/16 on an image of {IMAGE_SIZE} × {IMAGE_SIZE}, and the shape at each stage."
+    canvas = Canvas(808, "The Vision Transformer", subtitle)
+    _image_to_patches(canvas, photo)
+    _tokens(canvas)
+    _blocks(canvas)
+    _logits(canvas)
+    return canvas.describe(
+        f"The Vision Transformer from top to bottom: an image is cut in {TOKENS} patches, embedded, joined by a class "
+        f"token and positions, passed through {DEPTH} blocks and a norm, and the class token becomes {CLASSES} logits.",
+        f"""ViT-B/16, stage by stage, with the shape beside each. A photo (batch, 3, {IMAGE_SIZE},
+        {IMAGE_SIZE}) under a grid of {SIDE} by {SIDE}; its {TOKENS} patches of 3·{PATCH_SIZE}·{PATCH_SIZE}
+        numbers in line; patch_embedding turns each into a token of {EMBED_DIM} numbers; a class token
+        stands in front, and positions are added: (batch, {TOKENS + 1}, {EMBED_DIM}). A stack of {DEPTH}
+        blocks follows. In a block the thick residual stream runs straight on; a branch through norm1 and
+        attention is added to it, then a branch through norm2 and mlp. After a last norm the class token
+        goes on alone, (batch, {EMBED_DIM}), and the head turns it into (batch, {CLASSES}) logits.""",
+    )
+
+
+FIGURES = {"vit_architecture": vit_architecture}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

@@ -1,0 +1,146 @@
+"""Figures of lesson 03: attention in numbers, and heads."""
+
+from __future__ import annotations
+
+import numpy as np
+from canvas import Canvas
+from style import (
+    BLUE,
+    DIVERGING,
+    GREEN,
+    GREY,
+    HAIR,
+    INK,
+    ORANGE,
+    QUIET,
+    SEQUENTIAL,
+    VERMILION,
+    WHITE,
+    paint,
+    save_all,
+    shade,
+    tint,
+)
+
+CELL = 30
+ASKING = 1
+SEED = 12031  # one whose weights, rounded to two digits, still sum to 1 in each row
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis."""
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _plain(colour: str) -> np.ndarray:
+    """Fills for a matrix (3, 4) whose colour tells what it is, not its numbers."""
+    return np.full((3, 4), tint(colour, 0.18))
+
+
+def _matrix(
+    canvas: Canvas, corner: tuple[float, float], matrix: np.ndarray, name: str, fills: np.ndarray, form: str = "{:.0f}"
+) -> None:
+    """A named matrix of numbers, 40 pixels a column."""
+    x, y = corner
+    labels = np.vectorize(lambda number: form.format(number).replace("-", "−"))(matrix)
+    canvas.cells(x, y, fills, (40, CELL), labels=labels, size=12.5, edge=WHITE)
+    canvas.box(x, y, 40 * matrix.shape[1], CELL * len(matrix), "none", HAIR, radius=2)
+    canvas.text(x + 20 * matrix.shape[1], y - 15, name, 13.5, align="center", weight="bold")
+
+
+def _frame(canvas: Canvas, x: float, y: float, columns: int) -> None:
+    """The frame around the asking token's row of a matrix."""
+    canvas.box(x, y + CELL * ASKING, 40 * columns, CELL, "none", VERMILION, line=2.8, radius=3)
+
+
+def _path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float], y: float) -> None:
+    """From the last matrix of the upper line down and back to the first of the lower line."""
+    canvas.line([start, (start[0], y), (end[0], y)], GREY, 1.8)
+    canvas.arrow((end[0], y), end, GREY)
+    canvas.text((start[0] + end[0]) / 2, y - 14, "softmax over each row", 13, align="center")
+
+
+def attention_step_by_step() -> Canvas:
+    """Three tokens, head_dim 4, from query and key to the output."""
+    generator = np.random.default_rng(SEED)
+    query, key = generator.integers(-2, 3, (2, 3, 4))
+    value = generator.integers(0, 9, (3, 4))
+    scores = query @ key.T
+    scaled = scores / np.sqrt(query.shape[-1])
+    weights = softmax(scaled)
+    output = weights @ value
+    canvas = Canvas(476, "Attention, number by number", "3 tokens, head_dim 4. Follow the framed row: token 1 asks.")
+    upper, lower = 126, 332
+    _matrix(canvas, (24, upper), query, "query", _plain(BLUE))
+    _matrix(canvas, (212, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
+    _matrix(canvas, (360, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
+    _matrix(canvas, (556, upper), scaled, "scaled", paint(scaled, DIVERGING, -4, 4), "{:.1f}")
+    _matrix(canvas, (24, lower), weights, "weights", paint(weights, SEQUENTIAL, 0, 1), "{:.2f}")
+    _matrix(canvas, (272, lower), value, "value", _plain(GREEN))
+    _matrix(canvas, (516, lower), output, "output", _plain(GREEN), "{:.1f}")
+    for x, y, columns in ((24, upper, 4), (360, upper, 3), (556, upper, 3), (24, lower, 3), (516, lower, 4)):
+        _frame(canvas, x, y, columns)
+    for row, total in enumerate(weights.sum(axis=-1)):
+        canvas.text(152, lower + CELL * (row + 0.5), f"sum {total:.0f}", 12, QUIET)
+    for x, y, sign in ((198, upper, "·"), (346, upper, "="), (234, lower, "·"), (474, lower, "=")):
+        canvas.text(x, y + 1.5 * CELL, sign, 20, align="center", weight="bold")
+    canvas.arrow((486, upper + 45), (550, upper + 45), GREY)
+    canvas.text(516, upper + 26, "÷ √4", 13, align="center")
+    _path_to_softmax(canvas, (616, upper + 96), (84, lower - 32), 268)
+    canvas.text(474, lower + 116, "each row: a weighted mean of the values", 12.5, QUIET, align="center")
+    asked = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])
+    return canvas.describe(
+        "Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax "
+        "makes weights that sum to 1 in each row; weights times value give the output.",
+        f"""Small matrices of numbers for 3 tokens and head_dim 4. Upper line: query times the transposed
+        key gives 3 by 3 scores, which are divided by the root of 4. Lower line: a softmax over each row
+        gives weights whose rows sum to 1, and weights times value give the output. A frame follows token 1:
+        its weights on tokens 0, 1 and 2 are {asked}.""",
+    )
+
+
+def _vectors(canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colours: list[str], w: float) -> None:
+    """Vectors as rows of cells, each column in its head's colour, shaded by the number; row 2 framed."""
+    x, y = corner
+    for column, colour in enumerate(colours):
+        fills = np.array([[tint(colour, 0.25 + 0.6 * number)] for number in numbers[:, column]])
+        canvas.cells(x + w * column, y, fills, (w, 20), edge=WHITE)
+    canvas.box(x, y + 40, w * len(colours), 20, "none", INK, line=2.4, radius=3)
+
+
+def split_heads() -> Canvas:
+    """The columns of the token matrix cut in three heads."""
+    tokens, num_heads, head_dim = 5, 3, 4
+    numbers = np.random.default_rng(2).uniform(size=(tokens, num_heads * head_dim))
+    colours = [colour for colour in (BLUE, ORANGE, GREEN) for _ in range(head_dim)]
+    canvas = Canvas(462, "Each head gets every token, and a part of each vector")
+    canvas.text(350, 72, "(batch, tokens, embed_dim)", 13.5, align="center", mono=True)
+    canvas.text(350, 92, f"(batch, {tokens}, {num_heads * head_dim})", 12.5, QUIET, align="center", mono=True)
+    _vectors(canvas, (134, 112), numbers, colours, 36)
+    for token in range(tokens):
+        canvas.text(
+            124, 122 + 20 * token, f"token {token}", 12.5, align="right", weight="bold" if token == 2 else "normal"
+        )
+    for head, left in enumerate((32, 278, 524)):
+        part = slice(head * head_dim, (head + 1) * head_dim)
+        start = 134 + 144 * head + 72
+        canvas.arrow((start, 218), (left + 72, 262), shade(colours[part][0], 0.15), 2.6)
+        canvas.text(left + 72, 278, f"head {head}", 13.5, align="center", weight="bold")
+        _vectors(canvas, (left, 292), numbers[:, part], colours[part], 36)
+    canvas.text(350, 415, "(batch, num_heads, tokens, head_dim)", 13.5, align="center", mono=True)
+    canvas.text(350, 436, f"(batch, {num_heads}, {tokens}, {head_dim})", 12.5, QUIET, align="center", mono=True)
+    return canvas.describe(
+        "The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every "
+        "token's vector.",
+        f"""Above, a matrix of {tokens} tokens by {num_heads * head_dim} numbers, its columns in three
+        colours, token 2 framed. Arrows lead each third of the columns to a head. Below, three matrices of
+        {tokens} tokens by {head_dim} numbers: each head holds all tokens, and token 2 is framed in each.
+        The shape goes from (batch, tokens, embed_dim) to (batch, num_heads, tokens, head_dim).""",
+    )
+
+
+FIGURES = {"attention_step_by_step": attention_step_by_step, "split_heads": split_heads}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

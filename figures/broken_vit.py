@@ -1,0 +1,79 @@
+"""Figure of lesson 00: how well the right model and the wrong ones learn, read from the benchmark's results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from canvas import Canvas
+from style import BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
+LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
+CHANCE, HIGHEST = 0.1, 0.6
+TIE = 0.02  # two points: about the spread between seeds, and twice the error of 5,000 images
+
+
+def place(accuracy: float) -> float:
+    """Where an accuracy in [0, HIGHEST] lies across the card, in pixels."""
+    return LEFT + (RIGHT - LEFT) * accuracy / HIGHEST
+
+
+def axis(canvas: Canvas, rows: int) -> None:
+    """Grid lines every ten per cent, their labels, and the word for chance."""
+    bottom = TOP + rows * ROW
+    for step in range(7):
+        x = place(step / 10)
+        canvas.line([(x, TOP - 8), (x, bottom)], HAIR, 1, dashed=step == 1)
+        canvas.text(x, bottom + 14, f"{10 * step}", 12, QUIET, align="center")
+    canvas.text(place(CHANCE), TOP - 20, "chance", 12, QUIET, align="center")
+    canvas.text(RIGHT + 76, TOP - 20, "mean", 12, QUIET, align="right")
+    canvas.text(LEFT, bottom + 38, "test images right, %", 13)
+
+
+def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
+    """A name, one dot for each seed, and their mean."""
+    is_right = row["name"] == "right"
+    colour = BLUE if is_right else VERMILION
+    name = "the right model" if is_right else row["name"]
+    canvas.text(24, y, name, 13.5, weight="bold" if is_right else "normal")
+    for accuracy in row["accuracies"]:
+        canvas.disc(place(accuracy), y, 5, "", colour)
+    canvas.text(RIGHT + 76, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")
+
+
+def broken_vit() -> Canvas:
+    """Accuracies of all variants, the best on top, over the range of the right model's seeds."""
+    result = json.loads(RESULTS.read_text())
+    rows = sorted(result["rows"], key=lambda row: -mean(row["accuracies"]))
+    right = next(row["accuracies"] for row in rows if row["name"] == "right")
+    data, epochs = result["data"], result["settings"]["epochs"]
+    subtitle = (
+        f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, trained alike; one dot for each random seed."
+    )
+    canvas = Canvas(TOP + len(rows) * ROW + 58, "A broken ViT still learns", subtitle)
+    low, high = place(min(right)), place(max(right))
+    canvas.box(low - 6, TOP - 8, high - low + 12, len(rows) * ROW + 8, tint(BLUE, 0.15), radius=4)
+    axis(canvas, len(rows))
+    for number, row in enumerate(rows):
+        row_of(canvas, TOP + (number + 0.5) * ROW - 4, row)
+    canvas.text(RIGHT + 76, canvas.height - 20, "band: range of the right model", 12, QUIET, align="right")
+    level = mean(right) - TIE
+    close = sum(mean(row["accuracies"]) > level for row in rows if row["name"] != "right")
+    means = ", ".join(f"{row['name']} {mean(row['accuracies']):.1%}" for row in rows)
+    return canvas.describe(
+        f"Test accuracy of the right ViT and of {len(rows) - 1} broken ones: {close} of these come within "
+        f"{100 * TIE:.0f} points of the right one or pass it.",
+        f"""One line for each model, the best on top, with a dot for each random seed; a blue band marks the
+        range of the right model's seeds, {min(right):.1%} to {max(right):.1%}. Mean accuracy on
+        {data["test_images"]:,} test images: {means}. Chance is {CHANCE:.0%}. Trained on
+        {data["train_images"]:,} CIFAR-10 images for {epochs} epochs.""",
+    )
+
+
+FIGURES = {"broken_vit": broken_vit}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

@@ -1,0 +1,52 @@
+"""Draws every figure of the lessons and writes README.md, their text equivalents."""
+
+from __future__ import annotations
+
+import architecture
+import attention
+import block
+import convolution
+import parameters
+import patches
+import positions
+import scaling
+import start
+import tokens
+from style import FOLDER, save
+
+LESSONS = {
+    "00_start": [start],
+    "01_patchify": [patches, convolution],
+    "02_positions": [positions, tokens],
+    "03_attention": [attention, scaling],
+    "04_block": [block],
+    "05_vit": [architecture, parameters],
+}
+INTRODUCTION = """# Figures of the lessons
+
+Each figure is drawn by the script of its family from numbers that the script computes; `make figures` redraws
+them all, and this page with them. `name.svg` is for pages, `name.png` is the same picture for the inside of a
+notebook. A figure lies on its own opaque card, so that it reads on light and dark pages.
+The portrait is that of Grace Hopper which comes with matplotlib (US Navy, public domain).
+
+`python figures/draw_all.py` refuses a figure whose text leaves the card or lies on other text.
+"""
+
+
+def main() -> None:
+    """Draw, save and describe all figures."""
+    page = [INTRODUCTION]
+    for lesson, families in LESSONS.items():
+        page.append(f"## {lesson}\n")
+        for family in families:
+            for name, draw in family.FIGURES.items():
+                canvas = draw()
+                path = save(canvas.figure, name)
+                print(f"{path.name:28s} {path.stat().st_size / 1024:6.1f} kB")
+                script = f"`{family.__name__}.py`"
+                page.append(f"### {name}.svg\n\n![{canvas.alt}]({name}.svg)\n\n{canvas.description} ({script})\n")
+    (FOLDER / "README.md").write_text("\n".join(page), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Figure of lesson 05: where the parameters of ViT-B/16 live."""
+
+from __future__ import annotations
+
+from architecture import CLASSES, DEPTH, EMBED_DIM, PATCH_SIZE, TOKENS
+from canvas import Canvas
+from style import BLUE, CARD, GREEN, GREY, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
+
+HIDDEN_DIM = 4 * EMBED_DIM
+STRENGTH = 0.55
+Colours = tuple[str, ...]
+MODEL_COLOURS = (VERMILION, PURPLE, BLUE, GREY, ORANGE)
+BLOCK_COLOURS = (BLUE, SKY, GREEN, "#6fc7ae", ORANGE)
+
+
+def linear(inputs: int, outputs: int) -> int:
+    """Parameters of a Linear with bias."""
+    return inputs * outputs + outputs
+
+
+def block_parts() -> dict[str, int]:
+    """Parameters of one encoder block."""
+    return {
+        "qkv": linear(EMBED_DIM, 3 * EMBED_DIM),
+        "projection": linear(EMBED_DIM, EMBED_DIM),
+        "fc1": linear(EMBED_DIM, HIDDEN_DIM),
+        "fc2": linear(HIDDEN_DIM, EMBED_DIM),
+        "norm1, norm2": 4 * EMBED_DIM,
+    }
+
+
+def model_parts() -> dict[str, int]:
+    """Parameters of the whole model, in the order of the forward pass."""
+    return {
+        "patch_embedding": linear(3 * PATCH_SIZE**2, EMBED_DIM),
+        "class_token, positions": EMBED_DIM + (TOKENS + 1) * EMBED_DIM,
+        "blocks": DEPTH * sum(block_parts().values()),
+        "norm": 2 * EMBED_DIM,
+        "head": linear(EMBED_DIM, CLASSES),
+    }
+
+
+def _millions(number: int) -> str:
+    return f"{number / 1e6:.2f} M" if number >= 1e5 else f"{number:,}"
+
+
+def _share(number: int, whole: int) -> str:
+    share = 100 * number / whole
+    return f"{share:.1f} %" if share >= 0.05 else "< 0.1 %"
+
+
+def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int], colours: Colours) -> None:
+    """A table of the parts: colour, name, number, share."""
+    whole = sum(parts.values())
+    canvas.text(x, y, title, 14, weight="bold")
+    for row, ((name, number), colour) in enumerate(zip(parts.items(), colours, strict=True)):
+        line = y + 30 + 25 * row
+        canvas.box(x, line - 7, 14, 14, tint(colour, STRENGTH), colour, radius=3)
+        canvas.text(x + 22, line, name, 12.5, mono=True)
+        canvas.text(x + 252, line, _millions(number), 12.5, align="right")
+        canvas.text(x + 312, line, _share(number, whole), 12.5, QUIET, align="right")
+
+
+def _bar(canvas: Canvas, y: float, parts: dict[str, int], colours: Colours) -> list[float]:
+    """A stacked bar over the card's width; returns where its parts begin, and its end."""
+    numbers = list(parts.values())
+    edges = [24 + 652 * sum(numbers[:count]) / sum(numbers) for count in range(len(numbers) + 1)]
+    for start, end, colour in zip(edges, edges[1:], colours, strict=False):
+        canvas.box(start, y, end - start, 46, tint(colour, STRENGTH), line=0, radius=0)
+    return edges
+
+
+def _zoom(canvas: Canvas, edges: list[float]) -> None:
+    """The blocks told apart in the upper bar, and one of them opened into the lower bar."""
+    start, width = edges[2], (edges[3] - edges[2]) / DEPTH
+    for number in range(1, DEPTH):
+        canvas.line([(start + width * number, 92), (start + width * number, 138)], CARD, 2)
+    for number in range(DEPTH):
+        canvas.text(start + width * (number + 0.5), 115, str(number), 12.5, align="center")
+    one = start + width * (DEPTH // 2)
+    canvas.polygon([(one, 140), (one + width, 140), (676, 188), (24, 188)], tint(BLUE, 0.1))
+    canvas.box(one, 92, width, 46, "none", INK, line=2.4, radius=0)
+
+
+def parameters() -> Canvas:
+    """The whole model, and one block of it, as stacked bars."""
+    model, block = model_parts(), block_parts()
+    total, each = sum(model.values()), sum(block.values())
+    share = _share(model["blocks"], total)
+    subtitle = f"ViT-B/16: {total:,} in all; below, one of its {DEPTH} blocks."
+    canvas = Canvas(452, f"{total / 1e6:.1f} million parameters, {share} of them in the blocks", subtitle)
+    _zoom(canvas, _bar(canvas, 92, model, MODEL_COLOURS))
+    edges = _bar(canvas, 190, block, BLOCK_COLOURS)
+    for name, start, end in zip(block, edges, edges[1:], strict=False):
+        canvas.line([(end, 190), (end, 236)], CARD, 2)
+        if end - start > 100:
+            canvas.text((start + end) / 2, 213, name, 13, align="center", mono=True)
+    _table(canvas, 24, 272, "The model", model, MODEL_COLOURS)
+    _table(canvas, 364, 272, "One block", block, BLOCK_COLOURS)
+    attention = _share(block["qkv"] + block["projection"], each)
+    mlp = _share(block["fc1"] + block["fc2"], each)
+    canvas.text(386, 428, f"attention {attention},  mlp {mlp}", 12.5, QUIET)
+    return canvas.describe(
+        f"Two stacked bars: {share} of ViT-B/16's {total / 1e6:.1f} million parameters are in its {DEPTH} blocks, "
+        f"and two thirds of a block are in its MLP.",
+        f"""ViT-B/16 has {total:,} parameters. {_list(model)}. Each of the {DEPTH} blocks has {each:,}:
+        {_list(block)}. Attention holds {attention} of a block, the MLP {mlp}.""",
+    )
+
+
+def _list(parts: dict[str, int]) -> str:
+    return "; ".join(f"{name}: {number:,}" for name, number in parts.items())
+
+
+FIGURES = {"parameters": parameters}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

@@ -1,0 +1,172 @@
+"""Figures of lesson 01: cutting an image in patches, and the order of the pixels in a token."""
+
+from __future__ import annotations
+
+import numpy as np
+from canvas import Canvas
+from style import (
+    BLUE,
+    GREEN,
+    GREY,
+    HAIR,
+    INK,
+    ORANGE,
+    QUIET,
+    WHITE,
+    hopper,
+    save_all,
+    shade,
+    tint,
+)
+
+PORTRAIT = (slice(30, 350), slice(16, 496))
+
+
+def cut(image: np.ndarray, patch_size: int) -> list[np.ndarray]:
+    """The patches of an image (height, width, ...), row by row."""
+    tops, lefts = (range(0, side, patch_size) for side in image.shape[:2])
+    return [image[top : top + patch_size, left : left + patch_size] for top in tops for left in lefts]
+
+
+def _photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scale: float) -> None:
+    """The photo at (x, y), each of its pixels `scale` wide, with the numbered grid of 16 x 16 patches."""
+    height, width = photo.shape[:2]
+    side = 16 * scale
+    canvas.picture(photo, x, y, width * scale, height * scale)
+    for column in range(1, width // 16):
+        canvas.line([(x + column * side, y), (x + column * side, y + height * scale)], WHITE, 3)
+    for row in range(1, height // 16):
+        canvas.line([(x, y + row * side), (x + width * scale, y + row * side)], WHITE, 3)
+    for number in range((height // 16) * (width // 16)):
+        row, column = divmod(number, width // 16)
+        canvas.disc(x + column * side + 16, y + row * side + 16, 11, str(number), WHITE, size=12)
+
+
+def _token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -> None:
+    """A patch with, below, its 768 numbers: all of its red, all of its green, all of its blue."""
+    canvas.picture(patch, x, y, 96, 96)
+    canvas.disc(x + 16, y + 16, 11, str(number), WHITE, size=12)
+    numbers = patch.transpose(2, 0, 1).reshape(3, -1)
+    strip = (numbers[:, :, None] * np.eye(3)[:, None, :]).reshape(1, -1, 3)
+    canvas.arrow((x + 48, y + 100), (x + 48, y + 117), GREY, 1.5)
+    canvas.picture(strip, x, y + 120, 96, 22)
+    canvas.text(x + 48, y + 158, f"token {number}", 12.5, align="center")
+
+
+def patchify_grid() -> Canvas:
+    """A photo, its six patches, six tokens."""
+    photo = hopper(*PORTRAIT, factor=10)
+    patches = cut(photo, 16)
+    canvas = Canvas(482, "An image becomes a sequence of tokens", "Patches are read as a page is: row by row.")
+    _photo_with_grid(canvas, photo, 24, 78, 6)
+    facts = [
+        ("images", "(batch, 3, 32, 48)", BLUE),
+        ("patch_size 16", "2 rows × 3 columns", ORANGE),
+        ("tokens, 768 = 3·16·16", "(batch, 6, 768)", GREEN),
+    ]
+    for step, (words, shape, colour) in enumerate(facts):
+        y = 78 + 70 * step
+        canvas.label(344, y, 332, 52, "", colour, strength=0.16)
+        canvas.text(360, y + 26, words, 13)
+        canvas.text(660, y + 26, shape, 13, align="right", mono=True)
+        if step:
+            canvas.arrow((510, y - 17), (510, y - 1), GREY)
+    for number, patch in enumerate(patches):
+        _token(canvas, number, patch, 24 + 111.2 * number, 296)
+    return canvas.describe(
+        "A photo of 32 by 48 pixels is cut in 2 rows and 3 columns of patches, numbered row by row, and each "
+        "patch becomes a token of 768 numbers.",
+        """A portrait of Grace Hopper, 32 pixels high and 48 wide, under a grid of 2 rows and 3 columns of
+        patches of 16 by 16 pixels, numbered 0 to 2 in the upper row and 3 to 5 in the lower. Below, the six
+        patches stand in one line, and under each lies a strip of its 768 numbers: all of its red values,
+        then green, then blue. Images of shape (batch, 3, 32, 48) become tokens of shape (batch, 6,
+        768).""",
+    )
+
+
+SIX_AXES = ("batch", "channels", "rows", "patch_size", "columns", "patch_size")
+WIDTHS = (80, 104, 92, 112, 104, 112)
+ROLES = {"batch": GREY, "channels": ORANGE, "rows": BLUE, "patch_size": ORANGE, "columns": BLUE}
+TOKEN_AXES = {
+    "batch": (24, 92, "which image", GREY),
+    "tokens": (164, 180, "which patch", BLUE),
+    "channels · patch_size²": (404, 272, "where inside the patch", ORANGE),
+}
+INSIDE = "channels · patch_size²"
+GOALS = (("batch", 0.435), (INSIDE, 0.15), ("tokens", 0.4), (INSIDE, 0.45), ("tokens", 0.72), (INSIDE, 0.8))
+
+
+def _axes_and_their_roles(canvas: Canvas, y: float) -> None:
+    """Six axes in memory order, each led to the token axis that it belongs to."""
+    x = 24.0
+    for axis, width, (goal, share) in zip(SIX_AXES, WIDTHS, GOALS, strict=True):
+        colour = ROLES[axis]
+        left, goal_width, *_ = TOKEN_AXES[goal]
+        canvas.arrow((x + width / 2, y + 36), (left + goal_width * share, y + 96), colour, 2.2)
+        canvas.label(x, y, width, 36, axis, colour, mono=True, size=12.5, strength=0.22)
+        x += width + 9.6
+    for axis, (left, width, role, colour) in TOKEN_AXES.items():
+        canvas.label(left, y + 98, width, 36, axis, colour, strength=0.22, mono=True, size=12.5)
+        canvas.text(left + width / 2, y + 152, role, 13, shade(colour, 0.4), align="center", weight="bold")
+
+
+def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: float, y: float) -> None:
+    """The small image, its pixels numbered as memory holds them, its patches framed, one marked."""
+    fills = np.where(np.isin(numbers, marked), tint(GREEN, 0.45), WHITE).astype(object)
+    canvas.cells(x, y, fills, 30, labels=numbers.astype(str))
+    for number in range(6):
+        row, column = divmod(number, 3)
+        canvas.box(x + 60 * column, y + 60 * row, 60, 60, "none", INK, line=2, radius=0)
+
+
+def _strips(canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked: np.ndarray, y: float) -> None:
+    """The pixels as memory holds them, and as the tokens hold them; lines follow the marked ones."""
+    side, gap = 26, 5.6
+    canvas.text(24, y - 14, "in memory", 12.5, QUIET)
+    canvas.text(24, y + 62, "in the tokens", 12.5, QUIET)
+    places = {}
+    for place, pixel in enumerate(np.concatenate(tokens)):
+        places[pixel] = 24 + place * side + gap * (place // len(marked))
+    for pixel in marked:
+        start = 24 + 27.16 * pixel + side / 2
+        canvas.line([(start, y + 26), (places[pixel] + side / 2, y + 76)], GREEN, 2)
+    for pixel in memory:
+        fill = tint(GREEN, 0.45) if pixel in marked else WHITE
+        canvas.cells(24 + 27.16 * pixel, y, np.array([[fill]]), (27.16, 26), labels=np.array([[str(pixel)]]))
+        canvas.cells(places[pixel], y + 76, np.array([[fill]]), side, labels=np.array([[str(pixel)]]))
+    for number, token in enumerate(tokens):
+        x = places[token[0]]
+        canvas.box(x, y + 76, side * len(token), side, "none", INK, line=2, radius=0)
+        canvas.text(x + side * len(token) / 2, y + 118, f"token {number}", 12, align="center")
+
+
+def patchify_axes() -> Canvas:
+    """The six axes, sorted by role, and what that does to the order of the pixels."""
+    numbers = np.arange(24).reshape(4, 6)
+    tokens = [patch.ravel() for patch in cut(numbers, 2)]
+    canvas = Canvas(
+        590, "Which patch, and where inside it", "height = rows · patch_size,  width = columns · patch_size"
+    )
+    _axes_and_their_roles(canvas, 80)
+    canvas.line([(24, 260), (676, 260)], HAIR, 1)
+    _numbered_image(canvas, numbers, tokens[1], 24, 282)
+    canvas.text(232, 296, "One channel, 4 rows of 6 pixels, patch_size 2.", 13)
+    canvas.text(232, 318, "The numbers tell the order in memory.", 13)
+    canvas.text(232, 356, "Patch 1 owns the green pixels. Memory keeps them", 13, shade(GREEN))
+    canvas.text(232, 378, "apart; its token holds them side by side.", 13, shade(GREEN))
+    _strips(canvas, np.arange(24), tokens, tokens[1], 448)
+    return canvas.describe(
+        "The six axes of a split image sorted by colour into which patch and where inside the patch, and the "
+        "pixels of a small image in memory order against their order in the tokens.",
+        """Above, the axes batch, channels, rows, patch_size, columns, patch_size in memory order. Arrows
+        lead rows and columns to a blue box, which patch, and channels and both patch_size axes to an orange
+        box, where inside the patch; the arrows cross. Below, an image of 4 by 6 pixels, numbered 0 to 23
+        along its rows and cut in patches of 2 by 2. Patch 1 owns the pixels 2, 3, 8 and 9: in memory they
+        lie apart, in token 1 they stand side by side.""",
+    )
+
+
+FIGURES = {"patchify_grid": patchify_grid, "patchify_axes": patchify_axes}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

@@ -1,0 +1,160 @@
+"""The house style of the figures: palette, colour helpers, fonts, the sample photo, deterministic saving."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cbook import get_sample_data
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from canvas import Canvas
+
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, INK, GREY, CARD = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
+WHITE, HAIR, QUIET = "#ffffff", "#d9d6cd", "#566170"
+
+FOLDER = Path(__file__).parent
+POINTS_PER_PIXEL = 0.75
+MARGIN = 8
+PNG_DPI, PNG_COLOURS = 144, 240
+
+mpl.rcParams.update(
+    {
+        "font.family": "DejaVu Sans",
+        "svg.fonttype": "path",
+        "text.color": INK,
+        "axes.edgecolor": GREY,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "mathtext.fontset": "dejavusans",
+    }
+)
+
+
+def tint(colour: str, amount: float = 0.2) -> str:
+    """Mix a share `amount` (0 to 1) of a colour into the card's background."""
+    return to_hex(amount * np.array(to_rgb(colour)) + (1 - amount) * np.array(to_rgb(CARD)))
+
+
+def shade(colour: str, amount: float = 0.3) -> str:
+    """Darken a colour by a share `amount` (0 to 1), so that it can carry text on the card."""
+    return to_hex((1 - amount) * np.array(to_rgb(colour)))
+
+
+def readable_on(fill: str) -> str:
+    """The text colour, ink or white, that contrasts more with `fill` (relative luminance of WCAG 2)."""
+    channels = np.array(to_rgb(fill))
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return WHITE if linear @ (0.2126, 0.7152, 0.0722) < 0.2 else INK
+
+
+DIVERGING: Colormap = LinearSegmentedColormap.from_list(
+    "diverging", [BLUE, SKY, tint(SKY, 0.4), WHITE, tint(ORANGE, 0.5), tint(VERMILION, 0.8), VERMILION]
+)
+SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("sequential", [WHITE, tint(SKY, 0.6), BLUE, "#00304d"])
+
+
+def paint(values: np.ndarray, colours: Colormap, low: float, high: float) -> np.ndarray:
+    """Colour strings for an array of numbers, `low` and `high` at the colour map's ends."""
+    scaled = np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0, 1)
+    return np.vectorize(lambda value: to_hex(colours(value)), otypes=[object])(scaled)
+
+
+def hopper(rows: slice, columns: slice, factor: int) -> np.ndarray:
+    """A crop of the Grace Hopper portrait (US Navy, public domain), each `factor`-sided square averaged.
+
+    Returns:
+        (height, width, 3) floats in [0, 1].
+    """
+    with get_sample_data("grace_hopper.jpg") as file:
+        photo = imread(file, format="jpg")[rows, columns] / 255
+    height, width = photo.shape[0] // factor, photo.shape[1] // factor
+    return photo.reshape(height, factor, width, factor, 3).mean(axis=(1, 3))
+
+
+def layout_faults(figure: Figure) -> list[str]:
+    """Texts that leave the card, or that lie on one another."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    card = figure.bbox.padded(-MARGIN * figure.dpi / 96)
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
+    outside = [f"{words!r} leaves the card" for words, box in boxes if not _holds(card, box)]
+    pairs = itertools.combinations(boxes, 2)
+    return outside + [f"{a!r} lies on {b!r}" for (a, box), (b, other) in pairs if box.padded(-1).overlaps(other)]
+
+
+def _holds(outer: Bbox, inner: Bbox) -> bool:
+    """Whether `inner` lies inside `outer`."""
+    return bool(np.all(outer.min <= inner.min) and np.all(inner.max <= outer.max))
+
+
+def save(figure: Figure, name: str, folder: Path = FOLDER) -> Path:
+    """Write `name`.svg and, for notebooks, `name`.png; the same bytes each time with the same matplotlib.
+
+    Raises:
+        ValueError: a text leaves the card or lies on another.
+    """
+    if faults := layout_faults(figure):
+        raise ValueError(f"{name}: " + "; ".join(faults))
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        metadata = {"Title": figure.get_label(), "Date": None, "Creator": None}
+        figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
+    path = folder / f"{name}.svg"
+    path.write_text(_compact(buffer.getvalue()), encoding="utf-8", newline="\n")
+    _save_png(figure, path.with_suffix(".png"))
+    return path
+
+
+def _save_png(figure: Figure, path: Path) -> None:
+    """The same picture in pixels and few colours: what a notebook can carry inside (Colab shows no inline SVG)."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=PNG_DPI, transparent=True, metadata={"Software": None})
+    picture = Image.open(buffer).convert("RGBA")
+    flat = Image.alpha_composite(Image.new("RGBA", picture.size, CARD), picture).convert("RGB")
+    # the octree, Pillow's only method that knows transparency, merges pale tints that carry meaning here
+    indexed = flat.quantize(PNG_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
+    colours = np.full((256, 3), 255 * np.array(to_rgb(HAIR)), dtype=np.uint8)
+    palette = np.array(indexed.getpalette(), dtype=np.uint8).reshape(-1, 3)[:PNG_COLOURS]
+    colours[: len(palette)] = palette
+    alpha, pixels = np.array(picture)[..., 3], np.array(indexed)
+    pixels = np.where(alpha < 255, PNG_COLOURS + alpha // 17, pixels).astype(np.uint8)
+    result = Image.fromarray(pixels)
+    result.putpalette(colours.tobytes())
+    result.save(path, optimize=True, transparency=bytes([255] * PNG_COLOURS + [17 * step for step in range(16)]))
+
+
+def _compact(svg: str) -> str:
+    """Drop what a browser does not need: metadata, indentation, long names, digits past 1/100 em."""
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*<(/?)g id=\"(text|patch|line2d|xtick|ytick|matplotlib\.axis)_\d+\">", r"\n<\1g>", svg)
+    svg = re.sub(r"(?<= d=\")[^\"]+", lambda path: re.sub(r"\s*([A-Za-z])\s*", r"\1", path[0]), svg)
+    svg = re.sub(r"\n\s+", "\n", svg)
+    svg = re.sub(r'transform="translate\(([\d.]+) 0\)"(?=/>)', lambda shift: f'x="{float(shift[1]):.0f}"', svg)
+    fonts = dict.fromkeys(re.findall(r'<path id="(DejaVu[\w-]+-)[0-9a-f]+"', svg))
+    for number, font in enumerate(sorted(fonts, key=len, reverse=True)):
+        svg = svg.replace(f'"{font}', f'"f{number}-').replace(f'"#{font}', f'"#f{number}-')
+    return svg
+
+
+def save_all(drawings: dict[str, Callable[[], Canvas]]) -> None:
+    """Draw and save a family of figures."""
+    for name, draw in drawings.items():
+        path = save(draw().figure, name)
+        print(f"{path.name:30s} {path.stat().st_size / 1024:6.1f} kB")
