@@ -1,0 +1,168 @@
+"""The built notebooks: fresh, valid, whole when opened alone, without an answer, and right from top to bottom."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from vit_course.authoring.build import SOURCES, STUDENT_FOLDER, build
+from vit_course.authoring.lesson import Lesson, Role, read_lesson
+from vit_course.authoring.regions import split_regions
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.grading.conventions import EXPERIMENT_TAG, check_grade_id
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted(path.stem for path in (ROOT / SOURCES).glob("*.py"))
+SECONDS_PER_CELL = 120
+PICTURE_ADDRESS = re.compile(r"!\[[^\]]*\]\(([^)\s]*)|<(?:img|iframe|video|source)[^>]*\bsrc=[\"']?([^\"'\s>]*)")
+LINK_ADDRESS = re.compile(r"(?<!!)\[[^\[\]]*\]\(([^)\s]+)")
+
+every_lesson = pytest.mark.parametrize("name", LESSONS)
+both_notebooks = pytest.mark.parametrize("folder", [SOURCES, STUDENT_FOLDER], ids=["solution", "student"])
+
+
+def source_of(name: str) -> Lesson:
+    return read_lesson(ROOT, ROOT / SOURCES / f"{name}.py")
+
+
+def notebook_of(folder: Path, name: str) -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / folder / f"{name}.ipynb", as_version=nbformat.NO_CONVERT)
+
+
+def marked_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+    """The cells that nbgrader knows, by grade id."""
+    return {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if "nbgrader" in cell.metadata}
+
+
+def strings_in(node: Any) -> Iterator[str]:
+    """Every text anywhere in a notebook: sources, metadata, attachments, outputs."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield key
+            yield from strings_in(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from strings_in(value)
+    elif isinstance(node, str):
+        yield node
+
+
+def test_the_built_notebooks_are_fresh():
+    report = build(ROOT, check=True)
+    assert report.fresh, f"run 'vit-course build': stale {report.stale}, without a source {report.orphaned}"
+
+
+@every_lesson
+def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
+    answers: set[str] = set()
+    given: set[str] = set()
+    for cell in source_of(name).cells:
+        split = split_regions(cell.source)
+        answers.update(line.strip() for line in split.inside)
+        given.update(line.strip() for line in split.outside)
+    answers = {line for line in answers - given if line}
+    assert answers
+    shown = {line.strip() for text in strings_in(notebook_of(STUDENT_FOLDER, name)) for line in text.split("\n")}
+    assert answers & shown == set()
+
+
+@every_lesson
+def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
+    """A hint or a figure's metadata could hold a whole line of the answer amid other words."""
+    lesson = source_of(name)
+    answers = {line.strip() for cell in lesson.of_role(Role.EXERCISE) for line in split_regions(cell.source).inside}
+    code = "\n".join(cell.source for cell in lesson.cells if cell.role is Role.CODE)
+    telling = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
+    text = "\n".join(strings_in(notebook_of(STUDENT_FOLDER, name)))
+    assert [line for line in telling if line in text] == []
+
+
+@every_lesson
+@both_notebooks
+def test_a_notebook_is_valid_and_holds_no_output(name, folder):
+    notebook = notebook_of(folder, name)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    for cell in notebook.cells:
+        assert "attachments" not in cell
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+
+
+@every_lesson
+@both_notebooks
+def test_a_notebook_opened_alone_lacks_no_file(name, folder):
+    for cell in notebook_of(folder, name).cells:
+        if cell.cell_type == "markdown":
+            pictures = [address for found in PICTURE_ADDRESS.findall(cell.source) for address in found if address]
+            assert [address[:60] for address in pictures if not address.startswith("data:image/")] == []
+            links = LINK_ADDRESS.findall(cell.source)
+            assert [link for link in links if not link.startswith(("https://", "#"))] == []
+
+
+@every_lesson
+def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
+    lesson = source_of(name)
+    for folder in (SOURCES, STUDENT_FOLDER):
+        cells = marked_cells(notebook_of(folder, name))
+        wanted = {"setup"}
+        for check in lesson.of_role(Role.CHECK):
+            wanted |= {check.name, check_grade_id(check.name)}
+            cell = cells[check_grade_id(check.name)]
+            call = ast.parse(cell.source).body[0].value
+            assert {word.arg: word.value.value for word in call.keywords} == {"points": check.points}
+            assert cell.metadata.nbgrader.points == check.points
+            assert cells[check.name].metadata.nbgrader.solution
+        for question in lesson.of_role(Role.QUESTION):
+            wanted.add(question.name)
+            assert cells[question.name].metadata.nbgrader.points == question.points
+        assert set(cells) == wanted
+
+
+@every_lesson
+def test_a_lesson_s_exercises_are_the_ones_that_check_knows(name):
+    known = {exercise.name for exercise in EXERCISES.values() if exercise.lesson == name}
+    assert {cell.name for cell in source_of(name).of_role(Role.EXERCISE)} == known
+
+
+def run(notebook: nbformat.NotebookNode, folder: Path, *, allow_errors: bool) -> dict[str, nbformat.NotebookNode]:
+    """Execute a notebook in an empty folder and return its check cells, with their outputs, by exercise."""
+    tag = "" if os.environ.get("VIT_COURSE_EXPERIMENTS") == "1" else EXPERIMENT_TAG
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_PER_CELL,
+        skip_cells_with_tag=tag,
+        allow_errors=allow_errors,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute()
+    return {name: cell for name, cell in marked_cells(notebook).items() if cell.metadata.nbgrader.grade}
+
+
+def points_shown(cell: nbformat.NotebookNode) -> float:
+    """The points that nbgrader reads from a check cell; on stderr or with an error it would give none."""
+    assert [output.output_type for output in cell.outputs] == ["execute_result"], cell.outputs
+    return float(cell.outputs[0].data["text/plain"])
+
+
+@every_lesson
+def test_the_solution_runs_and_earns_every_point(name, tmp_path):
+    cells = run(notebook_of(SOURCES, name), tmp_path, allow_errors=False)
+    checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
+    earned = {grade_id: points_shown(cell) for grade_id, cell in checks.items()}
+    assert earned == {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}
+
+
+@every_lesson
+def test_an_untouched_notebook_earns_nothing(name, tmp_path):
+    cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path, allow_errors=True)
+    checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
+    assert {grade_id: points_shown(cell) for grade_id, cell in checks.items()} == dict.fromkeys(checks, 0.0)

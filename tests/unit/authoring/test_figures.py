@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from vit_course.authoring.figures import FigureError, check_links, inline_figures
+
+from .conftest import DOT
+
+ADDRESS = "data:image/png;base64," + base64.b64encode(DOT).decode("ascii")
+
+
+def test_a_figure_s_data_takes_the_place_of_its_address_and_the_words_stay(repository):
+    source = "Before ![A dot [1] in\nthe middle](../figures/dot.svg), after."
+    inlined = inline_figures(source, repository.root / "solutions")
+    assert inlined == f"Before ![A dot [1] in the middle]({ADDRESS}), after."
+
+
+def test_two_figures_in_one_cell(repository):
+    source = "![one](../figures/dot.svg)\n![two](../figures/dot.png)"
+    assert inline_figures(source, repository.root / "solutions") == f"![one]({ADDRESS})\n![two]({ADDRESS})"
+
+
+def test_a_drawing_without_its_picture_is_refused(repository):
+    (repository.root / "figures" / "dot.png").unlink()
+    with pytest.raises(FigureError, match=r"dot\.png is missing from figures/; draw it with its script") as caught:
+        inline_figures("Text.\n\n![a dot](../figures/dot.svg)", repository.root / "solutions")
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("target", ["https://arxiv.org/abs/2010.11929", "#patches", "mailto:a@example.org"])
+def test_links_that_work_everywhere_are_allowed(target):
+    check_links(f"See [this]({target}).")

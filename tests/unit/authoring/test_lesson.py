@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from vit_course.authoring.lesson import Role, read_lesson
+from vit_course.authoring.problems import AuthoringError
+
+
+def read(repository, text, name="01_double"):
+    return read_lesson(repository.root, repository.write(text, name))
+
+
+def test_every_cell_has_its_role_name_points_and_line(repository, good):
+    lesson = read(repository, good)
+    assert lesson.name == "01_double"
+    found = [(cell.role, cell.name, cell.points, cell.tags) for cell in lesson.cells]
+    assert found == [
+        (Role.TEXT, "", None, ()),
+        (Role.CODE, "", None, ()),
+        (Role.TEXT, "", None, ()),
+        (Role.EXERCISE, "double", None, ()),
+        (Role.CHECK, "double", 3, ()),
+        (Role.QUESTION, "why-two", 1.5, ()),
+        (Role.CODE, "", None, ("experiment",)),
+    ]
+    lines = good.splitlines()
+    assert all(lines[cell.line - 1].startswith("# %%") for cell in lesson.cells)
+
+
+@pytest.mark.parametrize(
+    "header", ['# %% question="why-two" points=1.5', '# %% [markdown] question="why-two" points=1.5']
+)
+@pytest.mark.parametrize("marker", ["# ### {} SOLUTION", "### {} SOLUTION"])
+def test_a_question_reads_alike_however_it_is_commented(repository, good, header, marker):
+    text = good.replace('# %% question="why-two" points=1.5', header)
+    for word in ("BEGIN", "END"):
+        text = text.replace(f"# ### {word} SOLUTION", marker.format(word))
+    question = read(repository, text).of_role(Role.QUESTION)[0]
+    assert question.source == (
+        "Why two?\n\n### BEGIN SOLUTION\nA pair has two.\n\n**Rubric.** 1.5 points for the pair.\n### END SOLUTION"
+    )
+
+
+def test_a_comment_that_looks_like_a_magic_stays_a_comment(repository, good):
+    cell = read(repository, good.replace("numbers = [1, 2, 3]", "# Why?\n# cat it\nnumbers = [1, 2, 3]")).cells[1]
+    assert cell.source == "# Why?\n# cat it\nnumbers = [1, 2, 3]"
+
+
+def test_a_yaml_header_of_jupytext_is_no_cell(repository, good):
+    header = "# ---\n# jupyter:\n#   jupytext: {}\n# ---\n\n"
+    lesson = read(repository, header + good)
+    assert [cell.number for cell in lesson.cells] == list(range(1, 8))
+    assert lesson.cells[0].line == 6
+
+
+def test_a_wrong_yaml_header_is_refused(repository, good):
+    with pytest.raises(AuthoringError, match="jupytext cannot read the file's header: 'display_name' is a required"):
+        read(repository, "# ---\n# jupyter:\n#   kernelspec:\n#     name: python3\n# ---\n\n" + good)
+
+
+def test_text_before_the_first_header_is_refused_with_its_place(repository, good):
+    with pytest.raises(AuthoringError, match=r"^solutions/01_double\.py:1: text before the first '# %%' header"):
+        read(repository, "import os\n\n" + good)
+
+
+def test_a_raw_cell_is_refused(repository, good):
+    with pytest.raises(AuthoringError, match=r"01_double\.py:\d+ \(cell 8\): a raw cell"):
+        read(repository, good + "\n# %% [raw]\n# text\n")
+
+
+def test_a_file_without_cells_is_refused(repository):
+    with pytest.raises(AuthoringError, match="no '# %%' header"):
+        read(repository, "print('hello')\n")
+
+
+def test_a_file_that_is_not_utf8_is_refused(repository):
+    path = repository.write()
+    path.write_bytes(path.read_bytes() + b"# \xff\n")
+    with pytest.raises(AuthoringError, match="not UTF-8 text"):
+        read_lesson(repository.root, path)

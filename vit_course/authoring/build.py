@@ -1,0 +1,135 @@
+"""Build every lesson's two notebooks, or say which are stale."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from vit_course.authoring.lesson import Lesson, Role, read_lesson
+from vit_course.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
+from vit_course.authoring.opening import repository_address
+from vit_course.authoring.problems import AuthoringError, Problem
+from vit_course.authoring.rules import problems_of
+
+SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build did or, with `check=True`, would do. Paths are relative to the repository's root.
+
+    Args:
+        written: notebooks that this build wrote.
+        stale: notebooks that a build would write; empty unless only checking.
+        unchanged: notebooks that are as they should be.
+        orphaned: notebooks without a source; a build leaves them for you to remove.
+    """
+
+    written: tuple[Path, ...] = ()
+    stale: tuple[Path, ...] = ()
+    unchanged: tuple[Path, ...] = ()
+    orphaned: tuple[Path, ...] = ()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the notebooks on disk are now what the sources say."""
+        return not (self.stale or self.orphaned)
+
+
+def build(root: Path, check: bool = False) -> BuildReport:
+    """Build `solutions/*.ipynb` and `notebooks/*.ipynb` from `solutions/*.py`.
+
+    Nothing is written unless every lesson is in order, each file is replaced in one step, and building twice
+    gives the same bytes.
+
+    Args:
+        root: the repository's root.
+        check: write nothing, only list what is stale.
+
+    Raises:
+        AuthoringError: a lesson breaks a rule; every problem is listed with its file and line.
+    """
+    wanted = built_files(root)
+    outdated = {path: content for path, content in wanted.items() if _content(root / path) != content}
+    if not check:
+        for path, content in outdated.items():
+            _replace(root / path, content)
+    folders = (root / SOURCES, root / STUDENT_FOLDER)
+    found = {path.relative_to(root) for folder in folders for path in folder.glob("*.ipynb")}
+    return BuildReport(
+        written=() if check else tuple(outdated),
+        stale=tuple(outdated) if check else (),
+        unchanged=tuple(path for path in wanted if path not in outdated),
+        orphaned=tuple(sorted(found - set(wanted))),
+    )
+
+
+def built_files(root: Path) -> dict[Path, bytes]:
+    """Every notebook that the sources ask for, by its path relative to the root.
+
+    Raises:
+        AuthoringError: as for `build`.
+    """
+    lessons = [read_lesson(root, path) for path in sorted((root / SOURCES).glob("*.py"))]
+    if not lessons:
+        raise AuthoringError([Problem(SOURCES, "no lesson here; a lesson is a file solutions/NN_topic.py")])
+    problems = [problem for lesson in lessons for problem in problems_of(lesson, root)]
+    if problems := problems + _shared_names(lessons):
+        raise AuthoringError(problems)
+    repository = repository_address(root)
+    files: dict[Path, bytes] = {}
+    for lesson in lessons:
+        solution = solution_notebook(lesson, root, repository)
+        student = student_notebook(solution)
+        _require_valid_stubs(lesson, student)
+        files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
+        files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = notebook_bytes(student)
+    return files
+
+
+def _shared_names(lessons: list[Lesson]) -> list[Problem]:
+    """Exercises of the same name in two lessons: `check` knows an exercise by its name alone."""
+    homes: dict[str, Lesson] = {}
+    problems = []
+    for lesson in lessons:
+        for cell in lesson.of_role(Role.EXERCISE):
+            home = homes.setdefault(cell.name, lesson)
+            if home is not lesson:
+                message = f"exercise {cell.name!r} is also in {home.path}; rename one"
+                problems.append(lesson.problem(message, cell))
+    return problems
+
+
+def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
+    sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
+    problems = []
+    for cell in lesson.of_role(Role.EXERCISE):
+        try:
+            ast.parse(sources[cell.name])
+        except SyntaxError as error:
+            message = f"without its answer the exercise is not valid Python ({error.msg}); move the markers"
+            problems.append(lesson.problem(message, cell))
+    if problems:
+        raise AuthoringError(problems)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,1 @@
+"""Staff only: class folders for nbgrader, and sample submissions to try one out."""

@@ -1,0 +1,86 @@
+"""Make an nbgrader course folder out of the built lessons."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from uuid import uuid4
+
+from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB
+
+TEMPLATES = files("vit_course.grading") / "templates"
+
+
+class ClassFolderError(Exception):
+    """A class folder cannot be made; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class ClassFolder:
+    """A class folder: where it is, and the names of its lessons, which are nbgrader's assignments."""
+
+    path: Path
+    lessons: tuple[str, ...]
+
+
+def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
+    """Make a course folder in which nbgrader's commands and its formgrader page work as they are.
+
+    The folder appears complete or not at all.
+
+    Args:
+        directory: where to make it; it must not exist, or be empty.
+        lessons_root: the repository's root, whose `solutions/` holds the built notebooks with answers.
+
+    Raises:
+        ClassFolderError: the directory is in use, or no lesson has been built.
+    """
+    directory = directory.resolve()
+    notebooks = sorted((lessons_root / "solutions").glob("*.ipynb"))
+    if not notebooks:
+        message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
+        raise ClassFolderError(message)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ClassFolderError(f"{directory} exists and is not empty; name a new folder")
+    draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
+    try:
+        _fill(draft, notebooks)
+        _move(draft, directory)
+    except OSError as error:
+        raise ClassFolderError(f"cannot make {directory}: {error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return ClassFolder(directory, tuple(notebook.stem for notebook in notebooks))
+
+
+def _move(draft: Path, directory: Path) -> None:
+    if not directory.exists():
+        draft.rename(directory)
+        return
+    for child in draft.iterdir():  # an empty folder stays the one that a shell may be standing in
+        child.rename(directory / child.name)
+
+
+def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
+    for notebook in notebooks:
+        target = folder / "source" / notebook.stem / notebook.name
+        target.parent.mkdir(parents=True)
+        shutil.copyfile(notebook, target)
+    names = [notebook.stem for notebook in notebooks]
+    _write(
+        folder / "nbgrader_config.py",
+        "nbgrader_config.py.txt",
+        code_stub=repr(CODE_STUB),
+        text_stub=repr(TEXT_STUB),
+        experiment_tag=repr(EXPERIMENT_TAG),
+    )
+    _write(folder / "README.md", "README.md", lesson=names[0], lessons=", ".join(names))
+
+
+def _write(path: Path, template: str, **values: str) -> None:
+    text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
+    path.write_text(text.substitute(values), encoding="utf-8")
