@@ -42,9 +42,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     batch, tokens, embed_dim = x.shape
     if embed_dim % num_heads:
         raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
-    pieces = x.reshape(
-        batch, tokens, num_heads, embed_dim // num_heads
-    )  # (batch, tokens, num_heads, head_dim)
+    pieces = x.reshape(batch, tokens, num_heads, embed_dim // num_heads)  # (batch, tokens, num_heads, head_dim)
     return pieces.transpose(1, 2)  # (batch, num_heads, tokens, head_dim)
 
 

@@ -118,9 +118,7 @@ class ViTConfig:
                 f"embed_dim {self.embed_dim} is not divisible by {waves}, as {self.positions} positions need"
             )
         if self.hidden_dim < 1:
-            raise ValueError(
-                f"mlp_ratio {self.mlp_ratio} of embed_dim {self.embed_dim} leaves no hidden unit"
-            )
+            raise ValueError(f"mlp_ratio {self.mlp_ratio} of embed_dim {self.embed_dim} leaves no hidden unit")
 
     def _check_rates(self) -> None:
         for name in ("embedding_dropout", "attention_dropout", "projection_dropout", "mlp_dropout"):

@@ -9,11 +9,15 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from vit_course.drawings import SHAPES, draw_shapes
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Channels = tuple[float, ...]
 
@@ -83,10 +87,9 @@ class ImageDataset:
             )
         if len(labels) == 0:
             raise ValueError(f"the data set {self.name} holds no image")
-        if labels.min() < 0 or labels.max() >= len(self.classes):
-            raise ValueError(
-                f"labels run to {int(labels.max())}, but {len(self.classes)} classes have a name"
-            )
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(f"labels run from {low} to {high}, but {len(self.classes)} classes have a name")
 
 
 def channel_statistics(images: Tensor) -> tuple[Channels, Channels]:
@@ -123,9 +126,7 @@ def train_validation_split(
     """
     if not 0 < num_validation < len(dataset):
         raise ValueError(f"num_validation {num_validation} is not between 1 and {len(dataset) - 1}")
-    order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed)).to(
-        dataset.labels.device
-    )
+    order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed)).to(dataset.labels.device)
     train = replace(dataset.subset(order[num_validation:]), mean=(), std=())
     validation = dataset.subset(order[:num_validation]).with_statistics_of(train)
     return train, validation
@@ -154,7 +155,7 @@ def digits() -> ImageDataset:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise ImportError(
-            'the digits come with scikit-learn, which is missing: pip install "vit_course[train]"'
+            'the digits come with scikit-learn, which is missing: pip install "vit-course[train]"'
         ) from error
     pixels, labels = load_digits(return_X_y=True)
     images = (torch.from_numpy(pixels) * (255 / 16)).round().to(torch.uint8).view(-1, 1, 8, 8)
@@ -175,22 +176,18 @@ def load_npz(path: Path | str, split: str = "train") -> ImageDataset:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"no file {path}: expected an .npz with {split}_images, {split}_labels and classes"
-        )
+        raise FileNotFoundError(f"no file {path}: expected an .npz with {split}_images, {split}_labels and classes")
     images, labels, classes = _read_arrays(path, [f"{split}_images", f"{split}_labels", "classes"])
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4 or images.dtype != "uint8":
-        raise ValueError(
-            f"{path}: {split}_images must be uint8 (N, H, W, C), not {images.dtype} {images.shape}"
-        )
+        raise ValueError(f"{path}: {split}_images must be uint8 (N, H, W, C), not {images.dtype} {images.shape}")
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
     names = tuple(str(name) for name in classes)
     return ImageDataset(pixels, torch.from_numpy(labels.astype("int64")), names, path.stem)
 
 
-def _read_arrays(path: Path, names: list[str]) -> list:
+def _read_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
     """The named arrays of an .npz file, as numpy arrays; nothing is unpickled."""
     import numpy as np
 

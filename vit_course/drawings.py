@@ -42,7 +42,7 @@ def _draw_chunk(labels: Tensor, generator: torch.Generator, image_size: int) -> 
 
     half = image_size / 2
     radius = uniform(0.5, 0.85) * half  # (batch, 1, 1), pixels
-    angle = uniform(-1.05, 1.05)
+    angle = uniform(-0.7, 0.7)
     room = half - 0.9 * radius
     across, down = uniform(-1, 1) * room, uniform(-1, 1) * room
     ticks = torch.arange(image_size) + 0.5 - half

@@ -56,9 +56,7 @@ class EncoderBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
-        self.attention = MultiHeadSelfAttention(
-            embed_dim, num_heads, qkv_bias, attention_dropout, projection_dropout
-        )
+        self.attention = MultiHeadSelfAttention(embed_dim, num_heads, qkv_bias, attention_dropout, projection_dropout)
         self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.mlp = Mlp(embed_dim, round(embed_dim * mlp_ratio), mlp_dropout, gelu)
 

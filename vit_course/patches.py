@@ -104,9 +104,7 @@ class PatchEmbedding(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Embed images (batch, in_channels, height, width) as tokens (batch, tokens, embed_dim)."""
         if images.ndim != 4 or images.shape[1] != self.in_channels:
-            raise ValueError(
-                f"images must be (batch, {self.in_channels}, height, width), not {tuple(images.shape)}"
-            )
+            raise ValueError(f"images must be (batch, {self.in_channels}, height, width), not {tuple(images.shape)}")
         if isinstance(self.projection, nn.Linear):
             return self.projection(patchify(images, self.patch_size))
         grid_of(images.shape[2], images.shape[3], self.patch_size)
@@ -131,8 +129,7 @@ def conv_from_linear(projection: nn.Linear, in_channels: int, patch_size: int) -
     patch_dim = in_channels * patch_size**2
     if projection.in_features != patch_dim:
         raise ValueError(
-            f"projection takes {projection.in_features} features, "
-            f"not in_channels * patch_size**2 = {patch_dim}"
+            f"projection takes {projection.in_features} features, not in_channels * patch_size**2 = {patch_dim}"
         )
     convolution = nn.Conv2d(
         in_channels,

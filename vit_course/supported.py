@@ -22,10 +22,7 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
             "elsewhere make a new environment."
         )
     if torch_version is None:
-        return (
-            "vit_course needs PyTorch, which is not installed here. "
-            "Install it with: pip install torch torchvision"
-        )
+        return "vit_course needs PyTorch, which is not installed here. Install it with: pip install torch torchvision"
     major, minor = torch_version.split(".")[:2]
     if (int(major), int(minor)) < MINIMUM_TORCH:
         return (

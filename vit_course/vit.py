@@ -46,12 +46,8 @@ class VisionTransformer(nn.Module):
     @overload
     def forward(self, images: Tensor, return_intermediates: Literal[False] = False) -> Tensor: ...
     @overload
-    def forward(
-        self, images: Tensor, return_intermediates: Literal[True]
-    ) -> tuple[Tensor, dict[str, Tensor]]: ...
-    def forward(
-        self, images: Tensor, return_intermediates: bool = False
-    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, images: Tensor, return_intermediates: Literal[True]) -> tuple[Tensor, dict[str, Tensor]]: ...
+    def forward(self, images: Tensor, return_intermediates: bool = False) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
         """Classify images (batch, in_channels, height, width): logits (batch, num_classes).
 
         With ``return_intermediates`` also every stage by name, in order: "patch_embedding", "class_token",
@@ -79,9 +75,7 @@ class VisionTransformer(nn.Module):
         config = self.config
         wanted = (config.in_channels, config.height, config.width)
         if images.ndim != 4 or tuple(images.shape[1:]) != wanted:
-            raise ValueError(
-                f"images must be (batch, {', '.join(map(str, wanted))}), not {tuple(images.shape)}"
-            )
+            raise ValueError(f"images must be (batch, {', '.join(map(str, wanted))}), not {tuple(images.shape)}")
 
     def _prepend_class_token(self, patches: Tensor) -> Tensor:
         if self.class_token is None:

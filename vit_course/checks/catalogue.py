@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import vit_course.checks.misconceptions.attention
 import vit_course.checks.misconceptions.block
+import vit_course.checks.misconceptions.heads
+import vit_course.checks.misconceptions.is_attention
+import vit_course.checks.misconceptions.parameters
 import vit_course.checks.misconceptions.patches
 import vit_course.checks.misconceptions.positions
+import vit_course.checks.misconceptions.self_attention
 import vit_course.checks.misconceptions.start
-import vit_course.checks.misconceptions.vit  # noqa: F401  # importing a module of mistakes adds them to its exercises
+import vit_course.checks.misconceptions.tokens
+import vit_course.checks.misconceptions.vit
+import vit_course.checks.misconceptions.weights  # noqa: F401  # importing a module of mistakes adds them to its exercises
 from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons import attention, block, patches, positions, start, vit
+from vit_course.checks.lessons import (
+    attention,
+    block,
+    heads,
+    is_attention,
+    parameters,
+    patches,
+    positions,
+    self_attention,
+    start,
+    tokens,
+    vit,
+    weights,
+)
 
 EXERCISES: dict[str, Exercise] = {
     each.name: each
-    for lesson in (start, patches, positions, attention, block, vit)
+    for lesson in (
+        start,
+        patches,
+        positions,
+        tokens,
+        attention,
+        heads,
+        self_attention,
+        is_attention,
+        block,
+        vit,
+        parameters,
+        weights,
+    )
     for each in vars(lesson).values()
     if isinstance(each, Exercise)
 }

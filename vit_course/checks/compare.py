@@ -84,10 +84,17 @@ def close(actual: Tensor, expected: Tensor) -> bool:
     """Whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
     if not expected.is_floating_point():
         return bool(torch.equal(actual.to(expected.dtype), expected))
-    coarser = max((actual.dtype, expected.dtype), key=lambda dtype: TOLERANCE.get(dtype, (0.0, 0.0)))
-    relative, absolute = TOLERANCE.get(coarser, (1e-4, 1e-5))
+    relative, absolute = _tolerance(actual, expected)
     first, second = (each.detach().to("cpu", torch.float64) for each in (actual, expected))
     return torch.allclose(first, second, rtol=relative, atol=absolute)
+
+
+def _tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
+    """Relative and absolute, of the coarser of two dtypes; none for integers."""
+    if not expected.is_floating_point():
+        return 0.0, 0.0
+    coarser = max((actual.dtype, expected.dtype), key=lambda dtype: TOLERANCE.get(dtype, (0.0, 0.0)))
+    return TOLERANCE.get(coarser, (1e-4, 1e-5))
 
 
 def shape(of: Tensor | Sequence[int]) -> str:
@@ -103,12 +110,14 @@ def _first_difference(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> 
         return f"{_share(~torch.isfinite(found))} of its values are {kind}", "finite numbers everywhere"
     if (factor := _constant_factor(found, right)) is not None:
         return f"every value is {factor:.4g} times what it should be", "a factor of 1"
-    differs = ~torch.isclose(found, right, rtol=1e-4, atol=1e-5)
+    relative, absolute = _tolerance(actual, expected)
+    differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
     index = [int(i) for i in differs.nonzero()[0]]
     names = axes if len(axes) == len(index) else [f"axis {i}" for i in range(len(index))]
     place = ", ".join(f"{axis} {i}" for axis, i in zip(names, index, strict=True))
+    digits = 9 if actual.dtype == expected.dtype == torch.float64 else 5
     seen = f"{_share(differs)} of its values differ; the first is at {place or 'the only entry'}"
-    return f"{seen}: {found[tuple(index)]:.5g}", f"{right[tuple(index)]:.5g} there"
+    return f"{seen}: {found[tuple(index)]:.{digits}g}", f"{right[tuple(index)]:.{digits}g} there"
 
 
 def _constant_factor(found: Tensor, right: Tensor) -> float | None:

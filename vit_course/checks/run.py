@@ -87,15 +87,17 @@ def _with_causes(exercise: Exercise, result: CheckResult, records: dict[str, Rec
 
 
 def _without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
-    """Say the same thing once: a failure that repeats an earlier one only points to it."""
+    """Say the same thing once: a failure, or a cause, that was told before is only named again."""
     told: set[tuple[str, tuple[str, ...]]] = set()
+    explained: set[tuple[str, ...]] = set()
     shortened = []
     for result in results:
-        key = (result.seen, tuple(cause.name for cause in result.causes))
-        if result.verdict == Verdict.FAIL and key in told:
+        names = tuple(cause.name for cause in result.causes)
+        if result.verdict == Verdict.FAIL and (result.seen, names) in told:
             result = replace(result, seen="the same as above", expected="", look="")
-        told.add(key)
-        shortened.append(result)
+        told.add((result.seen, names))
+        shortened.append(replace(result, again=bool(names) and names in explained))
+        explained.add(names)
     return tuple(shortened)
 
 

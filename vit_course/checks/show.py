@@ -13,6 +13,8 @@ from html import escape
 
 from vit_course.checks.verdict import CheckResult, Report, Verdict
 
+# the report for programs, beside the forms for people
+REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
 _COLOUR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
 _WIDTH = 100
@@ -43,7 +45,7 @@ def as_html(report: Report) -> str:
     return _section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>', verdict)
 
 
-def as_mimebundle(report: Report) -> dict[str, str]:
+def as_mimebundle(report: Report) -> dict[str, object]:
     """What Jupyter shows. In a graded cell of a notebook the plain form is the bare number of points.
 
     nbgrader reads partial credit from the plain form of a cell's value, and gives full points for anything
@@ -52,7 +54,9 @@ def as_mimebundle(report: Report) -> dict[str, str]:
     in_notebook = _in_notebook_kernel()
     graded = in_notebook and report.score is not None
     plain = str(report.score) if graded else as_text(report)
-    return {"text/plain": plain, "text/html": as_html(report)} if in_notebook else {"text/plain": plain}
+    if not in_notebook:
+        return {"text/plain": plain}
+    return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
 
 
 def _in_notebook_kernel() -> bool:
@@ -79,7 +83,7 @@ def _entry(result: CheckResult) -> str:
     sign = f'<span aria-hidden="true" style="color:{_COLOUR[result.verdict]}">{_SIGN[result.verdict]}</span>'
     head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{_rich(result.claim)}"
     rows = "".join(
-        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}.</strong> {_rich(text)}</div>'
+        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {_rich(text)}</div>'
         for label, text in _visible_parts(result).items()
     )
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'

@@ -114,7 +114,13 @@ class StudentModule:
         if not output.requires_grad:
             return [name for name, _ in self.module.named_parameters()]
         generator = torch.Generator().manual_seed(0)
-        output.backward(torch.randn(output.shape, generator=generator).to(output))
+        try:
+            output.backward(torch.randn(output.shape, generator=generator).to(output))
+        except RuntimeError as error:
+            self._student.record.append(("backward raised", type(error).__name__))
+            look = "Which operation changes in place a tensor that the gradient still needs?"
+            said = str(error).strip().splitlines()[0][:200]
+            raise Failure(f"the backward pass raised RuntimeError: {said}", "a gradient", look) from None
         names = [
             name
             for name, parameter in self.module.named_parameters()

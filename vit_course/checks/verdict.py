@@ -60,6 +60,7 @@ class CheckResult:
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` is the reason, and ``waits`` tells whether another check has to pass first.
+    ``again`` tells that an earlier line of the report has explained the same causes.
     ``unwritten`` tells that the student's code still raises NotImplementedError.
     """
 
@@ -70,6 +71,7 @@ class CheckResult:
     expected: str = ""
     causes: tuple[Cause, ...] = ()
     look: str = ""
+    again: bool = False
     waits: bool = False
     unwritten: bool = False
 
@@ -80,12 +82,14 @@ class CheckResult:
 
     def parts(self) -> Mapping[str, str]:
         """The message's parts under their labels, in the order in which a student reads them."""
+        names = " or ".join(f"*{each.name}*" for each in self.causes)
         cause = " ".join(f"This looks like *{each.name}*: {each.explanation}" for each in self.causes[:1])
         if len(self.causes) > 1:
-            names = " or ".join(f"*{each.name}*" for each in self.causes)
             cause = f"This looks like {names}: on this check they give the same numbers."
         look = self.causes[0].question if self.causes else self.look
         section = f" (lesson {self.causes[0].section})" if self.causes else ""
+        if self.again:
+            cause, look = f"{names}, as above.", ""
         labelled = {
             "Seen": self.seen,
             "Expected": self.expected,
@@ -138,13 +142,33 @@ class Report:
         """Names of the misconceptions found, each once, in the order of the checks."""
         return tuple(dict.fromkeys(each.misconception for each in self.results if each.misconception))
 
+    def as_dict(self) -> dict[str, object]:
+        """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
+        return {
+            "name": self.exercise,
+            "score": self.score,
+            "max_score": self.points,
+            "misconception": self.misconceptions[0] if self.misconceptions else None,
+            "problem": self.problem,
+            "checks": [
+                {
+                    "name": each.name,
+                    "claim": each.claim,
+                    "verdict": str(each.verdict),
+                    "message": each.message,
+                    "misconception": each.misconception,
+                }
+                for each in self.results
+            ],
+        }
+
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
         passing = sum(each.verdict == Verdict.PASS for each in self.results)
         plural = "" if len(self.results) == 1 else "s"
         verb = "pass" if passing != 1 or plural else "passes"
         line = f"{self.exercise}: {passing} of {len(self.results)} check{plural} {verb}"
-        return line if self.score is None else f"{line}, {self.score:g} of {self.points:g} points"
+        return line if self.score is None else f"{line}, {round(self.score, 2):g} of {self.points:g} points"
 
     def __str__(self) -> str:
         from vit_course.checks.show import as_text
@@ -154,7 +178,7 @@ class Report:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         from vit_course.checks.show import as_mimebundle
 
         return as_mimebundle(self)

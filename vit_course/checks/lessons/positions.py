@@ -1,1 +1,162 @@
-"""Public checks of lesson 02: positions and the class token."""
+"""Public checks of lesson 02, first part: tables of positions.
+
+The oracle is complex numbers on the unit circle.
+"""
+
+from __future__ import annotations
+
+import cmath
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.common import expect_value_error
+from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+
+LESSON = "02_positions"
+TABLE_AXES = ("position", "dimension")
+GRIDS = ((3, 5), (6, 4))
+
+
+def hands_of(position: int, embed_dim: int) -> list[complex]:
+    """The clock hands of one position, embed_dim / 2 of them, as complex numbers of length 1."""
+    return [cmath.rect(1.0, position / 10_000 ** (2 * hand / embed_dim)) for hand in range(embed_dim // 2)]
+
+
+def sinusoids(num_positions: int, embed_dim: int) -> Tensor:
+    """The oracle of sinusoidal_positions, (num_positions, embed_dim) in float32."""
+    rows = [hands_of(position, embed_dim) for position in range(num_positions)]
+    return torch.tensor([[part for hand in row for part in (hand.imag, hand.real)] for row in rows])
+
+
+def in_words(values: Tensor) -> str:
+    """The numbers of a vector, as a message shows them."""
+    return ", ".join(f"{float(value):.4g}" for value in values)
+
+
+sinusoidal_positions = Exercise("sinusoidal_positions", LESSON)
+
+
+@sinusoidal_positions.check
+def every_position_has_a_row(student: Student, probe: Probe) -> None:
+    """The table has a row for every position and a column for every dimension."""
+    for num_positions, embed_dim in ((7, 12), (9, 4)):
+        name = f"sinusoidal_positions({num_positions}, {embed_dim})"
+        expect_tensor(student(num_positions, embed_dim), (num_positions, embed_dim), name)
+
+
+@sinusoidal_positions.check(needs=every_position_has_a_row)
+def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
+    """At position 0 all hands point up: its row is 0, 1, 0, 1, and so on."""
+    table = expect_tensor(student(5, 8), (5, 8), "sinusoidal_positions(5, 8)")
+    wanted = sinusoids(1, 8)[0]
+    if not close(table[0], wanted):
+        raise Failure(
+            f"row 0 is {in_words(table[0])}", in_words(wanted), "Which angle does position 0 give, and its sine?"
+        )
+
+
+@sinusoidal_positions.check(needs=every_position_has_a_row)
+def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> None:
+    """Dimensions 0 and 1 are the sine and the cosine of the position itself."""
+    name = "the first hand of sinusoidal_positions(6, 4)"
+    table = expect_tensor(student(6, 4), (6, 4), "sinusoidal_positions(6, 4)")
+    expect_equal(table[:, :2], sinusoids(6, 2), name, TABLE_AXES, any_float=True)
+
+
+@sinusoidal_positions.check(needs=every_position_has_a_row)
+def two_neighbours_are_one_hand(student: Student, probe: Probe) -> None:
+    """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
+    table = expect_tensor(student(6, 10), (6, 10), "sinusoidal_positions(6, 10)")
+    length = table.float().unflatten(1, (5, 2)).square().sum(2)
+    if not close(length, torch.ones(6, 5)):
+        row, hand = (int(index) for index in ((length - 1).abs() > 1e-5).nonzero()[0])
+        pair = in_words(table[row, 2 * hand : 2 * hand + 2])
+        raise Failure(
+            f"at position {row}, dimensions {2 * hand} and {2 * hand + 1} are {pair}, whose squares sum to "
+            f"{float(length[row, hand]):.3g}",
+            "1",
+            "Which angle stands in the sine, and which in the cosine beside it?",
+        )
+
+
+@sinusoidal_positions.check(needs=every_position_has_a_row)
+def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
+    """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
+    for num_positions, embed_dim in ((40, 6), (9, 16)):
+        name = f"sinusoidal_positions({num_positions}, {embed_dim})"
+
+        def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+            here, there = (torch.atan2(*each[1].double().unflatten(0, (-1, 2)).T) for each in (actual, expected))
+            slips = (~here.isclose(there, rtol=1e-3, atol=0.0)).nonzero()
+            if not len(slips):
+                return None
+            hand = int(slips[0])
+            seen = f"hand {hand} (dimensions {2 * hand} and {2 * hand + 1}) turns {float(here[hand]):.4g} radian"
+            return f"{seen} from position 0 to 1", f"{float(there[hand]):.4g} radian"
+
+        look = "What is the exponent of 10000 for the first hand, and for the last?"
+        wanted = sinusoids(num_positions, embed_dim)
+        expect_equal(student(num_positions, embed_dim), wanted, name, TABLE_AXES, describe, look, any_float=True)
+
+
+@sinusoidal_positions.check
+def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
+    """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
+    expect_value_error(student, (5, 7), (7,), "embed_dim 7")
+
+
+sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON)
+
+
+@sinusoidal_positions_2d.check
+def every_patch_has_a_row(student: Student, probe: Probe) -> None:
+    """The table has rows · columns rows, one for each patch, and embed_dim columns."""
+    for rows, columns in GRIDS:
+        name = f"sinusoidal_positions_2d(({rows}, {columns}), 8)"
+        expect_tensor(student((rows, columns), 8), (rows * columns, 8), name)
+
+
+def _expect_half(student: Student, half: int) -> None:
+    """The first half of the dimensions (0) against the 1-D table of the rows, the second (1) of the columns."""
+    axis = ("row", "column")[half]
+    for grid in GRIDS:
+        rows, columns = grid
+        table = expect_tensor(student(grid, 12), (rows * columns, 12), f"sinusoidal_positions_2d({grid}, 12)")
+        codes = sinusoids(grid[half], 6)
+        for patch in range(rows * columns):
+            place, found = divmod(patch, columns), table[patch, 6 * half : 6 * half + 6]
+            if close(found, codes[place[half]]):
+                continue
+            others = [other for other in range(grid[half]) if close(found, codes[other])]
+            told = f"tells {axis} {others[0]}" if others else f"is {in_words(found)}"
+            wanted = f"{axis} {place[half]}" + ("" if others else f" of a 1-D table: {in_words(codes[place[half]])}")
+            part = ("first", "second")[half]
+            raise Failure(
+                f"on a grid of {rows} rows and {columns} columns, patch {patch} stands in row {place[0]} and column "
+                f"{place[1]}, but the {part} half of its dimensions {told}",
+                wanted,
+                "Write down the (row, column) of the first six patches. Which of the two changes from one to the next?",
+            )
+
+
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
+def the_first_half_tells_the_row(student: Student, probe: Probe) -> None:
+    """The first half of a patch's dimensions is the 1-D code of its row."""
+    _expect_half(student, 0)
+
+
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
+def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
+    """The second half of a patch's dimensions is the 1-D code of its column."""
+    _expect_half(student, 1)
+
+
+@sinusoidal_positions_2d.check
+def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
+    """An embed_dim that is not divisible by 4 raises ValueError naming it."""
+    expect_value_error(student, ((3, 5), 6), (6,), "embed_dim 6")

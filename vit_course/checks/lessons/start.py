@@ -1,1 +1,99 @@
-"""Public checks of lesson 00: first steps."""
+"""Public checks of lesson 00: first steps.
+
+The oracle is batch normalisation in evaluation mode, which subtracts and divides by given statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.compare import expect_equal
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+
+LESSON = "00_start"
+AXES = ("image", "channel", "row", "column")
+# binary fractions: exact in float32 and float64 alike, so that a mean made in either dtype is right
+MEANS = (0.25, 0.5, 0.125, 0.375, 0.625)
+STDS = (0.5, 0.25, 0.125, 0.375, 0.75)
+
+
+def normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+    """The oracle of normalize_images, (batch, channels, height, width)."""
+    means, stds = torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64)
+    return F.batch_norm(images.double(), means, stds.square(), eps=0.0).to(images.dtype)
+
+
+normalize_images = Exercise("normalize_images", LESSON)
+
+
+def _expect_normalized(
+    student: Student, images: Tensor, kind: Callable[[tuple[float, ...]], object] = torch.tensor, called: str = ""
+) -> None:
+    """Compare on ``images``, with mean and std given as ``kind`` makes them: a tensor, a list or a tuple."""
+    channels = images.shape[1]
+    mean, std = MEANS[:channels], STDS[:channels]
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
+        place = [int(index) for index in (~actual.isclose(expected, atol=1e-5)).nonzero()[0]]
+        where = ", ".join(f"{axis} {index}" for axis, index in zip(AXES, place, strict=True))
+        pixel, channel = float(images[tuple(place)]), place[1]
+        became, wanted = (round(float(each[tuple(place)]), 4) for each in (actual, expected))
+        told = f"a pixel of {pixel:.4g} whose channel has mean {mean[channel]} and std {std[channel]}"
+        return f"at {where} {told} became {became}", f"{wanted} for that pixel"
+
+    result = student(images, kind(mean), kind(std))
+    expect_equal(result, normalized(images, mean, std), called or "normalize_images", AXES, describe)
+
+
+@normalize_images.check
+def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None:
+    """Each channel has its own mean subtracted, and is then divided by its own std."""
+    for batch, channels, height, width in ((2, 5, 4, 6), (1, 1, 6, 4)):
+        _expect_normalized(student, probe.integers(batch, channels, height, width, high=11) / 10)
+
+
+@normalize_images.check
+def no_other_axis_is_taken_for_the_channels(student: Student, probe: Probe) -> None:
+    """Three images of 3 channels, 3 pixels high and 3 wide, are still normalised by channel."""
+    _expect_normalized(student, probe.integers(3, 3, 3, 3, high=11) / 10)
+
+
+@normalize_images.check(needs=every_channel_has_its_own_statistics)
+def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
+    """Mean and std may be tensors, lists or tuples of numbers."""
+    images = probe.integers(2, 3, 4, 6, high=11) / 10
+    _expect_normalized(student, images, list, "normalize_images with lists")
+    _expect_normalized(student, images, tuple, "normalize_images with tuples")
+
+
+@normalize_images.check(needs=every_channel_has_its_own_statistics)
+def double_images_stay_double(student: Student, probe: Probe) -> None:
+    """Double images stay double, and images that are not contiguous in memory are read right."""
+    images = probe.uniform(2, 6, 4, 3).double().permute(0, 3, 2, 1)
+    _expect_normalized(student, images, called="normalize_images of double images")
+
+
+@normalize_images.check(needs=every_channel_has_its_own_statistics)
+def the_images_are_left_alone(student: Student, probe: Probe) -> None:
+    """The images that go in are not changed."""
+    student(probe.uniform(2, 3, 4, 6), torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
+    expect_left_alone(student)
+
+
+@normalize_images.check
+def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
+    """Images and means that differ in their number of channels raise ValueError naming both numbers."""
+    for channels, means in ((4, 3), (3, 1), (1, 3)):
+        inputs = (probe.uniform(2, channels, 5, 6), torch.tensor(MEANS[:means]), torch.tensor(STDS[:means]))
+        expect_value_error(student, inputs, (channels, means), f"images of {channels} channels with {_count(means)}")
+
+
+def _count(means: int) -> str:
+    return f"{means} mean{'' if means == 1 else 's'}"

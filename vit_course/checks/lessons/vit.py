@@ -1,1 +1,288 @@
-"""Public checks of lesson 05: the whole model."""
+"""Public checks of lesson 05: the whole model.
+
+The oracle is torch's own functions, on weights that are loaded by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.patches import patches_of
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.verdict import Failure
+from vit_course.config import ViTConfig
+
+LESSON = "05_vit"
+Weights = Mapping[str, Tensor]
+
+WIDE_MODEL = ViTConfig(
+    image_size=(8, 10), patch_size=2, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2, mlp_ratio=2.5
+)
+TALL_MODEL = ViTConfig(
+    image_size=(15, 9), patch_size=3, in_channels=4, num_classes=6, embed_dim=8, depth=2, num_heads=4, mlp_ratio=3.0
+)
+NO_QKV_BIAS = replace(TALL_MODEL, in_channels=2, num_heads=2, qkv_bias=False)
+
+
+def parameter_shapes(config: ViTConfig) -> dict[str, tuple[int, ...]]:
+    """The name and the shape of every parameter that the exercise asks for."""
+    dim, hidden = config.embed_dim, config.hidden_dim
+    shapes: dict[str, tuple[int, ...]] = {"class_token": (1, 1, dim), "positions": (1, 1 + config.num_patches, dim)}
+
+    def add(name: str, *size: int, bias: bool = True) -> None:
+        shapes[f"{name}.weight"] = size
+        if bias:
+            shapes[f"{name}.bias"] = size[:1]
+
+    add("patch_embedding.projection", dim, config.in_channels * config.patch_size**2)
+    for number in range(config.depth):
+        add(f"blocks.{number}.norm1", dim)
+        add(f"blocks.{number}.attention.qkv", 3 * dim, dim, bias=config.qkv_bias)
+        add(f"blocks.{number}.attention.projection", dim, dim)
+        add(f"blocks.{number}.norm2", dim)
+        add(f"blocks.{number}.mlp.fc1", hidden, dim)
+        add(f"blocks.{number}.mlp.fc2", dim, hidden)
+    add("norm", dim)
+    add("head", config.num_classes, dim)
+    return shapes
+
+
+def _linear(weights: Weights, name: str, x: Tensor) -> Tensor:
+    return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+
+def normed(weights: Weights, name: str, x: Tensor, config: ViTConfig) -> Tensor:
+    """x through the LayerNorm ``name``."""
+    scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    return F.layer_norm(x, (config.embed_dim,), scale, shift, config.layer_norm_eps)
+
+
+def patch_tokens(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """(batch, num_patches, embed_dim): projected patches."""
+    return _linear(weights, "patch_embedding.projection", patches_of(images, config.patch_size))
+
+
+def embedded(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """(batch, 1 + num_patches, embed_dim): what enters the first block."""
+    positions = weights["positions"]
+    first = (weights["class_token"] + positions[:, :1]).expand(len(images), 1, -1)
+    return torch.cat([first, patch_tokens(weights, images, config) + positions[:, 1:]], dim=1)
+
+
+def after_block(weights: Weights, number: int, x: Tensor, config: ViTConfig) -> Tensor:
+    """x (batch, tokens, embed_dim) after one encoder block."""
+    name = f"blocks.{number}"
+    qkv = _linear(weights, f"{name}.attention.qkv", normed(weights, f"{name}.norm1", x, config))
+    heads = qkv.unflatten(-1, (3, config.num_heads, config.head_dim)).permute(2, 0, 3, 1, 4)
+    mixed = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+    x = x + _linear(weights, f"{name}.attention.projection", mixed)
+    hidden = F.gelu(_linear(weights, f"{name}.mlp.fc1", normed(weights, f"{name}.norm2", x, config)))
+    return x + _linear(weights, f"{name}.mlp.fc2", hidden)
+
+
+def encoded(weights: Weights, x: Tensor, config: ViTConfig) -> Tensor:
+    """x (batch, tokens, embed_dim) after every block."""
+    for number in range(config.depth):
+        x = after_block(weights, number, x, config)
+    return x
+
+
+def classified(weights: Weights, pooled: Tensor) -> Tensor:
+    """Logits (batch, num_classes) of pooled (batch, embed_dim)."""
+    return _linear(weights, "head", pooled)
+
+
+def logits_of(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """The oracle: (batch, num_classes)."""
+    x = encoded(weights, embedded(weights, images, config), config)
+    return classified(weights, normed(weights, "norm", x, config)[:, 0])
+
+
+VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
+
+
+def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
+    module = student.build(config)
+    weights = probe.weights(parameter_shapes(config))
+    try:
+        module.load(weights)
+    except Failure as failure:  # which would list some forty names and shapes
+        raise Failure(failure.seen, "the names and shapes that the exercise's text lists", failure.look) from None
+    return module, weights
+
+
+def _images(probe: Probe, batch: int, config: ViTConfig, dtype: torch.dtype = torch.float32) -> Tensor:
+    return probe.images(batch, config.in_channels, config.height, config.width, dtype)
+
+
+def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, config: ViTConfig, name: str) -> None:
+    expected = logits_of(weights, images, config)
+    with _listening(module.module) as entering:
+        logits = module(images)
+
+    def describe(actual: Tensor, _: Tensor) -> tuple[str, str] | None:
+        if actual.min() >= 0 and close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):
+            return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
+        return _first_wrong_stage(entering, weights, images, config)
+
+    look = "Walk along the picture of the model, and hold each stage's first token against what you mean it to be."
+    expect_equal(logits, expected, name, ("image", "class"), describe, look)
+
+
+@contextmanager
+def _listening(module: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """What enters the parts of a student's model while it runs, by the part's name."""
+    entering: dict[str, Tensor] = {}
+    parts = {name: part for name, part in module.named_modules() if name in ("blocks.0", "norm", "head")}
+
+    def keep(name: str) -> Callable[[nn.Module, tuple[object, ...]], None]:
+        def hook(_: nn.Module, inputs: tuple[object, ...]) -> None:
+            if inputs and isinstance(inputs[0], Tensor):
+                entering.setdefault(name, inputs[0].detach().clone())
+
+        return hook
+
+    handles = [part.register_forward_pre_hook(keep(name)) for name, part in parts.items()]
+    try:
+        yield entering
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _first_wrong_stage(
+    entering: Mapping[str, Tensor], weights: Weights, images: Tensor, config: ViTConfig
+) -> tuple[str, str] | None:
+    """In words, the first part of the model that is fed wrong numbers; None when no part tells."""
+    embedding = embedded(weights, images, config)
+    tokens = encoded(weights, embedding, config)
+    pooled = normed(weights, "norm", tokens, config)[:, 0]
+    stages = {
+        "blocks.0": ((embedding,), "the class token, then the patches, with the positions added"),
+        "norm": ((tokens, tokens[:, 0], tokens[:, :1]), "what the last block gives"),
+        "head": ((pooled,), "the class token, after the final norm"),
+    }
+    for name, (right, described) in stages.items():
+        found = entering.get(name)
+        if found is not None and not any(found.shape == each.shape and close(found, each) for each in right):
+            return f"the logits are wrong, and what enters `{name}` is wrong already", f"there, {described}"
+    return None
+
+
+@VisionTransformer.check
+def its_parameters_have_the_names_asked_for(student: Student, probe: Probe) -> None:
+    """Its parameters have the names and shapes that the exercise asks for."""
+    _loaded(student, probe, WIDE_MODEL)
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for)
+def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None:
+    """Every image gets one logit for each class."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    expect_tensor(module(_images(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
+def the_logits_are_right(student: Student, probe: Probe) -> None:
+    """With the same weights it gives the same logits as torch's own functions, layer by layer."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    _expect_logits(module, weights, _images(probe, 5, WIDE_MODEL), WIDE_MODEL, "the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def the_config_is_followed(student: Student, probe: Probe) -> None:
+    """Another config makes another model: tall images, four channels, other sizes, no bias in qkv."""
+    for config in (TALL_MODEL, NO_QKV_BIAS):
+        module, weights = _loaded(student, probe, config)
+        _expect_logits(module, weights, _images(probe, 3, config), config, "the output of a model for tall images")
+
+
+@VisionTransformer.check
+def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
+    """Two more blocks cost the parameters of two blocks."""
+    counts = {}
+    for depth in (2, 4):
+        module = student.build(replace(WIDE_MODEL, depth=depth)).module
+        counts[depth] = sum(parameter.numel() for parameter in module.parameters())
+    student.record.append(tuple(counts.values()))
+    sizes = parameter_shapes(replace(WIDE_MODEL, depth=4)).items()
+    two_blocks = sum(math.prod(size) for name, size in sizes if name.startswith(("blocks.2.", "blocks.3.")))
+    if counts[4] - counts[2] != two_blocks:
+        raise Failure(
+            f"the model has {counts[2]} parameters with depth 2 and {counts[4]} with depth 4",
+            f"{two_blocks} more, the parameters of two blocks",
+            "How many times does your code call EncoderBlock(...) when depth is 4?",
+        )
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
+def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
+    """An image gets the same logits alone as in a batch."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    images = _images(probe, 4, WIDE_MODEL)
+    together, alone = module(images), module(images[2:3])
+    if not close(alone, together[2:3]):
+        raise Failure(
+            "the logits of image 2 change when the other images of its batch are taken away",
+            "the same logits, alone or in company",
+            "Along which axis do tokens exchange information in your forward, and which axis is the batch?",
+        )
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> None:
+    """Every LayerNorm, in the blocks and at the end, uses config.layer_norm_eps."""
+    config = replace(WIDE_MODEL, layer_norm_eps=0.1)
+    module, weights = _loaded(student, probe, config)
+    _expect_logits(module, weights, _images(probe, 3, config), config, "with layer_norm_eps=0.1 the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
+    """After `.eval()` nothing is random, whatever dropout rates the config names."""
+    config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
+    module, weights = _loaded(student, probe, config)
+    module.module.eval()
+    _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches every parameter."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    output = expect_tensor(module(_images(probe, 3, WIDE_MODEL)), (3, 7), "the model's output")
+    if names := module.without_gradient(output):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise Failure(
+            f"no gradient reaches {', '.join(names[:3])}{more}",
+            "one for every parameter",
+            "Does forward use it, on the way to the logits?",
+        )
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+    """After `.double()` it classifies float64 images."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    module.module.double()
+    images = _images(probe, 3, WIDE_MODEL, torch.float64)
+    doubled = {name: tensor.double() for name, tensor in weights.items()}
+    output = expect_tensor(module(images), (3, 7), "the model's output")
+    if output.dtype != torch.float64:
+        raise Failure(f"float64 images gave logits of {output.dtype}", "float64", "Which line makes a new tensor?")
+    # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
+    wanted = logits_of(doubled, images, WIDE_MODEL).float()
+    expect_equal(output.float(), wanted, "the model's output in float64", ("image", "class"))
+
+
+fix_vit = Exercise("fix_vit", LESSON, ("FixedViT",), True, VisionTransformer.checks, VisionTransformer.misconceptions)

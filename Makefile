@@ -1,0 +1,40 @@
+# Set-up is part of every target: `make demo` and `make test` work on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
+# one thread a process: the tests run in as many processes as there are cores
+TESTS ?= -n auto --dist worksteal
+
+.PHONY: demo test notebooks figures check bench install clean
+
+demo: install
+	$(RUN) -m vit_course demo --out demo
+
+test: install check
+	OMP_NUM_THREADS=1 $(RUN) -m pytest $(TESTS)
+
+notebooks: install
+	$(RUN) -m vit_course build
+
+figures: install
+	$(RUN) figures/draw_all.py
+
+check: install
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m vit_course build --check
+
+bench: install
+	$(RUN) benchmarks/broken_vit.py --help
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vit_course needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) demo

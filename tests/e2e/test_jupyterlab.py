@@ -1,0 +1,146 @@
+"""A lesson in a real JupyterLab in a real browser, as a student who made a classic mistake sees it."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.rehearsal import STRIPS
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+LESSON = ROOT / "notebooks" / "01_patchify.ipynb"
+# set to a folder to keep what the browser showed
+SCREENSHOTS = os.environ.get("VIT_COURSE_SCREENSHOTS")
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """JupyterLab serving a folder with the lesson, half done: its address."""
+    folder = tmp_path_factory.mktemp("a student's folder")
+    notebook = json.loads(LESSON.read_text(encoding="utf-8"))
+    mistaken, end = [], None
+    for number, cell in enumerate(notebook["cells"]):
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "patchify":
+            cell["source"] = STRIPS
+            mistaken.append(number)
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "check-unpatchify":
+            end = number + 1
+    assert mistaken
+    notebook["cells"] = notebook["cells"][:end]
+    (folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    options = ["--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}"]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    log = (folder / "lab.log").open("w")
+    server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(address, server, folder / "lab.log")
+        yield address
+    finally:
+        server.terminate()
+        server.wait(30)
+        log.close()
+
+
+def _wait_for(address, server, log):
+    for _ in range(240):
+        assert server.poll() is None, f"JupyterLab stopped: {log.read_text()[-2000:]}"
+        try:
+            with urllib.request.urlopen(f"{address}/api/status", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise AssertionError(f"JupyterLab did not answer: {log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def page(lab):
+    """The lesson, opened in JupyterLab, with all its cells run."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1200, "height": 1400})
+        opened.goto(f"{lab}/lab/tree/lesson.ipynb?reset", timeout=120_000)
+        opened.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
+        opened.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000)
+        opened.get_by_role("menuitem", name="Run", exact=True).click()
+        opened.get_by_role("menuitem", name=re.compile("^Run All Cells$")).click()
+        opened.wait_for_selector('section[aria-label^="unpatchify"]', timeout=180_000)
+        yield opened
+        browser.close()
+
+
+def test_a_failing_check_says_which_mistake_it_was(page):
+    report = page.locator('section[aria-label^="patchify"]')
+    report.scroll_into_view_if_needed()
+    _keep(page, "failing-check-light")
+    words = report.inner_text()
+    assert "strips not squares" in words
+    assert (
+        words.index("Seen:") < words.index("Expected:") < words.index("Likely cause:") < words.index("Where to look:")
+    )
+    assert "permute" not in words, "the message gives the answer away"
+
+
+def test_a_verdict_is_told_in_words_and_not_by_colour_alone(page):
+    entries = page.locator('section[aria-label^="patchify"] li').all_inner_texts()
+    assert {entry.split()[1] for entry in entries} <= {"pass", "fail", "undecided"}
+    assert any(entry.split()[1] == "fail" for entry in entries)
+
+
+def test_an_unwritten_exercise_is_told_without_a_traceback(page):
+    words = page.locator('section[aria-label^="unpatchify"]').inner_text()
+    assert "not written yet" in words
+    assert "Traceback" not in words
+
+
+def test_every_figure_shows_and_has_a_text_equivalent(page):
+    pictures = page.evaluate(
+        """() => [...document.querySelectorAll('.jp-MarkdownOutput img')]
+                 .map(each => ({width: each.naturalWidth, alt: each.alt}))"""
+    )
+    assert len(pictures) >= 2
+    assert all(picture["width"] > 0 and len(picture["alt"]) > 10 for picture in pictures)
+
+
+def test_the_hints_are_folded(page):
+    hints = page.locator(".jp-MarkdownOutput details")
+    assert hints.count() >= 3
+    assert page.locator(".jp-MarkdownOutput details[open]").count() == 0
+
+
+def test_the_report_can_be_read_on_a_dark_theme(page):
+    page.keyboard.press("Control+Shift+C")
+    page.locator("input.lm-CommandPalette-input").fill("JupyterLab Dark")
+    page.get_by_text("Use Theme: JupyterLab Dark").first.click()
+    page.wait_for_selector("body[data-jp-theme-light=false]", timeout=30_000)
+    report = page.locator('section[aria-label^="patchify"]')
+    report.scroll_into_view_if_needed()
+    _keep(page, "failing-check-dark")
+    colour = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
+    red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
+    assert min(red, green, blue) > 150, f"dark text on a dark theme: {colour}"
+
+
+def _keep(page, name):
+    if SCREENSHOTS:
+        page.wait_for_timeout(1500)
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")

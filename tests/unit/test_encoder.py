@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course.encoder import Encoder, EncoderBlock, Mlp
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@torch.no_grad()
+def randomise(module: nn.Module) -> None:
+    for parameter in module.parameters():
+        parameter.normal_(std=0.4)
+
+
+def random_block(**choices: Any) -> EncoderBlock:
+    block = EncoderBlock(12, 3, **choices)
+    randomise(block)
+    return block
+
+
+@pytest.mark.parametrize(("gelu", "approximate"), [("exact", "none"), ("tanh", "tanh")])
+def test_mlp_has_the_gelu_that_it_names_between_its_linears(gelu: Any, approximate: str) -> None:
+    mlp = Mlp(6, 10, gelu=gelu).double()
+    x = 3 * torch.randn(2, 5, 6, dtype=torch.float64)
+    expected = mlp.fc2(F.gelu(mlp.fc1(x), approximate=approximate))
+    # the two kinds differ by up to 5e-4 before fc2
+    torch.testing.assert_close(mlp(x), expected, atol=1e-12, rtol=0)
+
+
+def test_mlp_takes_any_leading_axes() -> None:
+    mlp = Mlp(6, 10)
+    x = torch.randn(2, 3, 4, 6)
+    torch.testing.assert_close(mlp(x)[1, 2, 3], mlp(x[1, 2, 3]))
+
+
+@torch.no_grad()
+def test_mlp_dropout_follows_the_activation_and_the_last_linear() -> None:
+    hidden, rate = 32, 0.25
+    mlp = Mlp(6, hidden, dropout=rate)
+    mlp.fc1.weight.zero_()
+    mlp.fc1.bias.fill_(1.0)
+    mlp.fc2.weight.fill_(1.0)
+    mlp.fc2.bias.zero_()
+    x = torch.randn(50, 6)
+    # an output counts the hidden units that were kept, or is dropped itself
+    kept = mlp(x) * (1 - rate) ** 2 / F.gelu(torch.tensor(1.0))
+    torch.testing.assert_close(kept, kept.round(), atol=1e-3, rtol=0)
+    assert 0.15 < (kept == 0).float().mean() < 0.35
+    assert 0.65 < kept[kept > 0].mean() / hidden < 0.85
+    assert kept[kept > 0].unique().numel() > 2
+    full = torch.full((50, 6), hidden * F.gelu(torch.tensor(1.0)).item())
+    torch.testing.assert_close(mlp.eval()(x), full)
+
+
+@pytest.mark.parametrize("eps", [1e-6, 0.1])
+def test_block_equals_the_pre_norm_layer_of_torch(eps: float) -> None:
+    ours = random_block(mlp_ratio=2.5, layer_norm_eps=eps)
+    theirs = nn.TransformerEncoderLayer(
+        12, 3, 30, dropout=0.0, activation=F.gelu, layer_norm_eps=eps, batch_first=True, norm_first=True
+    )
+    names = {
+        "self_attn.in_proj_": "attention.qkv.",
+        "self_attn.out_proj.": "attention.projection.",
+        "linear1.": "mlp.fc1.",
+        "linear2.": "mlp.fc2.",
+    }
+    state = ours.state_dict()
+    for their_name, our_name in names.items():
+        state = {name.replace(our_name, their_name): tensor for name, tensor in state.items()}
+    theirs.load_state_dict(state)
+    x = torch.randn(2, 7, 12)
+    torch.testing.assert_close(ours(x), theirs(x), atol=1e-5, rtol=1e-5)
+
+
+def test_block_parameters_have_the_names_of_the_syllabus() -> None:
+    layers = ["norm1", "attention.qkv", "attention.projection", "norm2", "mlp.fc1", "mlp.fc2"]
+    assert list(EncoderBlock(12, 3).state_dict()) == [
+        f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")
+    ]
+
+
+@pytest.mark.parametrize(("mlp_ratio", "hidden_dim"), [(4.0, 400), (0.5, 50), (29 / 100, 29)])
+def test_mlp_ratio_sets_the_hidden_width(mlp_ratio: float, hidden_dim: int) -> None:
+    assert EncoderBlock(100, 4, mlp_ratio).mlp.fc1.out_features == hidden_dim
+
+
+def test_block_refuses_heads_that_do_not_divide() -> None:
+    with pytest.raises(ValueError, match="embed_dim 12 is not divisible by num_heads 5"):
+        EncoderBlock(12, 5)
+
+
+def test_block_hands_each_choice_to_its_layer() -> None:
+    block = EncoderBlock(12, 3, 4.0, False, 0.1, 0.2, 0.3, "tanh", 1e-3)
+    assert block.attention.qkv.bias is None
+    assert block.attention.attention_dropout.p == 0.1
+    assert block.attention.projection_dropout.p == 0.2
+    assert block.mlp.dropout.p == 0.3
+    assert block.mlp.activation.approximate == "tanh"
+    assert block.norm1.eps == block.norm2.eps == 1e-3
+
+
+@torch.no_grad()
+def test_block_of_zero_linears_is_the_identity() -> None:
+    block = random_block()
+    for module in block.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.weight)
+            nn.init.zeros_(module.bias)
+    x = torch.randn(2, 7, 12)
+    assert torch.equal(block(x), x)
+
+
+@torch.no_grad()
+def test_block_records_its_stages_and_leaves_its_input_alone() -> None:
+    block, x = random_block().double(), torch.randn(2, 7, 12, dtype=torch.float64)
+    kept, stages = x.clone(), {}
+    output = block(x, stages)
+    assert torch.equal(x, kept)
+    assert list(stages) == ["attention.weights", "attention", "mlp", "output"]
+    torch.testing.assert_close(output, block(x))
+    assert torch.equal(stages["output"], output)
+    attended, weights = block.attention(block.norm1(x), return_weights=True)
+    torch.testing.assert_close(stages["attention.weights"], weights)
+    torch.testing.assert_close(stages["attention"], attended)
+    torch.testing.assert_close(stages["mlp"], block.mlp(block.norm2(x + attended)))
+    torch.testing.assert_close(output, x + stages["attention"] + stages["mlp"])
+
+
+def test_encoder_runs_its_blocks_one_after_the_other() -> None:
+    encoder = Encoder(random_block() for _ in range(3))
+    x = torch.randn(2, 7, 12)
+    expected = x
+    for block in encoder:
+        expected = block(expected)
+    assert len(encoder) == 3
+    assert torch.equal(encoder(x), expected)
+    assert torch.equal(encoder[:2](x), encoder[1](encoder[0](x)))
+    assert torch.equal(Encoder()(x), x)
+
+
+@torch.no_grad()
+def test_encoder_records_every_block_under_its_number() -> None:
+    encoder = Encoder(random_block() for _ in range(2)).double()
+    x, stages = torch.randn(2, 7, 12, dtype=torch.float64), {}
+    output = encoder(x, stages)
+    names = ("attention.weights", "attention", "mlp", "output")
+    assert list(stages) == [f"{number}.{name}" for number in (0, 1) for name in names]
+    torch.testing.assert_close(stages["0.output"], encoder[0](x))
+    assert torch.equal(stages["1.output"], output)
+    torch.testing.assert_close(output, encoder(x))

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from vit_course import plots
+from vit_course.training import History
+
+
+def rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
+    return torch.rand(*batch, 3, height, width, generator=torch.Generator().manual_seed(0))
+
+
+def attention(batch: int, num_heads: int, tokens: int) -> Tensor:
+    return torch.rand(batch, num_heads, tokens, tokens).softmax(-1)
+
+
+HISTORY = History([2.0, 1.0], [0.3, 0.6], [1.9, 1.2], [0.4, 0.55], [1.0, 1.0])
+DRAW: dict[str, Callable[[], Figure]] = {
+    "images": lambda: plots.show_images(rgb(5), list("abcde"), columns=3),
+    "patches": lambda: plots.show_patches(torch.rand(6, 12), (2, 3)),
+    "matrix": lambda: plots.show_matrix(torch.randn(4, 6), "query", "key"),
+    "history": lambda: plots.plot_history(HISTORY),
+    "attention": lambda: plots.show_attention(rgb(2), attention(2, 3, 7), (2, 3), ["cat", "dog"]),
+    "similarity": lambda: plots.show_position_similarity(torch.randn(1, 7, 8), (2, 3)),
+}
+
+
+def drawn(figure: Figure, number: int = 0) -> np.ndarray:
+    """The array that the figure's axes of this number show."""
+    return np.asarray(figure.axes[number].images[0].get_array())
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path) -> None:
+    from matplotlib import pyplot
+
+    settings, numbers = copy.copy(mpl.rcParams), pyplot.get_fignums()
+    figure = DRAW[name]()
+    figure.savefig(tmp_path / "figure.png")
+    assert isinstance(figure, Figure)
+    assert dict(mpl.rcParams) == dict(settings)
+    assert pyplot.get_fignums() == numbers
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_a_notebook_can_show_it(name: str) -> None:
+    assert DRAW[name]()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_importing_the_plots_imports_no_matplotlib() -> None:
+    code = "import sys, vit_course.plots; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestImages:
+    def test_pixels_are_drawn_as_they_are(self) -> None:
+        images = (rgb(2) * 255).to(torch.uint8)
+        figure = plots.show_images(images)
+        assert np.allclose(drawn(figure, 1), images[1].permute(1, 2, 0) / 255)
+
+    def test_one_grey_image_is_a_batch_of_one(self) -> None:
+        picture = drawn(plots.show_images(torch.full((1, 4, 6), 0.25)))
+        assert picture.shape == (4, 6, 3)
+        assert np.allclose(picture, 0.25)
+
+    def test_empty_places_of_the_grid_stay_empty(self) -> None:
+        figure = DRAW["images"]()
+        assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == list("abcde")
+
+    @pytest.mark.parametrize(
+        ("images", "message"),
+        [
+            (torch.rand(2, 4, 5, 5), "1 or 3 channels"),
+            (torch.rand(5, 5), "1 or 3 channels"),
+            (torch.arange(75).reshape(3, 5, 5), "uint8 or float, not torch.int64"),
+            (torch.randn(3, 50, 50), r"must lie in \[0, 1\], but they run from -"),
+        ],
+    )
+    def test_what_is_no_image_is_refused(self, images: Tensor, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            plots.show_images(images)
+
+    def test_titles_are_counted(self) -> None:
+        with pytest.raises(ValueError, match="1 titles for 2 images"):
+            plots.show_images(rgb(2), ["one"])
+
+
+class TestPatches:
+    def test_tokens_are_laid_row_by_row_with_gaps(self) -> None:
+        patches = torch.arange(6)[:, None].expand(6, 3 * 4) / 10  # token number over ten in every pixel
+        picture = drawn(plots.show_patches(patches, (2, 3)))
+        assert picture.shape == (5, 8, 4)  # 2 and 3 patches of side 2, gaps of one
+        assert np.allclose(picture[::3, ::3, 0], [[0.0, 0.1, 0.2], [0.3, 0.4, 0.5]])
+        assert (picture[2, :, 3] == 0).all()  # the gap is transparent
+        assert (picture[:, 2, 3] == 0).all()
+
+    def test_inside_a_token_channels_come_first(self) -> None:
+        patch = torch.arange(12).view(1, 12) / 12
+        picture = drawn(plots.show_patches(patch, (1, 1)))
+        assert np.allclose(picture[..., :3] * 12, torch.arange(12).view(3, 2, 2).permute(1, 2, 0))
+
+    def test_up_to_64_are_numbered(self) -> None:
+        assert [text.get_text() for text in DRAW["patches"]().axes[0].texts] == list("012345")
+        assert not plots.show_patches(torch.rand(65, 4), (5, 13), channels=1).axes[0].texts
+
+    @pytest.mark.parametrize(
+        ("shape", "message"), [((5, 12), r"must be \(6, patch_dim\)"), ((6, 13), "3 channels times a square")]
+    )
+    def test_sizes_must_fit(self, shape: tuple[int, int], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            plots.show_patches(torch.rand(shape), (2, 3))
+
+
+class TestMatrix:
+    def test_axes_are_named_and_small_ones_are_written_out(self) -> None:
+        axes = plots.show_matrix(torch.tensor([[1, 2, 3], [4, 5, 6]]), "query", "key", "scores").axes[0]
+        assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_title()) == ("query", "key", "scores")
+        assert [text.get_text() for text in axes.texts] == list("123456")
+
+    def test_zero_is_white_when_there_are_negative_numbers(self) -> None:
+        image = plots.show_matrix(torch.tensor([[-1.0, 0.0], [0.5, 3.0]]), "row", "column").axes[0].images[0]
+        assert image.get_clim() == (-3, 3)
+        assert min(image.to_rgba(0.0)[:3]) > 0.95
+
+    def test_a_gradient_does_not_matter(self) -> None:
+        plots.show_matrix(torch.rand(3, 3, requires_grad=True), "row", "column")
+
+    def test_three_axes_are_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"must be \(rows, columns\), not \(1, 2, 3\)"):
+            plots.show_matrix(torch.rand(1, 2, 3), "row", "column")
+
+
+def test_history_tells_the_best_epoch() -> None:
+    loss, accuracy = DRAW["history"]().axes
+    assert [list(line.get_ydata()) for line in loss.lines] == [[2.0, 1.0], [1.9, 1.2]]
+    assert accuracy.get_title() == "validation: 55.0 % after epoch 2"
+
+
+class TestAttention:
+    @pytest.mark.parametrize("class_token", [True, False])
+    def test_light_falls_where_the_head_looks(self, class_token: bool) -> None:
+        weights = torch.zeros(2, 6 + class_token, 6 + class_token)  # a grid of 2 by 3, two heads
+        weights[0, :, class_token + 2] = 1  # every query looks at the patch top right
+        weights[1, :, class_token + 3] = 1  # or bottom left
+        figure = plots.show_attention(torch.full((3, 20, 30), 0.5), weights, (2, 3))
+        saturation = [picture.max(-1) - picture.min(-1) for picture in (drawn(figure, 1), drawn(figure, 2))]
+        assert saturation[0][5, 25] > 0.5
+        assert saturation[1][15, 5] > 0.5
+        assert saturation[0][15, 5] == pytest.approx(0, abs=1e-6)
+
+    def test_the_class_tokens_own_share_is_left_out(self) -> None:
+        weights = torch.full((1, 5, 5), 0.001)
+        weights[:, :, 0] = 0.996
+        figure = plots.show_attention(torch.zeros(3, 4, 4), weights, (2, 2))
+        assert np.ptp(drawn(figure, 1), axis=(0, 1)).max() < 1e-6
+
+    def test_images_and_weights_must_be_as_many(self) -> None:
+        with pytest.raises(ValueError, match="weights of 2 images for 3 images"):
+            plots.show_attention(rgb(3), attention(2, 2, 7), (2, 3))
+
+    def test_the_grid_must_fit(self) -> None:
+        with pytest.raises(ValueError, match="do not fit a grid of 2 x 2 patches"):
+            plots.show_attention(rgb(2), attention(2, 2, 7), (2, 2))
+
+
+class TestPositionSimilarity:
+    def test_each_small_map_is_the_similarity_of_its_patch(self) -> None:
+        positions = torch.randn(1, 7, 8)
+        picture = drawn(plots.show_position_similarity(positions, (2, 3)))
+        patches = positions[0, 1:].reshape(2, 3, 8)
+        expected = torch.cosine_similarity(patches[1, 2], patches, dim=-1)  # (2, 3)
+        assert np.allclose(picture[3:5, 8:11], expected, atol=1e-6)  # pitch is 2 + 1 down, 3 + 1 across
+
+    def test_the_grid_must_fit(self) -> None:
+        with pytest.raises(ValueError, match="5 positions do not fit a grid of 2 x 3 patches"):
+            plots.show_position_similarity(torch.randn(5, 8), (2, 3))

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchinfo import summary
+
+from vit_course.config import PRESETS, PositionKind, ViTConfig
+from vit_course.patches import patchify, unpatchify
+from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
+from vit_course.pretrained import from_torchvision
+from vit_course.vit import VisionTransformer
+
+TALL = ViTConfig(image_size=(12, 8), patch_size=4, in_channels=2, num_classes=5, embed_dim=12, depth=2, num_heads=3)
+POSITIONS = get_args(PositionKind)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@torch.no_grad()
+def random_model(config: ViTConfig = TALL, **changes: Any) -> VisionTransformer:
+    model = VisionTransformer(replace(config, **changes))
+    for parameter in model.parameters():
+        parameter.normal_(std=0.4)
+    return model
+
+
+def random_images(config: ViTConfig = TALL, batch: int = 3) -> Tensor:
+    return torch.randn(batch, config.in_channels, config.height, config.width)
+
+
+def test_parameters_have_the_names_of_the_syllabus() -> None:
+    layers = ["norm1", "attention.qkv", "attention.projection", "norm2", "mlp.fc1", "mlp.fc2"]
+    blocks = [f"blocks.{number}.{layer}" for number in (0, 1) for layer in layers]
+    whole = ["patch_embedding.projection", *blocks, "norm", "head"]
+    expected = {f"{layer}.{kind}" for layer in whole for kind in ("weight", "bias")}
+    assert set(VisionTransformer(TALL).state_dict()) == expected | {"class_token", "positions"}
+
+
+@pytest.mark.parametrize(("size", "grid"), [((12, 8), (3, 2)), ((8, 12), (2, 3)), ((4, 4), (1, 1))])
+@pytest.mark.parametrize("kind", ["linear", "convolution"])
+def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[int, int], kind: Any) -> None:
+    model = random_model(image_size=size, patch_embedding=kind).double()
+    images = random_images(model.config).double()
+    projection = model.patch_embedding.projection
+    tokens = patchify(images, 4) @ projection.weight.flatten(1).T + projection.bias
+    tokens = torch.cat([model.class_token.repeat(3, 1, 1), tokens], dim=1)
+    assert tokens.shape == (3, 1 + grid[0] * grid[1], 12)
+    for block in model.blocks:
+        if block is model.blocks[0]:
+            tokens = tokens + model.positions
+        tokens = tokens + block.attention(block.norm1(tokens))
+        tokens = tokens + block.mlp(block.norm2(tokens))
+    torch.testing.assert_close(model(images), model.head(model.norm(tokens)[:, 0]))
+
+
+def test_no_image_sees_another() -> None:
+    model, images = random_model().double(), random_images().double()
+    torch.testing.assert_close(model(images[1:2]), model(images)[1:2])
+
+
+def test_strided_images_pass() -> None:
+    model, images = random_model(), random_images()
+    strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    torch.testing.assert_close(model(strided), model(images))
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_every_tensor_follows_the_model_to_another_dtype(positions: Any, dtype: torch.dtype) -> None:
+    model = random_model(positions=positions).to(dtype).eval()
+    with torch.no_grad():
+        logits, stages = model(random_images().to(dtype), return_intermediates=True)
+        assert model(random_images().to(dtype)).dtype == dtype
+    assert {stage.dtype for stage in stages.values()} == {dtype}
+    assert bool(logits.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((3, 2, 8, 12), r"images must be \(batch, 2, 12, 8\), not \(3, 2, 8, 12\)"),
+        ((3, 3, 12, 8), r"images must be \(batch, 2, 12, 8\), not \(3, 3, 12, 8\)"),
+        ((2, 12, 8), r"images must be \(batch, 2, 12, 8\), not \(2, 12, 8\)"),
+    ],
+)
+def test_images_of_another_size_are_refused_with_both_shapes(shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        VisionTransformer(TALL)(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("pooling", ["class_token", "mean"])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_positions_are_those_of_the_kind(positions: Any, pooling: Any) -> None:
+    model = VisionTransformer(replace(TALL, positions=positions, pooling=pooling))
+    tokens = 7 if pooling == "class_token" else 6
+    if positions == "none":
+        assert model.positions is None
+        assert "positions" not in model.state_dict()
+        return
+    assert model.positions.shape == (1, tokens, 12)
+    assert isinstance(model.positions, nn.Parameter) == positions.startswith("learned")
+    assert "positions" in model.state_dict()
+    if positions in ("sinusoidal", "learned_from_sinusoidal"):
+        assert torch.equal(model.positions[0], sinusoidal_positions(tokens, 12))
+    elif positions == "sinusoidal_2d":
+        assert torch.equal(model.positions[0, -6:], sinusoidal_positions_2d((3, 2), 12))
+        assert not model.positions[0, :-6].any()
+
+
+@pytest.mark.parametrize("pooling", ["class_token", "mean"])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_only_a_model_without_positions_is_blind_to_the_order_of_patches(positions: Any, pooling: Any) -> None:
+    model = random_model(positions=positions, pooling=pooling).double()
+    images = random_images().double()
+    order = torch.tensor([3, 0, 5, 1, 2, 4])
+    shuffled = unpatchify(patchify(images, 4)[:, order], 4, (12, 8))
+    assert torch.allclose(model(images), model(shuffled)) == (positions == "none")
+
+
+def test_poolings_read_the_first_token_or_the_mean() -> None:
+    for pooling in ("class_token", "mean"):
+        model = random_model(pooling=pooling).double()
+        _, stages = model(random_images().double(), return_intermediates=True)
+        normed = stages["norm"]
+        expected = normed[:, 0] if pooling == "class_token" else normed.mean(1)
+        assert torch.equal(stages["pooled"], expected)
+        assert ("class_token" in model.state_dict()) == (pooling == "class_token")
+        assert stages["class_token"].shape[1] == (7 if pooling == "class_token" else 6)
+
+
+@pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
+def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tensor]) -> None:
+    model = random_model(representation_size=9, head_activation=activation)
+    logits, stages = model(random_images(), return_intermediates=True)
+    first, last = model.head[0], model.head[2]
+    assert first.weight.shape == (9, 12)
+    assert last.weight.shape == (5, 9)
+    torch.testing.assert_close(logits, last(function(first(stages["pooled"]))))
+    names = ["head.0.weight", "head.0.bias", "head.2.weight", "head.2.bias"]
+    assert [name for name in model.state_dict() if name.startswith("head")] == names
+
+
+def test_head_is_one_linear_without_representation_size() -> None:
+    model = random_model()
+    logits, stages = model(random_images(), return_intermediates=True)
+    torch.testing.assert_close(logits, F.linear(stages["pooled"], model.head.weight, model.head.bias))
+
+
+RATES = {
+    "embedding_dropout": lambda model: [model.embedding_dropout],
+    "attention_dropout": lambda model: [block.attention.attention_dropout for block in model.blocks],
+    "projection_dropout": lambda model: [block.attention.projection_dropout for block in model.blocks],
+    "mlp_dropout": lambda model: [block.mlp.dropout for block in model.blocks],
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_a_rate_reaches_its_layers_and_no_other(name: str) -> None:
+    model = random_model(**{name: 0.3})
+    dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    meant = {id(module) for module in RATES[name](model)}
+    assert len(dropouts) == 1 + 3 * 2
+    assert [module.p == 0.3 for module in dropouts] == [id(module) in meant for module in dropouts]
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_dropout_is_active_in_training_and_off_in_evaluation(name: str) -> None:
+    model, images = random_model(**{name: 0.5}), random_images()
+    without = VisionTransformer(TALL)
+    without.load_state_dict(model.state_dict())
+    assert not torch.allclose(model(images), model(images))
+    assert torch.equal(model.eval()(images), without(images))
+
+
+def test_embedding_dropout_comes_after_the_positions() -> None:
+    model = random_model(embedding_dropout=0.5)
+    _, stages = model(random_images(batch=20), return_intermediates=True)
+    undropped = stages["class_token"] + model.positions
+    dropped = stages["embedding"] == 0
+    assert 0.4 < dropped.float().mean() < 0.6
+    torch.testing.assert_close(stages["embedding"][~dropped], 2 * undropped[~dropped])
+
+
+def test_choices_reach_every_block() -> None:
+    model = VisionTransformer(replace(TALL, qkv_bias=False, gelu="tanh", layer_norm_eps=1e-3, mlp_ratio=2))
+    for block in model.blocks:
+        assert block.attention.qkv.bias is None
+        assert block.mlp.activation.approximate == "tanh"
+        assert block.mlp.fc1.out_features == 24
+    assert {module.eps for module in model.modules() if isinstance(module, nn.LayerNorm)} == {1e-3}
+
+
+@pytest.mark.parametrize("pooling", ["class_token", "mean"])
+def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) -> None:
+    model, images = random_model(pooling=pooling), random_images()
+    logits, stages = model(images, return_intermediates=True)
+    tokens = 7 if pooling == "class_token" else 6
+    expected = {"patch_embedding": (3, 6, 12), "class_token": (3, tokens, 12), "embedding": (3, tokens, 12)}
+    for number in (0, 1):
+        expected[f"blocks.{number}.attention.weights"] = (3, 3, tokens, tokens)
+        for name in ("attention", "mlp", "output"):
+            expected[f"blocks.{number}.{name}"] = (3, tokens, 12)
+    expected |= {"norm": (3, tokens, 12), "pooled": (3, 12), "logits": (3, 5)}
+    assert [(name, tuple(stage.shape)) for name, stage in stages.items()] == list(expected.items())
+    assert stages["logits"] is logits
+
+
+def test_intermediates_belong_together_and_change_no_logit() -> None:
+    model, images = random_model().double(), random_images().double()
+    logits, stages = model(images, return_intermediates=True)
+    torch.testing.assert_close(model(images), logits)
+    assert torch.equal(stages["patch_embedding"], model.patch_embedding(images))
+    assert torch.equal(stages["class_token"][:, 1:], stages["patch_embedding"])
+    assert torch.equal(stages["embedding"], stages["class_token"] + model.positions)
+    assert torch.equal(stages["norm"], model.norm(stages["blocks.1.output"]))
+    first = stages["embedding"] + stages["blocks.0.attention"] + stages["blocks.0.mlp"]
+    torch.testing.assert_close(stages["blocks.0.output"], first)
+    for number in (0, 1):
+        weights = stages[f"blocks.{number}.attention.weights"]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(3, 3, 7, dtype=torch.float64))
+        assert bool((weights >= 0).all())
+    assert not torch.allclose(stages["blocks.0.attention.weights"], stages["blocks.1.attention.weights"])
+
+
+@pytest.mark.parametrize("changes", [{}, {"pooling": "mean", "representation_size": 9}])
+def test_backward_reaches_every_parameter(changes: dict[str, Any]) -> None:
+    model = random_model(**changes)
+    F.cross_entropy(model(random_images()), torch.tensor([0, 1, 4])).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.any()), name
+
+
+def test_parameters_grow_by_one_block_for_each_step_of_depth() -> None:
+    sizes = [sum(p.numel() for p in VisionTransformer(replace(TALL, depth=depth)).parameters()) for depth in (0, 1, 4)]
+    one_block = 4 * 12 * 12 + 4 * 12 + 2 * 12 * 48 + 48 + 12 + 4 * 12
+    assert sizes[1] - sizes[0] == one_block
+    assert sizes[2] - sizes[1] == 3 * one_block
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_model_of_no_block_or_one_runs(depth: int) -> None:
+    assert random_model(depth=depth)(random_images()).shape == (3, 5)
+
+
+# Initialisation: seeded draws. A standard deviation of n values is known to 1 / √(2n): 6 % of 128, 0.6 % of 16,384.
+WIDE = ViTConfig(
+    image_size=32, patch_size=8, embed_dim=128, depth=2, num_heads=4, num_classes=7, representation_size=96
+)
+
+
+def initialised(**changes: Any) -> VisionTransformer:
+    torch.manual_seed(0)
+    return VisionTransformer(replace(WIDE, **changes))
+
+
+def assert_uniform(tensor: Tensor, bound: float) -> None:
+    assert 0.98 * bound < tensor.abs().max() <= bound
+    assert tensor.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["linear", "convolution"])
+def test_paper_initialisation(kind: Any) -> None:
+    model = initialised(initialisation="paper", patch_embedding=kind)
+    for block in model.blocks:
+        for part in (*block.attention.qkv.weight.chunk(3), block.attention.projection.weight):
+            assert_uniform(part, math.sqrt(6 / (128 + 128)))
+        for linear in (block.mlp.fc1, block.mlp.fc2):
+            assert_uniform(linear.weight, math.sqrt(6 / (128 + 512)))
+        assert block.mlp.fc1.bias.std().item() == pytest.approx(1e-6, rel=0.2)
+        assert 0 < block.mlp.fc2.bias.abs().max() < 1e-5
+        assert not block.attention.qkv.bias.any()
+        assert not block.attention.projection.bias.any()
+    projection = model.patch_embedding.projection
+    assert projection.weight.std().item() == pytest.approx(math.sqrt(1 / 192), rel=0.03)
+    assert not projection.bias.any()
+    assert model.head[0].weight.std().item() == pytest.approx(math.sqrt(1 / 128), rel=0.03)
+    for zero in (model.head[0].bias, model.head[2].weight, model.head[2].bias, model.class_token):
+        assert not zero.any()
+    assert model.positions.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+def test_a_head_of_one_linear_starts_at_zero() -> None:
+    head = initialised(representation_size=None).head
+    assert not head.weight.any()
+    assert not head.bias.any()
+
+
+def test_torchvision_initialisation_is_that_of_torchvision() -> None:
+    from torchvision.models import VisionTransformer as TorchvisionTransformer
+
+    torch.manual_seed(1)
+    theirs = TorchvisionTransformer(32, 8, 2, 4, 128, 512, num_classes=7, representation_size=96)
+    expected = from_torchvision(theirs.state_dict())
+    ours = initialised(initialisation="torchvision", patch_embedding="convolution").state_dict()
+    assert ours.keys() == expected.keys()
+    for name, tensor in ours.items():
+        std = expected[name].std().item()
+        # four sigma of the difference of two samples; a constant group has to be equal
+        assert tensor.std().item() == pytest.approx(std, rel=4 / math.sqrt(tensor.numel())), name
+        assert tensor.mean().item() == pytest.approx(expected[name].mean().item(), abs=std / 2), name
+
+
+def test_torchvision_initialisation_has_the_bounds_of_torchvision() -> None:
+    for block in initialised(initialisation="torchvision").blocks:
+        assert_uniform(block.attention.qkv.weight, math.sqrt(6 / (128 + 3 * 128)))
+        assert_uniform(block.attention.projection.weight, math.sqrt(1 / 128))
+        assert not block.attention.projection.bias.any()
+
+
+def test_truncated_normal_initialisation() -> None:
+    model = initialised(initialisation="truncated_normal", patch_embedding="convolution")
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+        elif "norm" in name:
+            assert bool((parameter == 1).all()), name
+        else:
+            assert parameter.abs().max() <= 0.04, name
+            # a normal cut at two sigma keeps 0.88 of its standard deviation
+            assert parameter.std().item() == pytest.approx(0.88 * 0.02, rel=0.2), name
+
+
+@pytest.mark.parametrize("initialisation", ["paper", "torchvision", "truncated_normal"])
+def test_position_std_is_heeded_and_tables_of_sines_are_kept(initialisation: Any) -> None:
+    positions = initialised(initialisation=initialisation, position_std=0.5).positions
+    assert 0.4 < positions.std() < 0.55
+    started = initialised(initialisation=initialisation, positions="learned_from_sinusoidal").positions
+    assert torch.equal(started[0], sinusoidal_positions(17, 128))
+
+
+@pytest.mark.parametrize("initialisation", ["paper", "torchvision", "truncated_normal"])
+def test_initialisations_do_without_biases_and_positions(initialisation: Any) -> None:
+    model = initialised(initialisation=initialisation, qkv_bias=False, positions="none", pooling="mean")
+    assert bool(model.blocks[0].attention.qkv.weight.any())
+
+
+def test_two_models_of_one_seed_are_equal() -> None:
+    first, second = initialised().state_dict(), initialised().state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if not name.startswith(("vit_", "walkthrough_512"))])
+def test_small_presets_run_and_show_every_layer_and_head(name: str) -> None:
+    config = PRESETS[name]
+    model = VisionTransformer(config).eval()
+    with torch.no_grad():
+        logits, stages = model(random_images(config, batch=1), return_intermediates=True)
+    assert logits.shape == (1, config.num_classes)
+    weights = [stage for stage_name, stage in stages.items() if stage_name.endswith("attention.weights")]
+    assert len(weights) == config.depth
+    assert weights[-1].shape == (1, config.num_heads, config.num_tokens, config.num_tokens)
+
+
+def test_torchinfo_summarises_the_512_preset() -> None:
+    config = replace(PRESETS["walkthrough_512"], depth=1)
+    assert (PRESETS["walkthrough_512"].depth, config.grid_size, config.embed_dim) == (6, (32, 32), 768)
+    model = VisionTransformer(config)
+    report = summary(model, input_size=(1, 3, 512, 512), depth=4, verbose=0)
+    assert report.total_params == sum(p.numel() for p in model.parameters())
+    text = str(report)
+    for layer in ("PatchEmbedding", "Encoder", "EncoderBlock", "MultiHeadSelfAttention", "Mlp", "LayerNorm"):
+        assert layer in text
+    assert "[1, 1025, 768]" in text
+    assert "[1, 1000]" in text

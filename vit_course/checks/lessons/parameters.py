@@ -1,0 +1,108 @@
+"""Public checks of lesson 05: how many parameters a model has.
+
+The oracle adds up the shapes of the parameters that the model is asked to have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.config import PRESETS, ViTConfig
+
+count_parameters = Exercise("count_parameters", LESSON)
+
+
+def number_of_parameters(config: ViTConfig) -> int:
+    """The oracle: the numbers in all tensors of :func:`parameter_shapes`."""
+    return sum(math.prod(size) for size in parameter_shapes(config).values())
+
+
+def _expect_count(student: Student, config: ViTConfig, described: str) -> None:
+    found, wanted = _whole(student(config)), number_of_parameters(config)
+    if found != wanted:
+        off = f"{abs(found - wanted):,} too {'many' if found > wanted else 'few'}"
+        raise Failure(
+            f"count_parameters gave {found:,} for {described}",
+            f"{wanted:,}: yours is {off}",
+            f"Which part of the model has {abs(found - wanted):,} parameters when embed_dim is {config.embed_dim}?",
+        )
+
+
+def _whole(result: object) -> int:
+    if isinstance(result, int) and not isinstance(result, bool):
+        return result
+    shown = f" {result}" if isinstance(result, float) else ""
+    raise Failure(
+        f"count_parameters gave a {type(result).__name__}{shown}",
+        "an int",
+        "Which number in your formula is not whole by nature?",
+    )
+
+
+@count_parameters.check
+def the_count_is_an_int(student: Student, probe: Probe) -> None:
+    """The count is an int."""
+    _whole(student(WIDE_MODEL))
+
+
+@count_parameters.check(needs=the_count_is_an_int)
+def every_part_is_counted_once(student: Student, probe: Probe) -> None:
+    """Every part of a small model is counted once."""
+    for config, described in (
+        (replace(WIDE_MODEL, mlp_ratio=4.0), "a small model (embed_dim 12, depth 3, 2 x 8 x 10 pixels)"),
+        (replace(TALL_MODEL, mlp_ratio=4.0), "a small model (embed_dim 8, depth 2, 4 x 15 x 9 pixels)"),
+    ):
+        _expect_count(student, config, described)
+
+
+@count_parameters.check(needs=the_count_is_an_int)
+def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
+    """Five more blocks cost five times the parameters of a block."""
+    shallow, deep = (replace(WIDE_MODEL, mlp_ratio=4.0, depth=depth) for depth in (3, 8))
+    found = _whole(student(deep)) - _whole(student(shallow))
+    wanted = number_of_parameters(deep) - number_of_parameters(shallow)
+    if found != wanted:
+        raise Failure(
+            f"from depth 3 to depth 8, with embed_dim 12, your count grows by {found:,}",
+            f"{wanted:,}: {wanted // 5:,} for each block",
+            "List the parameters of one block with their shapes. How many tensors are there?",
+        )
+
+
+@count_parameters.check(needs=the_count_is_an_int)
+def the_configs_choices_count(student: Student, probe: Probe) -> None:
+    """mlp_ratio and qkv_bias change the count as they should."""
+    _expect_count(student, WIDE_MODEL, "a model with mlp_ratio 2.5")
+    _expect_count(student, replace(NO_QKV_BIAS, mlp_ratio=4.0), "a model with qkv_bias=False")
+
+
+@count_parameters.check(needs=the_count_is_an_int)
+def vit_b_16_has_as_many_as_it_is_known_for(student: Student, probe: Probe) -> None:
+    """ViT-B/16 has 86,567,656 parameters, as torchvision's page says."""
+    _expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
+
+
+@count_parameters.check
+def nothing_is_built(student: Student, probe: Probe) -> None:
+    """It counts without building a model."""
+    built: list[nn.Module] = []
+    handle = register_module_parameter_registration_hook(lambda module, *_: built.append(module))
+    try:
+        student(WIDE_MODEL)
+    finally:
+        handle.remove()
+    student.record.append(bool(built))
+    if built:
+        raise Failure(
+            f"count_parameters built {len(built)} parameters to count them",
+            "a formula: a model of a trillion parameters should be counted in no time",
+        )

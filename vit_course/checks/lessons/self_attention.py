@@ -1,0 +1,173 @@
+"""Public checks of lesson 03: multi-head self-attention.
+
+The oracle is torch's own ``nn.MultiheadAttention`` with the same weights.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.compare import expect_equal, expect_tensor
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.checks.lessons.heads import TOKEN_AXES
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.verdict import Failure
+
+MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
+
+
+def _attention(
+    student: Student, probe: Probe, embed_dim: int = 12, num_heads: int = 3, qkv_bias: bool = True
+) -> tuple[StudentModule, nn.MultiheadAttention]:
+    """The student's module and torch's, with the same random weights."""
+    module = student.build(embed_dim, num_heads) if qkv_bias else student.build(embed_dim, num_heads, False)
+    shapes = {
+        "qkv.weight": (3 * embed_dim, embed_dim),
+        **({"qkv.bias": (3 * embed_dim,)} if qkv_bias else {}),
+        "projection.weight": (embed_dim, embed_dim),
+        "projection.bias": (embed_dim,),
+    }
+    weights = probe.weights(shapes)
+    module.load(weights)
+    oracle = nn.MultiheadAttention(embed_dim, num_heads, batch_first=True)
+    names = zip(("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"),
+                ("qkv.weight", "qkv.bias", "projection.weight", "projection.bias"), strict=True)  # fmt: skip
+    zeros = torch.zeros(3 * embed_dim)
+    oracle.load_state_dict({theirs: weights.get(ours, zeros) for theirs, ours in names})
+    return module, oracle
+
+
+def _answer(oracle: nn.MultiheadAttention, x: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.no_grad():
+        output, weights = oracle(x, x, x, average_attn_weights=False)
+    return output, weights
+
+
+def _with_weights(module: StudentModule, x: Tensor) -> tuple[Tensor, Tensor]:
+    result = module(x, return_weights=True)
+    return both_tensors(result, "forward with return_weights=True", "the output", "the weights")
+
+
+@MultiHeadSelfAttention.check
+def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
+    """Its parameters are those of two Linears, qkv and projection."""
+    _attention(student, probe)
+
+
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
+    """forward gives tokens of the same shape, and with return_weights=True the weights beside them."""
+    module, _ = _attention(student, probe)
+    for tokens in (5, 7):
+        x = probe.normal(2, tokens, 12)
+        expect_tensor(module(x), (2, tokens, 12), "forward's output")
+        output, weights = _with_weights(module, x)
+        expect_tensor(output, (2, tokens, 12), "the output with return_weights=True")
+        expect_tensor(weights, (2, 3, tokens, tokens), "the weights tensor")
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
+    """Each head has its own weights, made from its own part of the queries and keys."""
+    for embed_dim, num_heads in ((12, 3), (8, 4)):
+        module, oracle = _attention(student, probe, embed_dim, num_heads)
+        x = probe.normal(2, 5, embed_dim)
+        _, weights = _with_weights(module, x)
+        name = f"the weights tensor, with an embed_dim of {embed_dim} and {num_heads} heads,"
+        look = "Write down the shape after every line, and which of its axes is the head's."
+        expect_equal(weights, _answer(oracle, x)[1], name, WEIGHT_AXES, too_sharp_or_flat, look)
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def the_output_is_right(student: Student, probe: Probe) -> None:
+    """The output is right, for several numbers of heads and of tokens."""
+    for embed_dim, num_heads, tokens in ((12, 3, 5), (8, 4, 7)):
+        module, oracle = _attention(student, probe, embed_dim, num_heads)
+        x = probe.normal(2, tokens, embed_dim)
+        name = f"the output with {num_heads} heads and {tokens} tokens"
+        look = "Are your weights right? Then look at what happens after them: values, merging, projection."
+        expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, look=look)
+
+
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
+    """With qkv_bias=False there is no bias in qkv, and the projection keeps its own."""
+    module, oracle = _attention(student, probe, qkv_bias=False)
+    x = probe.normal(2, 5, 12)
+    expect_equal(module(x), _answer(oracle, x)[0], "the output without qkv_bias", TOKEN_AXES)
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
+    """The output is the same whether the weights are asked for or not."""
+    module, _ = _attention(student, probe)
+    x = probe.normal(2, 5, 12)
+    plain = expect_tensor(module(x), x.shape, "forward's output").detach()
+    output, _ = _with_weights(module, x)
+    expect_equal(output, plain, "the output with return_weights=True", TOKEN_AXES)
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
+    """What comes out for an image does not depend on the other images of the batch."""
+    module, _ = _attention(student, probe)
+    x = probe.normal(4, 5, 12)
+    together = expect_tensor(module(x), x.shape, "forward's output").detach()
+    alone = module(x[2:3])
+    look = "Along which axis do the tokens of one image lie, and along which do you attend?"
+    expect_equal(alone, together[2:3], "the output for one image alone", TOKEN_AXES, look=look)
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
+    """Tokens that go in in another order come out in that order, otherwise unchanged."""
+    module, _ = _attention(student, probe)
+    x, order = probe.normal(2, 7, 12), probe.permutation(7)
+    plain = expect_tensor(module(x), x.shape, "forward's output").detach()
+    look = "What in your module treats the first token differently from the last?"
+    expect_equal(module(x[:, order]), plain[:, order], "the output for shuffled tokens", TOKEN_AXES, look=look)
+
+
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
+    module, _ = _attention(student, probe)
+    output = expect_tensor(module(probe.normal(2, 5, 12)), (2, 5, 12), "forward's output")
+    if names := module.without_gradient(output):
+        raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter")
+    gradient = module.module.get_parameter("qkv.weight").grad
+    thirds = zip(("queries", "keys", "values"), gradient.chunk(3) if gradient is not None else (), strict=False)
+    asleep = [name for name, rows in thirds if not rows.abs().max() > 0]
+    student.record.append(("rows of qkv without gradient", tuple(asleep)))
+    if asleep:
+        look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
+        raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+    """After `.double()` it computes in float64, also on non-contiguous tokens."""
+    module, oracle = _attention(student, probe)
+    module.module.double()
+    x = probe.normal(2, 12, 5, dtype=torch.float64).transpose(1, 2)
+    expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
+
+
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
+    """The tokens that go in are not changed."""
+    module, _ = _attention(student, probe)
+    module(probe.normal(2, 5, 12))
+    expect_left_alone(student)
+
+
+@MultiHeadSelfAttention.check
+def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
+    """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
+    for embed_dim, num_heads in ((10, 4), (14, 3)):
+        described = f"embed_dim {embed_dim} with {num_heads} heads"
+        expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)

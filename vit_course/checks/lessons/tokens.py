@@ -1,0 +1,216 @@
+"""Public checks of lesson 02, second part: the class token, and positions for another grid.
+
+The oracles: plain addition row by row, and ``F.grid_sample``, which looks up a picture at given places.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.compare import close, expect_equal, expect_tensor, shape
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.positions import GRIDS, LESSON, in_words
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+
+TOKEN_AXES = ("image", "token", "dimension")
+
+add_class_token = Exercise("add_class_token", LESSON)
+
+
+def _token_inputs(probe: Probe, batch: int = 3, num_patches: int = 5, embed_dim: int = 8) -> tuple[Tensor, ...]:
+    """Tokens, class token and positions for the student, all of order 1."""
+    return (
+        probe.normal(batch, num_patches, embed_dim),
+        probe.normal(1, 1, embed_dim),
+        probe.normal(1, 1 + num_patches, embed_dim),
+    )
+
+
+def with_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """The oracle of add_class_token, row by row."""
+    images = [[class_token[0, 0], *image] for image in tokens]
+    return torch.stack([torch.stack([t + p for t, p in zip(image, positions[0], strict=True)]) for image in images])
+
+
+@add_class_token.check
+def there_is_one_token_more(student: Student, probe: Probe) -> None:
+    """Every image has one token more than before: (batch, 1 + tokens, embed_dim)."""
+    for batch, num_patches in ((1, 6), (3, 5)):
+        name = f"add_class_token of {batch} image{'s' * (batch > 1)} with {num_patches} tokens"
+        result = student(*_token_inputs(probe, batch, num_patches))
+        expect_tensor(result, (batch, 1 + num_patches, 8), name)
+
+
+@add_class_token.check(needs=there_is_one_token_more)
+def the_class_token_stands_first(student: Student, probe: Probe) -> None:
+    """Token 0 of every image is the class token, and the patches follow in their order."""
+    tokens, class_token, _ = _token_inputs(probe)
+    nowhere = torch.zeros(1, 6, 8)
+    wanted = with_class_token(tokens, class_token, nowhere)
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
+        image, token = (int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
+        alike = [other for other in range(6) if close(actual[image, token], expected[image, other])]
+        names = ["the class token", *(f"patch {number}" for number in range(5))]
+        seen = names[alike[0]] if alike else in_words(actual[image, token, :3]) + ", ..."
+        there = names[token] if alike else f"{names[token]}: {in_words(expected[image, token, :3])}, ..."
+        return f"token {token} of image {image} is {seen} (all positions are zero in this check)", there
+
+    look = "Which token should the model find at index 0?"
+    expect_equal(student(tokens, class_token, nowhere), wanted, "add_class_token", TOKEN_AXES, describe, look)
+
+
+@add_class_token.check(needs=there_is_one_token_more)
+def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
+    """Row 0 of positions is added to the class token, row 1 to the first patch, and so on, in every image."""
+    tokens, class_token, positions = _token_inputs(probe)
+    joined = with_class_token(tokens, class_token, torch.zeros(1, 6, 8))
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        image, token = (int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
+        added = (actual - joined)[image, token]
+        if close(added, torch.zeros(8)):
+            return f"nothing was added to token {token} of image {image}", f"row {token} of positions"
+        rows = [row for row in range(6) if close(added, positions[0, row])]
+        if not rows:
+            return None
+        return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
+
+    result = student(tokens, class_token, positions)
+    expect_equal(result, with_class_token(tokens, class_token, positions), "add_class_token", TOKEN_AXES, describe)
+
+
+@add_class_token.check(needs=there_is_one_token_more)
+def everything_can_be_learned(student: Student, probe: Probe) -> None:
+    """Gradients find their way to the tokens, to the class token and to the positions."""
+    names = ("tokens", "class_token", "positions")
+    cut = []
+    for index, name in enumerate(names):
+        inputs = _token_inputs(probe)
+        inputs[index].requires_grad_()
+        result = expect_tensor(student(*inputs), (3, 6, 8), "add_class_token")
+        if not result.requires_grad:
+            cut.append(name)
+    student.record.append(("cut off", tuple(cut)))
+    if cut:
+        look = "Which operation copies numbers into a new tensor and forgets where they came from?"
+        raise Failure(f"the result does not know that it depends on {' and '.join(cut)}", "a gradient for each", look)
+
+
+@add_class_token.check(needs=every_token_gets_its_own_position)
+def double_tokens_stay_double(student: Student, probe: Probe) -> None:
+    """In float64 the result is float64, and tokens that are not contiguous in memory are read right."""
+    _, class_token, positions = (each.double() for each in _token_inputs(probe))
+    tokens = probe.normal(5, 8, 3, dtype=torch.float64).permute(2, 0, 1)
+    wanted = with_class_token(tokens, class_token, positions)
+    expect_equal(student(tokens, class_token, positions), wanted, "add_class_token in float64", TOKEN_AXES)
+
+
+@add_class_token.check
+def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """Tokens, class token and positions are not changed."""
+    student(*_token_inputs(probe))
+    expect_left_alone(student)
+
+
+@add_class_token.check
+def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
+    """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
+    tokens, class_token, positions = _token_inputs(probe)
+    for rows in (5, 1):
+        described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + 5 tokens"
+        expect_value_error(student, (tokens, class_token, positions[:, :rows]), (rows,), described)
+
+
+resize_positions = Exercise("resize_positions", LESSON)
+
+
+def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
+    """The oracle of resize_positions: the old grid looked up at the centres of the new patches."""
+    picture = positions[:, 1:].mT.unflatten(2, old_grid)  # (1, embed_dim, rows, columns)
+    down, across = ((torch.arange(size, dtype=positions.dtype) + 0.5) / size * 2 - 1 for size in new_grid)
+    places = torch.stack(torch.broadcast_tensors(across, down[:, None]), dim=-1)  # (rows, columns, 2)
+    found = F.grid_sample(picture, places[None], mode="bicubic", padding_mode="border", align_corners=False)
+    return torch.cat([positions[:, :1], found.flatten(2).mT], dim=1)
+
+
+def _table(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
+    """Positions (1, 1 + rows * columns, embed_dim) of order 1."""
+    return probe.normal(1, 1 + grid[0] * grid[1], embed_dim)
+
+
+@resize_positions.check
+def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
+    """The result has one row for the class token and one for each patch of the new grid."""
+    for old, new in (((4, 4), (5, 7)), ((6, 5), (4, 2))):
+        name = f"resize_positions from {old} to {new}"
+        expect_tensor(student(_table(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row)
+def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
+    """Row 0, the class token's, comes out as it went in."""
+    positions = _table(probe, (3, 4))
+    result = expect_tensor(student(positions, (3, 4), (5, 7)), (1, 36, 6), "resize_positions")
+    if not close(result[:, 0], positions[:, 0]):
+        seen, wanted = (in_words(each[0, 0, :3]) + ", ..." for each in (result, positions))
+        raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row)
+def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
+    """From a grid to the same grid, the positions come out as they went in."""
+    for grid in GRIDS:
+        positions = _table(probe, grid)
+        name = f"resize_positions from {grid} to {grid}"
+        expect_equal(student(positions, grid, grid), positions, name, TOKEN_AXES)
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row)
+def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) -> None:
+    """Where a dimension holds a patch's row and nothing else, it has one value all along each new row."""
+    old, new = (3, 4), (5, 7)
+    by_row = torch.arange(3.0).repeat_interleave(4)
+    positions = torch.stack([by_row, -by_row, 2 * by_row], dim=1)
+    positions = torch.cat([torch.full((1, 1, 3), 9.0), positions[None]], dim=1)
+    result = expect_tensor(student(positions, old, new), (1, 36, 3), "resize_positions")
+    found = result[0, -35:, 0].unflatten(0, new)
+    for row, values in enumerate(found):
+        if not close(values, values[:1].expand(7)):
+            raise Failure(
+                f"dimension 0 was 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2 on 3 rows of 4 patches; on 5 rows of 7 patches, "
+                f"row {row} of it is {in_words(values)}",
+                "seven times the same number",
+                "Which axis of your picture tells the dimension, which the row, which the column?",
+            )
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row)
+def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
+    """Growing or shrinking, the new rows are the bicubic interpolation of the old grid."""
+    for old, new in (((3, 4), (5, 7)), ((6, 5), (4, 3))):
+        positions = _table(probe, old)
+        look = "Compare mode, align_corners and antialias with what the exercise asks for."
+        name = f"resize_positions from {old} to {new}"
+        expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES, look=look)
+
+
+@resize_positions.check(needs=the_grid_is_resampled_bicubically)
+def double_positions_stay_double(student: Student, probe: Probe) -> None:
+    """In float64 the result is float64, and positions that are not contiguous in memory are read right."""
+    positions = probe.normal(6, 13, 1, dtype=torch.float64).permute(2, 1, 0)
+    wanted = resized(positions, (3, 4), (5, 7))
+    expect_equal(student(positions, (3, 4), (5, 7)), wanted, "resize_positions in float64", TOKEN_AXES)
+
+
+@resize_positions.check
+def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
+    """Where positions has not 1 + rows · columns rows, ValueError is raised and names the number of its rows."""
+    for old in ((3, 5), (2, 4)):
+        described = f"{shape((1, 13, 6))} positions for an old grid of {old}"
+        expect_value_error(student, (_table(probe, (3, 4)), old, (5, 7)), (13,), described)

@@ -1,0 +1,280 @@
+"""Public checks of lesson 05: torchvision's weights in the student's model.
+
+No torchvision is needed: its names are known, every tensor is drawn at random, and the model that receives
+them is a stand-in with the right parameter names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.compare import shape
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.config import ViTConfig
+
+MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
+TWELVE_BLOCKS = replace(MODEL, embed_dim=4, depth=12)
+_IN_A_BLOCK = (
+    *("ln_1.weight", "ln_1.bias"),
+    *("self_attention.in_proj_weight", "self_attention.in_proj_bias"),
+    *("self_attention.out_proj.weight", "self_attention.out_proj.bias"),
+    *("ln_2.weight", "ln_2.bias"),
+    *("mlp.0.weight", "mlp.0.bias", "mlp.3.weight", "mlp.3.bias"),
+)
+_AT_THE_END = ("encoder.ln.weight", "encoder.ln.bias", "heads.head.weight", "heads.head.bias")
+
+
+class StateDict(dict[str, Tensor]):
+    """A state dict that the student receives itself, not a copy of it, so that changes show."""
+
+    def __deepcopy__(self, _: object) -> StateDict:
+        return self
+
+    def __repr__(self) -> str:
+        return f"a state dict of {len(self)} tensors"
+
+
+class StandIn(nn.Module):
+    """A model that has parameters under given names, in Linears and LayerNorms, and computes nothing.
+
+    Args:
+        shapes: dotted name → shape; a matrix called weight makes a Linear, a vector a LayerNorm.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__()
+        for name, size in shapes.items():
+            layer, _, last = name.rpartition(".")
+            if not layer:
+                self.register_parameter(name, nn.Parameter(torch.zeros(size)))
+            elif last == "weight":
+                bias = f"{layer}.bias" in shapes
+                self._place(layer, nn.Linear(size[1], size[0], bias) if len(size) == 2 else nn.LayerNorm(size))
+
+    def _place(self, layer: str, made: nn.Module) -> None:
+        home: nn.Module = self
+        for part, child in pairwise(layer.split(".")):
+            if part not in home._modules:
+                home.add_module(part, nn.ModuleList() if child.isdigit() else nn.Module())
+            home = home.get_submodule(part)
+        home.add_module(layer.rpartition(".")[2], made)
+
+    def __deepcopy__(self, _: object) -> StandIn:
+        return self
+
+    def __repr__(self) -> str:
+        return "the model"
+
+
+def torchvision_names(config: ViTConfig) -> dict[str, str]:
+    """Our name of each parameter → torchvision's."""
+    theirs = ["class_token", "encoder.pos_embedding", "conv_proj.weight", "conv_proj.bias"]
+    for number in range(config.depth):
+        theirs += [f"encoder.layers.encoder_layer_{number}.{name}" for name in _IN_A_BLOCK]
+    return dict(zip(parameter_shapes(config), [*theirs, *_AT_THE_END], strict=True))
+
+
+def torchvision_weights(probe: Probe, config: ViTConfig) -> tuple[StateDict, dict[str, Tensor]]:
+    """A state dict with torchvision's names and shapes, and the same numbers under our names, in our shapes."""
+    ours = probe.weights(parameter_shapes(config))
+    theirs = StateDict({name: ours[mine].clone() for mine, name in torchvision_names(config).items()})
+    kernel = (config.embed_dim, config.in_channels, config.patch_size, config.patch_size)
+    theirs["conv_proj.weight"] = theirs["conv_proj.weight"].reshape(kernel)
+    return theirs, ours
+
+
+def stand_in(probe: Probe, config: ViTConfig) -> StandIn:
+    """A model whose parameters are random and none of them zero."""
+    model = StandIn(parameter_shapes(config))
+    with torch.no_grad():
+        for name, tensor in probe.weights(parameter_shapes(config)).items():
+            model.get_parameter(name).copy_(tensor)
+    return model
+
+
+load_torchvision = Exercise("load_torchvision", LESSON)
+
+
+class _Loading:
+    """One call of load_torchvision: what went in, what came back, and what the model holds after it."""
+
+    def __init__(self, student: Student, probe: Probe, config: ViTConfig) -> None:
+        self.state, self.wanted = torchvision_weights(probe, config)
+        self.names = torchvision_names(config)
+        self.model = stand_in(probe, config)
+        self.before = _numbers(self.model)
+        self.theirs = {name: tensor.clone() for name, tensor in self.state.items()}
+        self.returned = student(self.model, self.state)
+        self.loaded = self.returned if isinstance(self.returned, nn.Module) else self.model
+        student.record.append(tuple(_numbers(self.loaded).items()))
+
+    def expect(self, of: Callable[[str], bool]) -> None:
+        """Fail in words unless every parameter whose name ``of`` picks holds the right numbers."""
+        found = _numbers(self.loaded)
+        for name, right in self.wanted.items():
+            if of(name) and not torch.equal(found.get(name, torch.empty(0)), right):
+                raise Failure(
+                    f"after loading, `{name}` {self._held(found.get(name), name)}",
+                    f"the numbers of `{self.names[name]}`, which is {shape(self.theirs[self.names[name]])} there",
+                    "Print your list of pairs, their name and yours, and read this one aloud.",
+                )
+
+    def _held(self, found: Tensor | None, ours: str) -> str:
+        if found is None:
+            return "is gone"
+        if torch.equal(found, self.before[ours]):
+            return "holds what it held before"
+        values = found.flatten().sort().values
+        for name, tensor in self.theirs.items():
+            if torch.equal(found.flatten(), tensor.flatten()):
+                return f"holds the numbers of `{name}`"
+            if torch.equal(values, tensor.flatten().sort().values):
+                return f"holds the numbers of `{name}` in another order"
+        if found.shape != self.wanted[ours].shape:
+            return f"has the shape {shape(found)}"
+        return f"is wrong in {(found != self.wanted[ours]).float().mean():.0%} of its entries"
+
+
+def _numbers(module: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+
+
+def _expect_named(student: Student, state: StateDict, probe: Probe, names: tuple[str, ...], described: str) -> None:
+    """Fail unless loading ``state`` raises a ValueError that holds one of ``names``."""
+    error = student.error_of(stand_in(probe, MODEL), state)
+    wanted = f"a ValueError that names `{names[0]}`"
+    look = "Compare the names and shapes of both sides before you copy, or catch torch's error and say it as yours."
+    if error is None:
+        raise Failure(f"load_torchvision accepted {described}", wanted, look)
+    student.record.append(("named", any(name in str(error) for name in names)))
+    if not isinstance(error, ValueError):
+        raise Failure(f"load_torchvision raised {type(error).__name__} on {described}", wanted, look)
+    if not any(name in str(error) for name in names):
+        raise Failure(f'load_torchvision raised ValueError("{str(error)[:80]}") on {described}', wanted, look)
+
+
+@load_torchvision.check
+def the_model_comes_back(student: Student, probe: Probe) -> None:
+    """It returns the model that it was given."""
+    loading = _Loading(student, probe, MODEL)
+    if loading.returned is not loading.model:
+        kind = "another model" if isinstance(loading.returned, nn.Module) else f"a {type(loading.returned).__name__}"
+        kind = "None" if loading.returned is None else kind
+        raise Failure(f"load_torchvision gave {kind}", "the model itself", "What does your last line return?")
+
+
+@load_torchvision.check
+def kernels_become_rows_of_the_projection(student: Student, probe: Probe) -> None:
+    """The patch embedding's kernels become rows of your Linear, in the order of your patches."""
+    _Loading(student, probe, MODEL).expect(lambda name: name.startswith("patch_embedding."))
+
+
+@load_torchvision.check
+def queries_keys_and_values_stay_in_order(student: Student, probe: Probe) -> None:
+    """The rows of in_proj, which makes queries, keys and values, arrive in qkv in their order."""
+    _Loading(student, probe, MODEL).expect(lambda name: ".qkv." in name)
+
+
+@load_torchvision.check
+def every_block_gets_its_own_weights(student: Student, probe: Probe) -> None:
+    """In a model of twelve blocks the tensors of every block arrive where they belong."""
+    _Loading(student, probe, TWELVE_BLOCKS).expect(lambda name: name.startswith("blocks.") and ".qkv." not in name)
+
+
+@load_torchvision.check
+def both_ends_are_loaded(student: Student, probe: Probe) -> None:
+    """Class token, positions, final norm and head arrive too."""
+    ends = ("class_token", "positions", "norm.", "head.")
+    _Loading(student, probe, MODEL).expect(lambda name: name.startswith(ends))
+
+
+@load_torchvision.check
+def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
+    """After loading, the model gives torchvision's logits."""
+    loading = _Loading(student, probe, MODEL)
+    found = _numbers(loading.loaded)
+    images = probe.images(4, MODEL.in_channels, MODEL.height, MODEL.width)
+    if found.keys() != loading.wanted.keys():
+        raise Failure("after loading, the model's parameters have other names", "the names that it had before")
+    difference = float((logits_of(found, images, MODEL) - logits_of(loading.wanted, images, MODEL)).abs().max())
+    if not difference < 1e-4:
+        raise Failure(
+            f"the logits of the loaded model and of torchvision's differ by up to {difference:.2g}",
+            "less than 1e-4",
+            "The other checks say which tensors did not arrive.",
+        )
+
+
+@load_torchvision.check
+def the_weights_are_copies(student: Student, probe: Probe) -> None:
+    """The model keeps its numbers when the state dict is changed afterwards."""
+    loading = _Loading(student, probe, MODEL)
+    before = _numbers(loading.loaded)
+    with torch.no_grad():
+        for tensor in loading.state.values():
+            tensor.zero_()
+    after = _numbers(loading.loaded)
+    changed = [name for name in after if not torch.equal(before[name], after[name])]
+    student.record.append(("changed with the state dict", tuple(changed)))
+    if changed:
+        raise Failure(
+            f"setting the state dict to zero after loading also changed the model's `{changed[0]}`",
+            "a model that owns its numbers",
+            "What is the difference between copying numbers and pointing at a tensor?",
+        )
+
+
+@load_torchvision.check
+def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
+    """The state dict has the same names and tensors after the call as before."""
+    loading = _Loading(student, probe, MODEL)
+    gone = [name for name in loading.theirs if name not in loading.state]
+    new = [name for name in loading.state if name not in loading.theirs]
+    changed = [
+        name for name, tensor in loading.theirs.items() if name not in gone and not _equal(loading.state[name], tensor)
+    ]
+    student.record.append((tuple(gone), tuple(new), tuple(changed)))
+    for names, what in ((gone, "is gone from"), (new, "is new in"), (changed, "has changed in")):
+        if names:
+            raise Failure(
+                f"after the call `{names[0]}` {what} the state dict that you were given",
+                "a state dict as it was: somebody else may want to read it",
+                "Which line writes into the caller's dict? What could it write into instead?",
+            )
+
+
+def _equal(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.equal(first, second)
+
+
+@load_torchvision.check
+def a_missing_tensor_is_named(student: Student, probe: Probe) -> None:
+    """A state dict that lacks a tensor raises ValueError naming it."""
+    state, _ = torchvision_weights(probe, MODEL)
+    del state["encoder.ln.bias"]
+    _expect_named(student, state, probe, ("encoder.ln.bias", "norm.bias"), "a state dict without `encoder.ln.bias`")
+
+
+@load_torchvision.check
+def a_tensor_too_many_is_named(student: Student, probe: Probe) -> None:
+    """A state dict of a deeper model raises ValueError naming a tensor that has no place."""
+    state, _ = torchvision_weights(probe, replace(MODEL, depth=MODEL.depth + 1))
+    names = (f"encoder_layer_{MODEL.depth}", f"blocks.{MODEL.depth}")
+    _expect_named(student, state, probe, names, f"{MODEL.depth + 1} blocks for a model of {MODEL.depth}")
+
+
+@load_torchvision.check
+def a_tensor_that_does_not_fit_is_named(student: Student, probe: Probe) -> None:
+    """A head for another number of classes raises ValueError naming it."""
+    state, _ = torchvision_weights(probe, replace(MODEL, num_classes=11))
+    names = ("heads.head", "head.weight", "head.bias")
+    _expect_named(student, state, probe, names, "a head of 11 classes for a model of 7")

@@ -1,0 +1,118 @@
+"""``vit-course``: thin commands over the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    help="A hands-on course on the Vision Transformer, with checks that name the mistake.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console(highlight=False)
+# where the lessons are, when this is an editable install of a clone
+CLONE = Path(__file__).resolve().parents[1]
+
+Lessons = Annotated[Path, typer.Option(help="The clone of the course whose lessons are used.")]
+
+
+@app.command()
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a built notebook is stale.")] = False,
+    root: Lessons = CLONE,
+) -> None:
+    """Build the students' and the solution notebooks from solutions/*.py."""
+    with _needs("grading"):
+        from vit_course.authoring.build import build as build_notebooks
+        from vit_course.authoring.problems import AuthoringError
+    try:
+        report = build_notebooks(root, check=check)
+    except AuthoringError as error:
+        raise _stop(str(error)) from None
+    for path in (*report.written, *report.stale):
+        console.print(f"{'stale  ' if check else 'written'} {path}")
+    for path in report.orphaned:
+        console.print(f"without a source: {path}; remove it")
+    if not report.fresh:
+        raise _stop("Some notebooks are not what their sources say. Run: vit-course build")
+    console.print(f"{len(report.written) + len(report.unchanged)} notebooks are up to date.")
+
+
+@app.command("new-class")
+def new_class(
+    directory: Annotated[Path, typer.Argument(help="The folder to make; it must not exist, or be empty.")],
+    root: Lessons = CLONE,
+) -> None:
+    """Make an nbgrader course folder, ready for generate_assignment and formgrader."""
+    with _needs("grading"):
+        from vit_course.grading.class_folder import ClassFolderError
+        from vit_course.grading.class_folder import new_class as make
+    try:
+        made = make(directory, root)
+    except ClassFolderError as error:
+        raise _stop(str(error)) from None
+    console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.")
+    console.print(
+        f"Next: read {made.path / 'README.md'}, or go there and run: nbgrader generate_assignment {made.lessons[0]}"
+    )
+
+
+@app.command()
+def misconceptions(
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """List every mistake that the checks know by name."""
+    from vit_course.checks.library import as_json, as_table
+
+    if json is None:
+        console.print(as_table())
+    elif json == "-":
+        typer.echo(as_json())
+    else:
+        Path(json).write_text(as_json() + "\n", encoding="utf-8")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
+    root: Lessons = CLONE,
+) -> None:
+    """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
+    with _needs("grading"):
+        from vit_course.authoring.problems import AuthoringError
+        from vit_course.grading.class_folder import ClassFolderError
+        from vit_course.grading.rehearsal import RehearsalError
+        from vit_course.tour import TourError, run_tour
+    try:
+        run_tour(out, root, console)
+    except (AuthoringError, ClassFolderError, RehearsalError, TourError) as error:
+        raise _stop(str(error)) from None
+
+
+@contextmanager
+def _needs(extra: str) -> Iterator[None]:
+    """Turn a missing package into a sentence that names the extra to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("vit_course"):
+            raise
+        install = f'pip install "vit-course[{extra}]"'
+        raise _stop(f"This command needs {error.name}, which is not installed. Install it with: {install}") from None
+
+
+def _stop(message: str) -> typer.Exit:
+    Console(stderr=True, highlight=False).print(message, markup=False)
+    return typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="vit-course")

@@ -1,0 +1,129 @@
+"""``vit-course demo``: the course's main job from end to end, on real notebooks and a real training run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from vit_course.authoring.build import build
+from vit_course.demo import train_demo
+from vit_course.grading.class_folder import new_class
+from vit_course.grading.rehearsal import LESSON, Graded, rehearse
+
+MARKER = ".vit-course-demo"
+_SIGNS = {"pass": ("✓", "blue"), "fail": ("✗", "red"), "undecided": ("○", "bright_black")}
+
+
+class TourError(Exception):
+    """The demo cannot run; the message says what to do."""
+
+
+def run_tour(out: Path, root: Path, console: Console) -> None:
+    """Build the lessons, make and grade a class, train a small ViT, and say what to open.
+
+    Args:
+        out: where everything is written; a folder that an earlier demo made is replaced.
+        root: the clone whose lessons are used.
+        console: where progress and results are told.
+
+    Raises:
+        TourError: ``out`` holds something that no demo wrote.
+        AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
+    """
+    _clear(out)
+    _headline(console, 1, "Build the notebooks from their sources")
+    report = build(root)
+    console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
+
+    _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader")
+    class_dir = new_class(out / "class", root).path
+    with console.status("nbgrader") as status:
+        graded = rehearse(class_dir, lambda words: _tell(console, status, words))
+    console.print(_table(graded))
+
+    _headline(console, 3, "What each student reads")
+    for student in graded:
+        _show_reading(console, student)
+
+    _headline(console, 4, "Train a small ViT on drawings that need no download")
+    result = train_demo(out)
+    console.print(
+        f"{result.accuracy:.1%} of the validation drawings are named rightly, after {result.seconds:.0f} seconds, "
+        f"by a ViT of {result.parameters:,} parameters."
+    )
+
+    _headline(console, 5, "What to open next")
+    for what, where in _next_steps(out, graded):
+        console.print(Text.assemble((f"{what:<46}", ""), (where, "bold")), soft_wrap=True)
+
+
+def _clear(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not (out / MARKER).exists():
+            raise TourError(f"{out} is in use by something else than a demo; choose another folder with --out")
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).write_text("Made by vit-course demo, which replaces this folder when it runs again.\n")
+
+
+def _headline(console: Console, number: int, words: str) -> None:
+    console.print()
+    console.rule(f"[bold]{number}. {words}", align="left", style="blue")
+
+
+def _tell(console: Console, status: object, words: str) -> None:
+    if console.is_terminal:
+        status.update(words)  # type: ignore[attr-defined]  # rich's Status
+    else:
+        console.print(words)
+
+
+def _table(graded: list[Graded]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("student")
+    table.add_column("handed in")
+    for name, _, _ in graded[0].exercises:
+        table.add_column(name, justify="right")
+    table.add_column("points", justify="right", style="bold")
+    for student in graded:
+        scores = (f"{score:.3g} of {worth:g}" for _, score, worth in student.exercises)
+        table.add_row(student.student, student.handed_in, *scores, f"{student.score:.3g} of {student.max_score:g}")
+    return table
+
+
+def _show_reading(console: Console, student: Graded) -> None:
+    console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
+    for report in student.reports:
+        verdicts = [each["verdict"] for each in report["checks"]]
+        if report["problem"]:
+            console.print(f"  ○ {report['problem']}", markup=False)
+        elif all(verdict == "pass" for verdict in verdicts):
+            console.print(f"  ✓ {report['name']}: all {len(verdicts)} checks pass", markup=False)
+        else:
+            _show_failures(console, report)
+
+
+def _show_failures(console: Console, report: dict[str, object]) -> None:
+    console.print(f"  ✗ {report['name']}", markup=False)
+    for each in report["checks"]:  # type: ignore[attr-defined]  # a list, as in Report.as_dict
+        sign, colour = _SIGNS[each["verdict"]]
+        console.print(Text(f"      {sign} {each['claim']}", style=colour))
+        if each["verdict"] == "fail":
+            console.print(Text(f"        {each['message']}"))
+
+
+def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
+    classic = next(student for student in graded if student.student == "cleo")
+    return [
+        ("A lesson, as a student:", "jupyter lab notebooks/00_start.ipynb"),
+        ("Cleo's feedback page:", os.path.relpath(classic.feedback)),
+        ("The training curves:", str(out / "curves.png")),
+        ("What the trained ViT looks at:", str(out / "attention.png")),
+        ("The gradebook, in formgrader:", f'cd "{out / "class"}" && jupyter lab'),
+        ("A class of your own:", "vit-course new-class my-class"),
+    ]  # fmt: skip
