@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
 # one thread a process: the tests run in as many processes as there are cores
-TESTS ?= -n auto --dist worksteal
+TESTS ?= -n auto --dist loadgroup
 
 .PHONY: demo test notebooks figures check bench install clean
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / SOURCES).glob("*.py"))
 SECONDS_PER_CELL = 120
 PICTURE_ADDRESS = re.compile(r"!\[[^\]]*\]\(([^)\s]*)|<(?:img|iframe|video|source)[^>]*\bsrc=[\"']?([^\"'\s>]*)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK_ADDRESS = re.compile(r"(?<!!)\[[^\[\]]*\]\(([^)\s]+)")
 
 every_lesson = pytest.mark.parametrize("name", LESSONS)
@@ -104,7 +105,7 @@ def test_a_notebook_opened_alone_lacks_no_file(name, folder):
         if cell.cell_type == "markdown":
             pictures = [address for found in PICTURE_ADDRESS.findall(cell.source) for address in found if address]
             assert [address[:60] for address in pictures if not address.startswith("data:image/")] == []
-            links = LINK_ADDRESS.findall(cell.source)
+            links = LINK_ADDRESS.findall(CODE.sub("", cell.source))
             assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 

@@ -21,9 +21,10 @@ LESSON = ROOT / "notebooks" / "01_patchify.ipynb"
 # set to a folder to keep what the browser showed
 SCREENSHOTS = os.environ.get("VIT_COURSE_SCREENSHOTS")
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+    pytest.mark.xdist_group("jupyterlab"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,8 @@ def lab(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-    options = ["--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}"]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"]
+    options = ["--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     log = (folder / "lab.log").open("w")
     server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
@@ -81,9 +82,12 @@ def page(lab):
         opened.goto(f"{lab}/lab/tree/lesson.ipynb?reset", timeout=120_000)
         opened.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
         opened.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000)
-        opened.get_by_role("menuitem", name="Run", exact=True).click()
-        opened.get_by_role("menuitem", name=re.compile("^Run All Cells$")).click()
-        opened.wait_for_selector('section[aria-label^="unpatchify"]', timeout=180_000)
+        _command(opened, "notebook:run-all-cells")
+        try:
+            opened.wait_for_selector('section[aria-label^="unpatchify"]', timeout=180_000)
+        except Exception:
+            _keep(opened, "never-finished")
+            raise
         yield opened
         browser.close()
 
@@ -128,16 +132,19 @@ def test_the_hints_are_folded(page):
 
 
 def test_the_report_can_be_read_on_a_dark_theme(page):
-    page.keyboard.press("Control+Shift+C")
-    page.locator("input.lm-CommandPalette-input").fill("JupyterLab Dark")
-    page.get_by_text("Use Theme: JupyterLab Dark").first.click()
-    page.wait_for_selector("body[data-jp-theme-light=false]", timeout=30_000)
+    _command(page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", timeout=60_000)
     report = page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
     _keep(page, "failing-check-dark")
     colour = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
     red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
     assert min(red, green, blue) > 150, f"dark text on a dark theme: {colour}"
+
+
+def _command(page, name, arguments=None):
+    """Run one of JupyterLab's own commands."""
+    page.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given)", [name, arguments or {}])
 
 
 def _keep(page, name):

@@ -18,6 +18,7 @@ from vit_course.grading.class_folder import new_class
 from vit_course.grading.conventions import CODE_STUB, RUBRIC
 from vit_course.grading.sample_class import model_answers, write_submissions
 
+pytestmark = pytest.mark.xdist_group("nbgrader")  # the class is graded once, in one worker
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 

@@ -210,6 +210,12 @@ def test_a_missing_part_of_the_transformers_attention_is_named() -> None:
         load_weights(ours, from_transformers(state))
 
 
+def test_a_name_that_nobody_knows_stays_as_it_is() -> None:
+    strangers = {name: torch.zeros(1) for name in ("conv_projection.weight", "encoder.ln_post.bias", "mask_token")}
+    assert from_torchvision(strangers).keys() == strangers.keys()
+    assert from_timm({"cls_tokens": torch.zeros(1)}).keys() == {"cls_tokens"}
+
+
 def without(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {key: tensor for key, tensor in state.items() if key != name}
 
@@ -228,9 +234,13 @@ def without(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
             lambda state: state | {"patch_embedding.projection.weight": torch.zeros(24, 1, 4, 4)},
             r"weight is \(24, 1, 4, 4\), the model has \(24, 48\)",
         ),
+        (
+            lambda state: state | {"head.weight": torch.zeros(7, 24, 1, 1)},
+            r"head.weight is \(7, 24, 1, 1\), the model has \(7, 24\)",
+        ),
         (lambda state: {}, r"missing .*; missing .*; missing .*; missing .* and 40 more"),
     ],
-    ids=["missing", "unexpected", "shape", "positions", "channels", "empty"],
+    ids=["missing", "unexpected", "shape", "positions", "channels", "axes", "empty"],
 )
 def test_weights_that_do_not_fit_are_refused_and_change_nothing(
     spoil: Callable[[dict[str, Tensor]], dict[str, Tensor]], message: str

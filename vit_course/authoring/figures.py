@@ -17,6 +17,7 @@ from pathlib import Path
 PICTURE = re.compile(r"!\[(?P<alt>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^)\s]+)\)", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\[\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
 HTML_PICTURE = re.compile(r"<(?:img|svg|iframe|video|object|embed)\b", re.IGNORECASE)
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 MEDIA_TYPES = {".png": "image/png", ".jpg": "image/jpeg"}
 
 
@@ -81,6 +82,7 @@ def data_address(file: Path) -> str:
 
 def check_links(source: str) -> None:
     """Raise FigureError where a Markdown cell shows or links what a notebook opened alone does not have."""
+    source = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), source)
     for link in LINK.finditer(source):
         if not link["target"].startswith(("https://", "http://", "#", "mailto:")):
             message = f"a link to the file {link['target']}, which a notebook on Colab lacks; name it in words"

@@ -119,12 +119,13 @@ def read_lesson(root: Path, path: Path) -> Lesson:
         raise AuthoringError([Problem(relative, message, line=1)])
     if not raw:
         raise AuthoringError([Problem(relative, "no '# %%' header, so no cell; write it in percent format")])
-    if wrong := [place for place, entry in enumerate(raw) if entry.cell_type == "raw"]:
-        raise AuthoringError(
-            [Problem(relative, "a raw cell; make it code or [markdown]", lines[wrong[0]], wrong[0] + 1)]
-        )
-    numbered = enumerate(zip(lines, raw, strict=True), 1)
-    return Lesson(relative, tuple(_cell(number, line, entry) for number, (line, entry) in numbered))
+    numbered = [(number, line, entry) for number, (line, entry) in enumerate(zip(lines, raw, strict=True), 1)]
+    message = "a raw cell; make it code or [markdown]"
+    if wrong := [
+        Problem(relative, message, line, number) for number, line, entry in numbered if entry.cell_type == "raw"
+    ]:
+        raise AuthoringError(wrong)
+    return Lesson(relative, tuple(_cell(*each) for each in numbered))
 
 
 def _cell(number: int, line: int, raw: Any) -> Cell:

@@ -1,0 +1,122 @@
+"""The famous weights: real, or a stand-in that says so, and never a traceback or a word on stderr."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torchvision
+from torchvision.models.vision_transformer import VisionTransformer
+
+from vit_course import famous
+
+
+def tiny() -> VisionTransformer:
+    return VisionTransformer(16, 8, num_layers=2, num_heads=2, hidden_dim=8, mlp_dim=12, num_classes=5)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for torch's downloads, and a ViT-B/16 that is not as large."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torchvision.models, "vit_b_16", tiny)
+    return tmp_path
+
+
+@pytest.fixture
+def served() -> Iterator[SimpleNamespace]:
+    """A server of the bytes that a test puts into ``served.content``."""
+    files = SimpleNamespace(content=b"", requests=0)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            files.requests += 1
+            self.send_response(200)
+            self.send_header("Content-Length", str(files.length or len(files.content)))
+            self.end_headers()
+            self.wfile.write(files.content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    files.length = 0
+    with ThreadingHTTPServer(("localhost", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        files.address = f"http://localhost:{server.server_port}"
+        yield files
+        server.shutdown()
+
+
+def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = SimpleNamespace(IMAGENET1K_V1=SimpleNamespace(url=url))
+    monkeypatch.setattr(torchvision.models, "ViT_B_16_Weights", weights)
+
+
+def saved(model: VisionTransformer) -> tuple[bytes, str]:
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    content = buffer.getvalue()
+    return content, f"vit_b_16-{hashlib.sha256(content).hexdigest()[:8]}.pth"
+
+
+def test_without_an_answer_a_stand_in_says_so(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    point_to("http://localhost:9/vit_b_16-c867db91.pth", monkeypatch)  # port 9 discards: nobody listens
+    model, is_real = famous.vit_b_16()
+    assert not is_real
+    assert not model.training
+    assert all(bool((parameter != 0).all()) for parameter in model.parameters())
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out == (
+        "No real weights here (localhost does not answer): a ViT-B/16 with random weights stands in.\n"
+    )
+    assert not list(cache.rglob("*.pth"))
+
+
+def test_real_weights_are_fetched_once(
+    cache: Path, served: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    trained = tiny()
+    famous._randomise(trained)
+    served.content, name = saved(trained)
+    point_to(f"{served.address}/{name}", monkeypatch)
+    for _ in range(2):
+        model, is_real = famous.vit_b_16()
+        assert is_real
+        assert torch.equal(model.heads.head.weight, trained.heads.head.weight)
+    assert served.requests == 1
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.count("with its real weights") == 2
+
+
+@pytest.mark.parametrize(("length", "reason"), [(0, "was damaged"), (10**6, "download")])
+def test_a_damaged_download_is_thrown_away(
+    length: int,
+    reason: str,
+    cache: Path,
+    served: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    served.content, served.length = b"not what was promised", length
+    point_to(f"{served.address}/vit_b_16-c867db91.pth", monkeypatch)
+    _, is_real = famous.vit_b_16(patience=1.0)
+    assert not is_real
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert reason in printed.out
+    assert not list(cache.rglob("*.pth"))
