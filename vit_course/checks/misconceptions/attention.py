@@ -63,6 +63,13 @@ def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(scores.softmax(dim), value)
 
 
+@scaled_dot_product_attention.misconception("Over which axis does the sum run when nobody tells it?", ASKS)
+def one_softmax_for_everything(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """The exponentials are divided by the sum of all of them, so one query's attention depends on all the others."""
+    scores = _scores(query, key)
+    return _applied(scores.flatten().softmax(0).reshape(scores.shape), value)
+
+
 @scaled_dot_product_attention.misconception("What makes a row of scores sum to one?", ASKS)
 def softmax_forgotten(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores themselves weigh the values: they may be negative, and do not sum to one."""

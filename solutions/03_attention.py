@@ -1,0 +1,903 @@
+# %% [markdown]
+# # 03 · Every patch asks a question
+#
+# The photo is a sentence (lesson 01) and each word knows its place (lesson 02). Now the words start to talk. Each one
+# asks a question, each one offers an answer, and everybody listens most to whoever fits best. The whole conversation
+# is one line of algebra. It is also the line that goes wrong most quietly.
+#
+# **After this lesson you can**
+# - compute attention for any batch, and say what each axis of each product means;
+# - show, with numbers, why the scores are divided by the root of `head_dim`;
+# - split tokens into heads without mixing them up, and run all heads in one matrix product;
+# - write a test that tells attention from its look-alikes.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `scaled_dot_product_attention` | 15 | 8 |
+# | `split_heads`, `merge_heads` | 12 | 6 |
+# | `MultiHeadSelfAttention` | 25 | 10 |
+# | `is_attention`: you write the test | 25 | 8 |
+
+# %%
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course import check
+from vit_course.data import photo
+from vit_course.patches import patchify, unpatchify
+from vit_course.plots import show_images, show_matrix, show_patches
+from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
+
+torch.manual_seed(3)
+picture = photo().float() / 255  # (channels, height, width)
+picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, channels, height, width)
+
+# %% [markdown]
+# ## A soft look-up
+#
+# A Python dictionary is strict: either your query *equals* a key, or you get a `KeyError`. Attention is a dictionary
+# that never gives up. It compares the query with **every** key, and hands back a mixture of **all** values, with more
+# of those whose keys fit better.
+#
+# Here the keys are colours, as (red, green, blue), and the values are numbers.
+
+# %%
+red, green, blue = torch.eye(3)
+keys = {"red": red, "green": green, "blue": blue}
+values = torch.tensor([10.0, 20.0, 30.0])
+
+
+def soft_look_up(wanted, sharpness=4.0):
+    fits = torch.stack([(wanted * colour).sum() for colour in keys.values()])
+    shares = (sharpness * fits).softmax(dim=0)  # positive, and their sum is 1
+    return shares, (shares * values).sum().item()
+
+
+# %% [markdown]
+# **Predict first.** We ask for pure red, then for orange, (1, ½, 0), then for grey, (½, ½, ½). Which of the three
+# answers is nearest to 10, and which one is exactly 20? Why?
+
+# %%
+for name, wanted in {"red": red, "orange": red + green / 2, "grey": (red + green + blue) / 2}.items():
+    shares, answer = soft_look_up(wanted)
+    print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
+
+# %% [markdown]
+# Grey fits all three keys alike, so it gets their plain mean. Now let the question wander from red to green and watch
+# the shares move. Nothing ever switches; it slides. That is the point: what slides has a gradient, and what has a
+# gradient can learn *what to ask for*.
+
+# %%
+wandering = [torch.lerp(red, green, step / 8) for step in range(9)]
+shares = torch.stack([soft_look_up(wanted)[0] for wanted in wandering])
+show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "shares of the answer")
+
+# %% [markdown]
+# ## Every token asks, every token answers
+#
+# In a Transformer each token plays all three parts. From its vector it makes a **query** (what am I looking for?), a
+# **key** (what can I be found by?) and a **value** (what do I tell whoever finds me?). All ask at once, so the queries
+# are a matrix, and so are the keys and the values.
+#
+# > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
+# >
+# > **output** = **weights** · **value**
+
+# %% [markdown]
+# ![Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax makes weights
+# that sum to 1 in each row; weights times value give the output.](../figures/attention_step_by_step.svg)
+#
+# Follow the framed row with a pencil: token 1 asks with (0, −1, 1, 2), its scores are 1, −3 and −1, halved they go
+# into the softmax, and it listens to token 0 most. What it hears is 0.67 of one value, 0.09 of another and 0.24 of
+# the third.
+
+# %% [markdown]
+# Read the axes with care, they are all there is to get wrong. `scores` has a **row for each query** and a **column
+# for each key**. The softmax runs along a row: a query has one unit of attention to give away. Column sums may be
+# anything; some tokens are popular, and others nobody asks.
+#
+# **Predict first.** Change the *query* of token 0: which rows of the output change? Change its *key*? Its *value*?
+# You will see after the exercise.
+#
+# One part of the formula still looks arbitrary: what is that root doing there?
+
+# %% [markdown]
+# ## Why divide by the root
+#
+# **Predict first.** Take two vectors of `head_dim` independent random numbers, each with mean 0 and standard
+# deviation 1. Their dot product is a sum of `head_dim` products. How large is it typically for `head_dim = 4`, for
+# 64, for 256? Write down three numbers.
+
+# %%
+for head_dim in (4, 64, 256):
+    products = (torch.randn(10_000, head_dim) * torch.randn(10_000, head_dim)).sum(dim=1)
+    print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
+
+# %% [markdown]
+# Each product adds 1 to the *variance*, so the variance is `head_dim` and the typical size its root: 2, 8, 16. A
+# softmax takes that badly. It looks at *differences* of scores, and a difference of 16 means that one key gets e¹⁶,
+# nine million times, the weight of the other.
+
+
+# %%
+def largest_weight(score_size):
+    scores = score_size * torch.randn(64, 64)  # 64 tokens ask 64 tokens
+    return scores.softmax(dim=1).amax(dim=1).mean()
+
+
+print("largest weight in a row")
+for head_dim in (4, 64, 256):
+    undivided, divided = largest_weight(math.sqrt(head_dim)), largest_weight(1.0)
+    print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+
+# %% [markdown]
+# ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
+# root of head_dim do not.](../figures/softmax_scale.svg)
+#
+# Without the root a head of 256 numbers has picked its favourite before it has learned anything. With the root it
+# starts by listening to everybody, whatever its size.
+#
+# **Predict first.** Changing one's mind takes a gradient. How does the gradient of a score fare in a row where one
+# weight is nearly 1 and the others are nearly 0?
+
+
+# %%
+def typical_gradient(score_size):
+    scores = (score_size * torch.randn(64, 64)).requires_grad_()
+    output = scores.softmax(dim=1) @ torch.randn(64, 1)
+    output.sum().backward()
+    return scores.grad.abs().median()
+
+
+print("typical gradient of a score")
+for head_dim in (4, 64, 256):
+    undivided, divided = typical_gradient(math.sqrt(head_dim)), typical_gradient(1.0)
+    print(f"head_dim {head_dim:>3}: {undivided:.0e} undivided, {divided:.0e} divided by the root")
+
+# %% [markdown]
+# A row that has made up its mind passes on next to nothing: where the weights are all 0 or 1, the softmax is flat,
+# and a flat function has no slope to learn from. Divided by the root, the gradient is about the same for each size.
+
+# %% [markdown] question="why-scale" points=2
+# ### Question: why the root? (5 minutes, 2 points)
+#
+# A friend leaves the division out: "The Linears that make query and key can learn to be smaller." Another one divides
+# by `head_dim` itself, "to be on the safe side". Answer both, using what you saw above.
+#
+# ### BEGIN SOLUTION
+# To the first: they could, in principle, but at the start the scores have a standard deviation of √head_dim. The
+# softmax is saturated then: nearly all the weight lies on one key, and the gradient of the scores is close to zero
+# for the rest. The very signal that should make the Linears smaller hardly gets through. To the second: the variance
+# of a score grows like head_dim, so its size grows like the root. Dividing by head_dim makes scores of size
+# 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is meant to keep the
+# size of a score independent of head_dim, and only the root does that.
+#
+# **Rubric.** 1 point: undivided scores saturate the softmax *and* therefore its gradient vanishes (not only "numbers
+# get too large"). 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
+# over-corrects towards even weights.
+# ### END SOLUTION
+
+# %% [markdown]
+# ### Exercise: `scaled_dot_product_attention` (15 minutes, 8 points)
+#
+# Your turn. Tokens and dimensions are the last two axes; whatever stands in front of them (a batch, heads, both,
+# nothing) comes along for free if you count axes from the *back*.
+
+
+# %% exercise="scaled_dot_product_attention"
+def scaled_dot_product_attention(query, key, value):
+    """Attention: softmax(query · keyᵀ / √head_dim) · value.
+
+    query:   (..., queries, head_dim)
+    key:     (..., keys, head_dim)
+    value:   (..., keys, value_dim)
+    returns: output (..., queries, value_dim) and weights (..., queries, keys), in this order
+
+    The dtype stays what it is, inputs stay as they are, and scores in the thousands do no harm.
+
+    By hand: the scores are 2·log 3 and 0, divided by √4 they are log 3 and 0; so the first key gets
+    three times the weight of the second, and the output is ¾ · 10 + ¼ · 20.
+
+    >>> query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
+    >>> key = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    >>> output, weights = scaled_dot_product_attention(query, key, torch.tensor([[10.0], [20.0]]))
+    >>> weights, output
+    (tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
+
+    Allowed: anything in torch but the function of the same name. About 4 lines.
+    """
+    ### BEGIN SOLUTION
+    head_dim = query.shape[-1]
+    scores = query @ key.transpose(-2, -1) / math.sqrt(head_dim)  # (..., queries, keys)
+    weights = scores.softmax(dim=-1)
+    return weights @ value, weights
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "too sharp" or "too flat" by a factor? Compare that factor with `head_dim`, which the message tells you. Sums that
+# are 1 along the wrong axis? Look at the `dim` of your softmax. Works with four axes and fails with two? You count
+# axes from the front somewhere.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# `query` is (…, queries, head_dim) and you want scores of (…, queries, keys). Which shape must the other factor have,
+# and which *two* axes of `key` have to trade places for that?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# scores  = matrix product of query with key, turned on its side in its last two axes
+# scores  = scores / root of the size of query's last axis
+# weights = softmax along the axis of the keys
+# output  = matrix product of weights with value
+# return both
+# ```
+#
+# </details>
+
+# %% check="scaled_dot_product_attention" points=8
+check("scaled_dot_product_attention", scaled_dot_product_attention)
+
+# %% [markdown]
+# First the prediction from above: three tokens, and one number of token 0 is changed in its query, its key or its
+# value.
+
+# %%
+before = torch.randn(3, 3, 4)  # query, key and value of 3 tokens
+for which, name in enumerate(("query", "key", "value")):
+    after = before.clone()
+    after[which, 0, 0] += 1
+    change = scaled_dot_product_attention(*after)[0] - scaled_dot_product_attention(*before)[0]
+    print(f"its {name} changes the rows {change.abs().amax(dim=1).nonzero().flatten().tolist()} of the output")
+
+# %% [markdown]
+# A token's question is its own affair; its key and its value are everybody's.
+#
+# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the patch's *colour*, as a
+# direction, so that "fits" means "has a similar hue". First a few lines to see with: they light up the picture where
+# the weights are.
+
+
+# %%
+def show_looks(picture, looks, asking, grid_size, titles=None):
+    """The picture, once for each row of weights in `looks`, lit by them; the patch that asks is red."""
+    grey = 0.1 + 0.45 * picture.mean(dim=1, keepdim=True)  # (1, 1, height, width)
+    light = looks.detach() / looks.detach().amax(dim=1, keepdim=True)
+    red = F.one_hot(torch.tensor(asking), light.shape[1]).float()
+    light, red = (each.unflatten(1, grid_size)[:, None] for each in (light, red))
+    light, red = (F.interpolate(each, picture.shape[-2:]) for each in (light, red))
+    lit = torch.lerp(grey, torch.tensor([1.0, 0.76, 0.2])[:, None, None] * (0.4 + grey), light)
+    lit = torch.lerp(lit, torch.tensor([1.0, 0.1, 0.0])[:, None, None], red)
+    return show_images(lit.clamp(0, 1), titles, columns=3)
+
+
+show_images(picture)
+
+
+# %% [markdown]
+# **Predict first.** A patch of her cheek asks, then one of the wall, then one of the flag's blue field. Which parts
+# of the picture will light up for each?
+
+
+# %%
+def hues(picture, patch_size):
+    """The mean colour of each patch as a direction, seen from the picture's mean: (batch, tokens, 3)."""
+    colours = patchify(picture, patch_size).unflatten(2, (3, -1)).mean(dim=3)
+    return F.normalize(colours - colours.mean(dim=1, keepdim=True), dim=2)
+
+
+hue = hues(picture, 12)
+_, weights = scaled_dot_product_attention(20 * hue, hue, hue)  # 20: the larger, the choosier
+cheek, wall, flag = (row * 20 + column for row, column in ((10, 9), (10, 18), (5, 3)))
+asking = [cheek, wall, flag]
+show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
+
+# %% [markdown]
+# A line of algebra, and it finds her face. Nobody told it about faces: patches of a similar colour found each other.
+#
+# The value need not be a colour. Ask by colour, and be told a *place*: **predict** what comes back when the value of a
+# patch is its row and its column.
+
+# %%
+places = torch.cartesian_prod(torch.arange(24.0), torch.arange(20.0))[None]  # (1, 480, 2): row and column
+answers, _ = scaled_dot_product_attention(20 * hue, hue, places)
+for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
+    row, column = answers[0, token].tolist()
+    print(f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}")
+
+# %% [markdown]
+# The centre of her face, and the wall on the right. And the flag? Her uniform is navy blue as well, and the mean of
+# flag and uniform is a place on her shoulder: a mean can point to where nothing is. Key and value are two things,
+# then: what you are found by, and what you tell.
+
+# %% [markdown]
+# ## Heads are views
+#
+# One token, one softmax, one mixture. But the cheek may want to know two things at once: *what looks like me?* and
+# *what is next to me?* One mixture of both answers neither. So we cut every token's vector into `num_heads` pieces
+# and let each piece hold a conversation of its own.
+#
+# ![The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every token's
+# vector.](../figures/split_heads.svg)
+
+# %% [markdown]
+# The target shape is (batch, num_heads, tokens, head_dim), so that attention, which works on the last two axes, sees
+# the heads as one more kind of batch. PyTorch gives us that shape in one call. **Predict first:** below, each number
+# tells which token it belongs to. What does head 0 hold after the `view`: a part of every token, or something else?
+
+# %%
+x = torch.arange(5.0).reshape(1, 5, 1).expand(1, 5, 6).contiguous()  # 5 tokens of 6 numbers
+tempting = x.view(1, 3, 5, 2)  # (batch, num_heads, tokens, head_dim), or so it seems
+show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
+
+# %% [markdown]
+# Head 0 has taken token 0 whole, and half of token 1, and never hears of token 4. Row by row the page was cut into
+# *bundles of tokens*, where we wanted *columns*. It is the confetti of lesson 01 again: the right shape, the wrong
+# memory order, no error, and a model that learns anyway.
+#
+# ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
+
+
+# %% exercise="split_heads"
+def split_heads(x, num_heads):
+    """Cut every token into one piece for each head.
+
+    Convention: head 0 gets the first head_dim numbers of every token, head 1 the next ones, and so on.
+
+    x:       (batch, tokens, embed_dim)
+    returns: (batch, num_heads, tokens, head_dim), where head_dim = embed_dim / num_heads
+
+    Raise ValueError, naming both numbers, when num_heads does not divide embed_dim:
+    ValueError("embed_dim 10 is not divisible by num_heads 4").
+
+    >>> x = torch.tensor([[[0, 1, 2, 3], [10, 11, 12, 13]]])  # two tokens of four numbers
+    >>> split_heads(x, 2).tolist()
+    [[[[0, 1], [10, 11]], [[2, 3], [12, 13]]]]
+
+    Allowed: anything in torch. About 4 lines.
+    """
+    ### BEGIN SOLUTION
+    batch, tokens, embed_dim = x.shape
+    if embed_dim % num_heads:
+        raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+    pieces = x.reshape(batch, tokens, num_heads, embed_dim // num_heads)
+    return pieces.transpose(1, 2)  # (batch, num_heads, tokens, head_dim)
+    ### END SOLUTION
+
+
+def merge_heads(x):
+    """Lay the pieces of every token side by side again; the inverse of split_heads.
+
+    x:       (batch, num_heads, tokens, head_dim), not always contiguous
+    returns: (batch, tokens, embed_dim)
+
+    >>> merge_heads(torch.tensor([[[[0, 1], [10, 11]], [[2, 3], [12, 13]]]])).tolist()
+    [[[0, 1, 2, 3], [10, 11, 12, 13]]]
+
+    Allowed: anything in torch. About 2 lines.
+    """
+    ### BEGIN SOLUTION
+    batch, num_heads, tokens, head_dim = x.shape
+    return x.transpose(1, 2).reshape(batch, tokens, num_heads * head_dim)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# The check says which number of which token you have in a place. Does the *token* jump where only the *number*
+# should? Then whole tokens were dealt out. "view size is not compatible"? After a transpose the numbers lie scattered
+# in memory: `view` refuses, `reshape` copies.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# A reshape may cut an axis in two, or join two that stand side by side; it must never carry an axis past another.
+# Which axis do you have to cut? And where does the new axis have to go afterwards, and with what?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# split: refuse sizes that do not fit
+#        cut the last axis in two: (num_heads, head_dim)
+#        let the axis of the tokens and the axis of the heads trade places
+# merge: the same steps backwards
+# ```
+#
+# </details>
+
+# %% check="split_heads" points=6
+check("split_heads", split_heads, merge_heads)
+
+# %%
+heads = split_heads(x, 3)
+show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
+
+# %% [markdown]
+# Every head hears of every token. And it costs nothing: a cut and a swap of axes move no number in memory, they only
+# change how the same numbers are *read*. Torch calls that a view. **Predict first:** write into a head; does `x`
+# change?
+
+# %%
+heads = split_heads(x, 3)
+heads[0, 1, 4, 0] = 99  # head 1, token 4, its first number
+print(x[0, 4])
+print("same memory:", heads.data_ptr() == x.data_ptr(), "| steps from axis to axis:", heads.stride())
+
+# %% [markdown]
+# (If your `split_heads` copies, `x` keeps its 4s. That is right too, only slower.)
+#
+# One trap more. `merge_heads(split_heads(x, 3))` gives back `x`, but so does the wrong pair: `view` there and `view`
+# back. A round trip proves that two functions are inverse, not that either of them is right.
+
+# %%
+there = x.view(1, 3, 5, 2)
+print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
+
+# %% [markdown] question="heads-or-one" points=2
+# ### Question: three small heads or one large one? (5 minutes, 2 points)
+#
+# A layer with `embed_dim = 192` may have 1 head of 192, 3 heads of 64, or 192 heads of 1. All three have the same
+# number of parameters. What can three heads do for a token that one head cannot? And what is lost with 192 heads?
+#
+# ### BEGIN SOLUTION
+# A head makes one softmax per token, so it can fetch one weighted mean. With one head a token that needs two
+# different things (what looks like me; what lies next to me) gets a single compromise of weights for both. Three
+# heads have three independent sets of weights and bring back three means side by side. With 192 heads each score is
+# the product of two single numbers, so a head can ask hardly anything: its keys differ along one direction only, and
+# it can do little more than prefer large or small ones.
+#
+# **Rubric.** 1 point: one softmax gives one set of weights, several heads give several independent mixtures at once.
+# 1 point: with a tiny head_dim the queries and keys are too poor to tell tokens apart.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## All heads in one matmul
+#
+# A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears.
+# Nobody writes it so, because one wide Linear computes them all in a single product. Its output is cut afterwards:
+#
+# | rows of `qkv.weight` | make |
+# |---|---|
+# | 0 … embed_dim − 1 | **queries**: head 0, head 1, head 2 |
+# | embed_dim … 2·embed_dim − 1 | **keys**: head 0, head 1, head 2 |
+# | 2·embed_dim … 3·embed_dim − 1 | **values**: head 0, head 1, head 2 |
+
+# %% [markdown]
+# At the end a second Linear, `projection`, reads the merged heads. Without it what head 0 has found stays in the first
+# `head_dim` numbers for ever; the projection lets the heads compare notes.
+#
+# **Predict first.** How many parameters does the layer have for `embed_dim = 192` and 3 heads? How many with 6 heads?
+
+# %% [markdown]
+# ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
+
+
+# %% exercise="MultiHeadSelfAttention"
+class MultiHeadSelfAttention(nn.Module):
+    """Every token attends to every token, in num_heads heads at once.
+
+    Parameters: the Linear `qkv` from embed_dim to 3 * embed_dim, with a bias if qkv_bias is True;
+    its rows make all queries, then all keys, then all values, and in each third head 0 comes first.
+    The Linear `projection` from embed_dim to embed_dim always has a bias. Checks use these names.
+
+    x:       (batch, tokens, embed_dim)
+    returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the weights
+             (batch, num_heads, tokens, tokens)
+
+    Raise ValueError, naming both numbers, in __init__, when num_heads does not divide embed_dim.
+
+    >>> attention = MultiHeadSelfAttention(embed_dim=6, num_heads=2)
+    >>> tuple(attention(torch.zeros(4, 5, 6)).shape)
+    (4, 5, 6)
+    >>> output, weights = attention(torch.zeros(4, 5, 6), return_weights=True)
+    >>> weights[0, 1, 2]  # all tokens alike: each gets a fifth
+    tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
+
+    Allowed: nn.Linear, and your three functions from above. About 13 lines.
+    """
+
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        ### BEGIN SOLUTION
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.projection = nn.Linear(embed_dim, embed_dim)
+        ### END SOLUTION
+
+    def forward(self, x, return_weights=False):
+        ### BEGIN SOLUTION
+        query, key, value = self.qkv(x).chunk(3, dim=-1)  # (batch, tokens, embed_dim) each
+        query, key, value = (split_heads(part, self.num_heads) for part in (query, key, value))
+        heads, weights = scaled_dot_product_attention(query, key, value)
+        output = self.projection(merge_heads(heads))
+        return (output, weights) if return_weights else output
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Weights right, output wrong? Then the mistake comes after the softmax: merging, or the projection. Weights wrong
+# already? Then it comes before: how `qkv`'s output is cut, or how heads are split. "has no parameter"? Both Linears
+# must be attributes of `self` under their exact names.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# `self.qkv(x)` is (batch, tokens, 3 · embed_dim). Which cut comes first: into query, key and value, or into heads? The
+# table above tells. And which of your functions takes care of the other cut?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# in __init__: refuse sizes that do not fit; remember num_heads; make the two Linears
+# in forward:  one product with qkv, cut in three equal parts along the last axis
+#              split each part into heads
+#              attention (the heads are one more leading axis)
+#              merge the heads, send them through the projection
+#              give the output, or output and weights when asked for
+# ```
+#
+# </details>
+
+# %% check="MultiHeadSelfAttention" points=10
+check("MultiHeadSelfAttention", MultiHeadSelfAttention)
+
+# %%
+for num_heads in (3, 6):
+    layer = MultiHeadSelfAttention(192, num_heads)
+    print(num_heads, "heads:", sum(parameter.numel() for parameter in layer.parameters()), "parameters")
+
+# %% [markdown]
+# The same number: 4 · 192² weights and 4 · 192 biases. Heads are a way of *reading*, not a thing to store. And so
+# your layer can wear the weights of PyTorch's own, which keeps its rows in the same order. **Predict:** how far apart
+# will the two outputs be?
+
+# %%
+theirs = nn.MultiheadAttention(192, 3, batch_first=True)
+ours = MultiHeadSelfAttention(192, 3)
+ours.load_state_dict(
+    {
+        "qkv.weight": theirs.in_proj_weight,
+        "qkv.bias": theirs.in_proj_bias,
+        "projection.weight": theirs.out_proj.weight,
+        "projection.bias": theirs.out_proj.bias,
+    }
+)
+tokens = torch.randn(2, 10, 192)
+with torch.no_grad():
+    difference = ours(tokens) - theirs(tokens, tokens, tokens)[0]
+print("largest difference:", difference.abs().max().item())
+
+# %% [markdown]
+# A few rounding errors. Trained weights would fit as well, and in lesson 05 they will.
+#
+# **A word on dropout.** In training many models set some of the *weights* to zero at random, after the softmax, so
+# that no token relies on a single friend. It belongs there and not on the output, and it is switched off by `eval()`.
+# Ours has none: one moving part less while we check things.
+
+# %% [markdown]
+# ## Shuffle the tokens
+#
+# Look at the formula again. Nowhere does it ask *where* a token stands. **Predict first:** we shuffle the patches of
+# the photo like cards. What happens to the output of each token? And to the mean over all tokens, which a classifier
+# might read?
+
+# %%
+patches = patchify(picture, 48)  # (1, 30, 6912)
+order = torch.randperm(30)
+show_patches(patches[0, order], grid_size=(6, 5))
+
+# %%
+embed = nn.Linear(6912, 192)
+layer = MultiHeadSelfAttention(192, 3)
+with torch.no_grad():
+    tokens = embed(patches)
+    output, shuffled = layer(tokens), layer(tokens[:, order])
+print("same output at the same place?    ", torch.allclose(shuffled, output, atol=1e-5))
+print("same output, shuffled like tokens?", torch.allclose(shuffled, output[:, order], atol=1e-5))
+print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1)).abs().max().item())
+
+# %% [markdown]
+# Shuffled tokens come out shuffled, each with the very answer it had before. Attention is *equivariant* to
+# permutation. To the mean, Grace Hopper and the heap of tiles above are **the same picture**.
+#
+# That is what lesson 02 was for. Add positions before the shuffle and after it, and the spell is broken:
+
+# %%
+positions = sinusoidal_positions_2d((6, 5), 192)
+with torch.no_grad():
+    output, shuffled = layer(tokens + positions), layer(tokens[:, order] + positions)
+print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1)).abs().max().item())
+
+# %% [markdown]
+# ## A test that knows attention
+#
+# So far the course has tested you. Now you test the course. Someone hands you a function `attend(query, key, value)`
+# that returns output and weights, and swears that it is attention. Is it?
+#
+# "Train it and see" is no answer: most wrong attentions train. Here are six suspects, each made of *your* function.
+# Five have one thing spoiled. **One is innocent**, in spite of its looks. Which?
+
+# %%
+attention = scaled_dot_product_attention
+
+
+def on_its_side(query, key, value):
+    weights = attention(key, query, query)[1].transpose(-2, -1)
+    return torch.matmul(weights, value), weights
+
+
+suspects = {
+    "hot-headed": lambda query, key, value: attention(query * query.shape[-1] ** 0.5, key, value),
+    "deaf": lambda query, key, value: attention(0 * query, key, value),
+    "gossip": lambda query, key, value: attention(query, key, value.roll(1, dims=-2)),
+    "liar": lambda query, key, value: (attention(query, key, value)[0], attention(0 * query, key, value)[1]),
+    "on its side": on_its_side,
+    "odd": lambda query, key, value: attention(query, key + 3, value),
+}
+
+# %% [markdown]
+# You could compare each with your own function. But then one wrong idea in your head would sit on both sides of the
+# comparison, and agree with itself. A better test states **facts**: things that hold for attention and that you know
+# without computing any. Here is the first fact: the weights of a query sum to one.
+
+
+# %%
+def rows_sum_to_one(attend):
+    query, key, value = torch.randn(2, 5, 4), torch.randn(2, 7, 4), torch.randn(2, 7, 6)
+    _, weights = attend(query, key, value)
+    sums = weights.sum(dim=-1)
+    return torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
+
+
+for name, attend in suspects.items():
+    print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
+
+# %% [markdown]
+# One caught, four to go, and an innocent among the five. **Predict first:** which fact would catch which suspect?
+#
+# - The **shapes** are right when all sizes differ.
+# - The two **belong together**: the output is the mean of the values under those very weights.
+# - A **constant** passes through: if all values are equal, so is the output.
+# - **Shuffle** keys and values alike, and no output changes; shuffle the queries, and the outputs follow.
+# - An image **alone** gets the same answer as in a batch.
+# - One small **example**, worked out with a pencil.
+
+# %% [markdown]
+# Only the last one can see the scale: all the others hold for hot-headed weights too. So let us have that pencil.
+#
+# **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Two keys, (1, 0, 0, 0) and (0, 0, 0, 0). What are the four
+# weights? What would they be without the division, or with the root of the number of *keys* in place of `head_dim`?
+# Choose sizes so that every slip shows.
+
+
+# %%
+def two(first, second):
+    return [f"{share:.3f}" for share in torch.tensor([first, second]).softmax(dim=0)]
+
+
+print("attention: query 0", two(1.0, 0.0), "query 1", two(-1.0, 0.0))
+print("undivided: query 0", two(2.0, 0.0), "query 1", two(-2.0, 0.0))
+print("by keys:   query 0", two(2 / math.sqrt(2), 0.0), "query 1", two(-2 / math.sqrt(2), 0.0))
+
+# %% [markdown]
+# ### Exercise: `is_attention` (25 minutes, 8 points)
+#
+# Write the test. It is graded as tests are graded: by the right attentions that it lets pass, computed in ways you
+# did not think of, and by the wrong ones that it catches. Saying no to everything earns nothing.
+
+
+# %% exercise="is_attention"
+def is_attention(attend):
+    """Tell attention from its look-alikes.
+
+    attend:  a function of query (..., queries, head_dim), key (..., keys, head_dim) and value
+             (..., keys, value_dim) that gives two tensors, said to be output and weights.
+             It may be wrong in any way, in its shapes too.
+    returns: True if what it computes is attention, up to rounding; False if not
+
+    >>> is_attention(scaled_dot_product_attention)
+    True
+    >>> is_attention(lambda query, key, value: (value, query))
+    False
+
+    Allowed: anything but a second attention to compare with, yours or torch's. Right answers
+    differ in their last digits: torch.allclose(a, b, atol=1e-5). About 20 lines.
+    """
+    ### BEGIN SOLUTION
+    generator = torch.Generator().manual_seed(3)
+    query, key, value = (torch.randn(2, 3, *size, generator=generator) for size in ((5, 4), (7, 4), (7, 6)))
+    output, weights = attend(query, key, value)
+    if output.shape != (2, 3, 5, 6) or weights.shape != (2, 3, 5, 7):
+        return False
+    order = torch.randperm(7, generator=generator)
+    shuffled, _ = attend(query, key[:, :, order], value[:, :, order])
+    alone, _ = attend(query[1:], key[1:], value[1:])
+    two_queries = torch.tensor([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
+    two_keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    _, by_pencil = attend(two_queries, two_keys, torch.tensor([[1.0], [0.0]]))
+    share = math.e / (math.e + 1)
+    facts = [
+        (weights.sum(dim=-1), torch.ones(2, 3, 5)),
+        (weights @ value, output),
+        (shuffled, output),
+        (alone, output[1:]),
+        (by_pencil, torch.tensor([[share, 1 - share], [1 - share, share]])),
+    ]
+    return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# A right attention is refused? Print the two tensors that you compare, and their difference: `==` is too strict for
+# floating-point numbers. Your test *raises*? `allclose` stumbles over two shapes that do not fit; look at the shapes
+# first and return False.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# For each suspect that slips through: what does it do differently from attention, and on which inputs could anybody
+# see that? With `query = key = value`, with one image, or with all sizes equal, whole families of mistakes are
+# invisible.
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# draw query, key, value with a batch, with heads, and with sizes that all differ
+# wrong shapes? return False
+# facts = rows sum to one; output is weights times value; shuffled keys and values change nothing;
+#         one image of the batch alone gives the same; the pencil example gives the pencil's numbers
+# return whether all facts hold, up to rounding
+# ```
+#
+# </details>
+
+# %% check="is_attention" points=8
+check("is_attention", is_attention)
+
+# %% [markdown]
+# ## The line-up
+#
+# Bug hunt with your own detector: let your test look at the six suspects. Did you guess the innocent one?
+
+# %%
+for name, attend in suspects.items():
+    print(f"{name:>12}: {'INNOCENT' if is_attention(attend) else 'guilty'}")
+
+# %% [markdown]
+# "Odd" adds 3 to every number of every key, and it changes nothing at all. Each query's scores all grow by the same
+# amount, and a softmax sees only differences. (That is also why a bias on the keys is a parameter that does nothing.
+# Look at the fact, not at the looks.)
+
+# %% [markdown]
+# ## Heads with a purpose
+#
+# What do heads look at? In a layer that nobody has trained: at everything a little. We make tokens of the size of
+# ViT-Tiny, 192 numbers, from patches of 4 × 4: the pixels, the hue, the position, and some numbers to spare.
+
+# %%
+rows, columns = 24, 20
+small = F.interpolate(picture, size=(96, 80), mode="area")
+tokens = torch.zeros(1, rows * columns, 192)
+tokens[..., 0:48] = patchify(small, 4)
+tokens[..., 48:51] = hues(small, 4)
+tokens[..., 64:128] = sinusoidal_positions_2d((rows, columns), 64)
+
+layer = MultiHeadSelfAttention(192, 3)
+_, weights = layer(tokens, return_weights=True)  # (1, 3, 480, 480)
+cheek = 9 * columns + 8
+show_looks(small, weights[0, :, cheek], [cheek] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
+
+# %% [markdown]
+# Fog. Now we play training ourselves and write the weights **by hand**. Each head gets a purpose:
+#
+# - **head 0** looks for *my hue*: query and key both read the hue;
+# - **head 1** looks *around me*: both read the position;
+# - **head 2** looks at *my mirror image*: the query reads the position on the other side.
+#
+# For the last one we need a matrix that turns the position of column c into that of column 19 − c. Is there one?
+
+# %%
+table = sinusoidal_positions(columns, 32)
+there = table.flip(0)  # the positions of the columns in mirror order
+mirror = torch.linalg.lstsq(table.double(), there.double(), driver="gelsd").solution.float()  # (32, 32)
+print("largest error of the mirror:", (table @ mirror - there).abs().max().item())
+
+# %% [markdown]
+# There is: sines and cosines can be turned by a matrix, which is one reason why they make such good positions. So
+# here are three heads. `pixels`, `hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
+
+# %%
+read = torch.eye(192)
+parts = read[0:48], read[48:51], read[64:128]
+pixels, hue, place = (F.pad(part, (0, 0, 0, 64 - len(part))) for part in parts)
+mirrored = torch.block_diag(torch.eye(32), mirror.T) @ place  # the row as it is, the column mirrored
+flipped = F.pad(pixels[:48].unflatten(0, (3, 4, 4)).flip(2).flatten(0, 2), (0, 0, 0, 16))  # each patch, too
+with torch.no_grad():
+    for parameter in layer.parameters():
+        parameter.zero_()
+    layer.qkv.weight[0:192] = torch.cat([120 * hue, 12 * place, 60 * mirrored])  # what each head asks
+    layer.qkv.weight[192:384] = torch.cat([hue, place, place])  # what its tokens are found by
+    layer.qkv.weight[384:576] = torch.cat([pixels, pixels, flipped])  # what they tell
+    layer.projection.weight.copy_(read)
+    output, weights = layer(tokens, return_weights=True)
+
+# %% [markdown]
+# **Predict first.** Her cheek asks, and then the ribbons on her chest. Sketch six little maps, three heads for each.
+
+# %%
+asking = [9 * columns + 8, 20 * columns + 14]
+looks = weights[0, :, asking].transpose(0, 1).flatten(0, 1)  # (6, tokens): 3 heads of each
+asking = [token for token in asking for _ in range(3)]
+titles = [f"{name}, {head}" for name in ("cheek", "ribbons") for head in ("0: hue", "1: around", "2: mirror")]
+show_looks(small, looks, asking, (rows, columns), titles)
+
+# %% [markdown]
+# Three different questions, answered in one product of matrices. And the **output**? Each head has fetched the pixels
+# of the patches that it looked at. **Predict:** fold each head's third of the output back into a picture. What do you
+# see?
+
+# %%
+paintings = [unpatchify(output[..., 64 * head : 64 * head + 48], 4, (96, 80)) for head in range(3)]
+titles = ["the photo", "head 0: hue", "head 1: around", "head 2: mirror"]
+show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
+
+# %% [markdown]
+# One attention layer has painted by colours, blurred, and held up a mirror, all at once. A convolution can blur, too.
+# To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
+# convolution can do the mirror: it looks in the same direction everywhere, and the mirror image lies elsewhere for
+# each column. What trained heads look at, you will see in lesson 07.
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. <code>scores</code> is (queries, keys). Which sums are 1 after the softmax, and which may be
+# anything?</summary>
+#
+# The sums over the keys are 1, one for each query. The sums over the queries may be anything: popular keys get more.
+#
+# </details>
+# <details><summary>2. <code>embed_dim = 768</code>, 12 heads: by what are the scores divided?</summary>
+#
+# By 8, the root of 64: a head's dot product has 768 / 12 = 64 terms. The root of `embed_dim` is a popular slip.
+#
+# </details>
+# <details><summary>3. Why does <code>merge(split(x)) == x</code> not prove that either is right?</summary>
+#
+# The wrong pair, `view` there and back, passes as well. A round trip shows that two functions are inverse, no more.
+#
+# </details>
+# <details><summary>4. A test uses <code>query = key = value</code>. Name two mistakes that it cannot see.</summary>
+#
+# Keys mixed in place of values, and a scaling by the root of value_dim. Where three tensors are one, nobody can tell
+# which of them was read.
+#
+# </details>
+# <details><summary>5. Why is there no causal mask in a ViT?</summary>
+#
+# A mask hides what comes later, and in a picture nothing comes later: the patch on the right is there when you look
+# at the one on the left.
+#
+# </details>
+
+# %% [markdown]
+# **What you can do now:** tokens find each other, in several heads at once, and you own a test that says whether they
+# do it right. But attention only *mixes* what is there, it computes nothing new. Next lesson: `04_block`, where each
+# token gets to think about what it heard.
