@@ -6,9 +6,12 @@ import vit_course.checks.misconceptions.attention
 import vit_course.checks.misconceptions.block
 import vit_course.checks.misconceptions.heads
 import vit_course.checks.misconceptions.is_attention
+import vit_course.checks.misconceptions.layer_norm
+import vit_course.checks.misconceptions.mlp
 import vit_course.checks.misconceptions.parameters
 import vit_course.checks.misconceptions.patches
 import vit_course.checks.misconceptions.positions
+import vit_course.checks.misconceptions.resizing
 import vit_course.checks.misconceptions.self_attention
 import vit_course.checks.misconceptions.start
 import vit_course.checks.misconceptions.tokens
@@ -20,6 +23,8 @@ from vit_course.checks.lessons import (
     block,
     heads,
     is_attention,
+    layer_norm,
+    mlp,
     parameters,
     patches,
     positions,
@@ -41,6 +46,8 @@ EXERCISES: dict[str, Exercise] = {
         heads,
         self_attention,
         is_attention,
+        layer_norm,
+        mlp,
         block,
         vit,
         parameters,

@@ -65,9 +65,9 @@ class Exercise:
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
 
-    def again(self, name: str, lesson: str | None = None) -> Exercise:
-        """Another exercise with the same checks and misconceptions: a bug hunt."""
-        return Exercise(name, lesson or self.lesson, (name,), self.is_class, self.checks, self.misconceptions)
+    def again(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
+        """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
+        return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
 
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...

@@ -1,1 +1,201 @@
-"""Public checks of lesson 04: the encoder block."""
+"""Public checks of lesson 04: the encoder block.
+
+The oracles are torch's own functions on the loaded weights: ``F.layer_norm``, ``F.linear`` and
+``F.multi_head_attention_forward``.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_course.checks.common import expect_left_alone
+from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
+from vit_course.checks.lessons.mlp import Weights, expect_gradients, expect_same_twice, transformed
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.verdict import Failure
+
+EPS = 1e-6
+EMBED_DIM, NUM_HEADS = 12, 3
+WRITES_ATTENTION = ("attention.projection.weight", "attention.projection.bias")
+WRITES_MLP = ("mlp.fc2.weight", "mlp.fc2.bias")
+
+
+def attended(weights: Weights, x: Tensor, num_heads: int) -> Tensor:
+    """The oracle of the attention branch's second half, for x (batch, tokens, embed_dim)."""
+    tokens_first = x.transpose(0, 1)
+    output, _ = F.multi_head_attention_forward(
+        tokens_first, tokens_first, tokens_first, x.shape[-1], num_heads,
+        weights["attention.qkv.weight"], weights["attention.qkv.bias"], None, None, False, 0.0,
+        weights["attention.projection.weight"], weights["attention.projection.bias"], need_weights=False,
+    )  # fmt: skip
+    return output.transpose(0, 1)
+
+
+def normed(weights: Weights, name: str, x: Tensor, eps: float = EPS) -> Tensor:
+    """The oracle of the norm called ``name``."""
+    return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"], eps)
+
+
+EncoderBlock = Exercise("EncoderBlock", LESSON, is_class=True)
+
+
+def _shapes(hidden_dim: int) -> dict[str, tuple[int, ...]]:
+    norm = {"weight": (EMBED_DIM,), "bias": (EMBED_DIM,)}
+    linears = {
+        "attention.qkv": (3 * EMBED_DIM, EMBED_DIM),
+        "attention.projection": (EMBED_DIM, EMBED_DIM),
+        "mlp.fc1": (hidden_dim, EMBED_DIM),
+        "mlp.fc2": (EMBED_DIM, hidden_dim),
+    }
+    shapes: dict[str, tuple[int, ...]] = {
+        f"{n}.{part}": size for n in ("norm1", "norm2") for part, size in norm.items()
+    }
+    for name, size in linears.items():
+        shapes |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    return shapes
+
+
+def _block(student: Student, probe: Probe, *silent: str) -> tuple[StudentModule, dict[str, Tensor]]:
+    """A block of mlp_ratio 4 with random weights, those of the ``silent`` parameters zero."""
+    module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
+    weights = probe.weights(_shapes(4 * EMBED_DIM))
+    weights |= {name: torch.zeros_like(weights[name]) for name in silent}
+    module.load(weights)
+    return module, weights
+
+
+def _first_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
+    return x + attended(weights, normed(weights, "norm1", x, eps), NUM_HEADS)
+
+
+def _second_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
+    return x + transformed(weights, normed(weights, "norm2", x, eps), "mlp.")
+
+
+@EncoderBlock.check
+def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
+    """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
+    module, _ = _block(student, probe)
+    expect_tensor(module(probe.normal(2, 5, EMBED_DIM)), (2, 5, EMBED_DIM), "the block's output")
+
+
+@EncoderBlock.check
+def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
+    """All its parameters exist as soon as the block is built; forward adds none."""
+    module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
+    before = set(module.module.state_dict())
+    module(probe.normal(2, 5, EMBED_DIM))
+    new = sorted(set(module.module.state_dict()) - before)
+    # what forward gives is not the matter here, and random weights would make it another for everyone
+    student.record[:] = [("made in forward", tuple(new))]
+    if new:
+        raise Failure(
+            f"forward made {len(new)} new tensors, among them `{new[0]}`",
+            "none: an optimiser made before the first forward would never learn of them",
+            "In which of your two methods is a layer made, and in which is it used?",
+        )
+
+
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
+    """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
+    for ratio in (1.5, 2.5, 4):
+        module = student.build(EMBED_DIM, NUM_HEADS, *([] if ratio == 4 else [ratio]))
+        module.load(probe.weights(_shapes(int(EMBED_DIM * ratio))))
+
+
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
+    """The same tokens give the same result twice."""
+    module, _ = _block(student, probe)
+    expect_same_twice(student, module, probe.normal(2, 3, EMBED_DIM))
+
+
+@EncoderBlock.check(needs=nothing_is_left_to_chance)
+def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
+    """With the weights and biases of all Linears at zero, the tokens come out as they went in."""
+    linears = [name for name in _shapes(1) if not name.startswith("norm")]
+    module, _ = _block(student, probe, *linears)
+    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    look = "Both branches add zero here. What else does your forward do to the stream?"
+    expect_equal(module(x), x, "the block's output", TOKEN_AXES, look=look)
+
+
+@EncoderBlock.check(needs=nothing_is_left_to_chance)
+def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
+    """With a silent mlp, the block adds to the stream what attention makes of norm1 of the stream."""
+    module, weights = _block(student, probe, *WRITES_MLP)
+    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    look = "What does the attention read, and to what is its output added?"
+    expect_equal(module(x), _first_half(weights, x), "the block's output", TOKEN_AXES, look=look)
+
+
+@EncoderBlock.check(needs=nothing_is_left_to_chance)
+def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
+    """With a silent attention, the block adds to the stream what the mlp makes of norm2 of the stream."""
+    module, weights = _block(student, probe, *WRITES_ATTENTION)
+    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    look = "What does the mlp read, and to what is its output added?"
+    expect_equal(module(x), _second_half(weights, x), "the block's output", TOKEN_AXES, look=look)
+
+
+@EncoderBlock.check(needs=nothing_is_left_to_chance)
+def the_second_branch_starts_where_the_first_ended(student: Student, probe: Probe) -> None:
+    """The mlp's branch leaves from, and returns to, the stream that attention has been added to."""
+    module, weights = _block(student, probe)
+    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    look = "The two branches come one after the other. Which x does the second one see?"
+    expect_equal(module(x), _second_half(weights, _first_half(weights, x)), "the block's output", TOKEN_AXES, look=look)
+
+
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
+def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
+    """Both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
+    for norm, silent, oracle in (("norm1", WRITES_MLP, _first_half), ("norm2", WRITES_ATTENTION, _second_half)):
+        module, weights = _block(student, probe, *silent)
+        module.module.double()
+        doubled = {name: tensor.double() for name, tensor in weights.items()}
+        x = probe.normal(2, 5, EMBED_DIM, scale=1e-3, dtype=torch.float64)
+
+        def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+            used = [eps for eps in (1e-5, 1e-12, 1e-8, 1e-3, 0.0) if close(actual, oracle(doubled, x, eps))]  # noqa: B023  # called in this turn of the loop
+            return (f"{norm} uses an eps of {used[0]:g}", "an eps of 1e-06") if used else None  # noqa: B023
+
+        look = "Which eps does torch's LayerNorm take when you do not tell it one?"
+        expect_equal(module(x), oracle(doubled, x), "the block's output", TOKEN_AXES, describe, look)
+
+
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches every parameter, those of both norms too."""
+    module, _ = _block(student, probe)
+    x = probe.normal(2, 5, EMBED_DIM)
+    expect_gradients(module, expect_tensor(module(x), x.shape, "the block's output"))
+
+
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
+def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+    """After `.double()` it computes in float64, also on non-contiguous tokens."""
+    module, weights = _block(student, probe)
+    module.module.double()
+    doubled = {name: tensor.double() for name, tensor in weights.items()}
+    # variance 1e4, so that the norms' eps is the business of its own check
+    x = 100 * probe.normal(2, EMBED_DIM, 5, dtype=torch.float64).transpose(1, 2)
+    expected = _second_half(doubled, _first_half(doubled, x))
+    expect_equal(module(x), expected, "the block's output in float64", TOKEN_AXES)
+
+
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
+    """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
+    module, _ = _block(student, probe)
+    module(probe.normal(2, 5, EMBED_DIM))
+    expect_left_alone(student)
+
+
+fix_block = EncoderBlock.again("fix_block", objects=("FixedBlock",))

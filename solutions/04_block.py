@@ -1,0 +1,747 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 04 · The encoder block
+#
+# Attention lets tokens talk. A ViT lets them talk twelve times, and after each talk every token goes home and thinks
+# it over alone. One talk and one think make a *block*. In this lesson you build one, and find out what keeps a tower
+# of twenty-four of them from falling over: a road that nobody is allowed to block.
+#
+# **After this lesson you can**
+# - write LayerNorm by hand, eps in its right place, and say which axis it runs along and why;
+# - say what a GELU gates, and what two Linears without it cannot draw;
+# - build an encoder block, and test its wiring with nothing but zeros;
+# - show with measured gradients and losses why the norms stand on the branches and not on the road.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `layer_norm` | 10 | 5 |
+# | `Mlp` | 6 | 3 |
+# | `EncoderBlock` | 15 | 7 |
+# | one written question | 6 | 2 |
+# | bug hunt: `fix_block` | 10 | 3 |
+
+# %%
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course import check
+from vit_course.attention import MultiHeadSelfAttention  # or paste your own from lesson 03
+from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.data import photo, shapes
+from vit_course.patches import PatchEmbedding, patchify, unpatchify
+from vit_course.plots import show_images, show_matrix
+from vit_course.positions import sinusoidal_positions_2d
+
+torch.manual_seed(4)
+picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
+
+
+# %%
+def draw(curves, xlabel, ylabel):
+    """Curves {name: numbers}, or {name: (x, y)}, in one picture."""
+    figure = new_figure(6.6, 3.0)
+    axes = figure.subplots()
+    styles = {"color": (BLUE, ORANGE, INK), "linestyle": ("-", "--", ":")}
+    for number, (name, values) in enumerate(curves.items()):
+        x, y = values if isinstance(values, tuple) else (range(len(values)), values)
+        axes.plot(x, y, label=name, **{key: choice[number] for key, choice in styles.items()})
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.grid(color=GREY, alpha=0.2)
+    axes.legend(frameon=False)
+    return figure
+
+
+# %% [markdown]
+# ## What LayerNorm does to one token
+#
+# Tokens come in all sizes. A patch of bright sky makes a long vector, a patch of black cloth a short one, and a Linear
+# has to serve both with the same weights. LayerNorm brings every token to one measure first:
+#
+# $$z = \frac{x - \text{mean}}{\sqrt{\text{variance} + \text{eps}}}
+# \qquad\qquad \text{result} = \text{weight} \cdot z + \text{bias}$$
+#
+# Mean and variance are those of *this token's own numbers*; the variance is the mean of the squared deviations.
+
+# %% [markdown]
+# **Predict first.** Here is a token of four numbers: 1, 1, 5, 5. What is its mean? Its variance? And the token after
+# LayerNorm, with eps = 0? It fits on the back of a ticket.
+#
+# Then somebody multiplies the token by 1000 and adds 7. What comes out now?
+
+# %%
+token = torch.tensor([1.0, 1.0, 5.0, 5.0])
+for each in (token, 1000 * token + 7, -token):
+    print(each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist())
+
+# %% [markdown]
+# Mean 3, variance 4, and so −1, −1, 1, 1: the louder token comes out the same. LayerNorm forgets **how loudly** a token
+# spoke and keeps **what it said**. Then `weight` and `bias`, one learned number per dimension, set a new volume, the
+# same for all tokens.
+
+# %% [markdown]
+# ## Which axis?
+#
+# ![LayerNorm takes a mean and a standard deviation along embed_dim for each token of each image
+# alone.](../figures/layer_norm.svg)
+#
+# Each token is its own little world: no other token takes part, and no other image. You could also take mean and
+# variance of one dimension over all images and tokens of the batch. That is BatchNorm, the standard in convolutional
+# networks.
+#
+# **Predict first.** We norm an image in a batch of eight, and then the same image all alone. By how much do its tokens
+# differ with LayerNorm? With BatchNorm, as it works in training?
+
+# %%
+tokens = torch.randn(8, 16, 32)  # (batch, tokens, embed_dim)
+layer, batch = nn.LayerNorm(32), nn.BatchNorm1d(32)
+norms = {"LayerNorm": layer, "BatchNorm": lambda x: batch(x.transpose(1, 2)).transpose(1, 2)}
+for name, norm in norms.items():
+    difference = norm(tokens)[:1] - norm(tokens[:1])
+    print(f"{name}: {difference.abs().max().item():.2g}")
+
+# %% [markdown]
+# With BatchNorm, what your picture looks like to the network depends on the strangers that it shares a batch with. With
+# LayerNorm an image in company, an image alone and the last, half-empty batch of an epoch are all treated alike, in
+# training and afterwards.
+
+# %% [markdown]
+# ## What eps is for
+#
+# A token whose numbers are all equal has variance 0, and 0 / 0 is a NaN that eats your model. So a small number, eps,
+# is added to the variance, *under* the root.
+#
+# It does more than that. It is the **threshold of silence**: a token whose variance is far above eps is brought to
+# variance 1, a token far below it stays quiet.
+#
+# **Predict first.** The token 1, 1, 5, 5 again, with a huge eps of 12. What comes out? (The docstring below tells.)
+
+# %% [markdown]
+# ### Exercise: `layer_norm` (10 minutes, 5 points)
+
+
+# %% exercise="layer_norm"
+def layer_norm(x, weight, bias, eps):
+    """Normalise every token, then scale and shift its dimensions.
+
+    Convention: a token lies along the last axis, however many axes stand in front. Its
+    variance is the mean of its squared deviations: divide by embed_dim, not by embed_dim - 1.
+    eps is added to the variance.
+
+    x:            (..., embed_dim); leave it as you found it
+    weight, bias: (embed_dim,)
+    returns:      the shape and the dtype of x
+
+    >>> token = torch.tensor([[1.0, 1.0, 5.0, 5.0]])
+    >>> layer_norm(token, torch.ones(4), torch.zeros(4), eps=0.0).tolist()
+    [[-1.0, -1.0, 1.0, 1.0]]
+    >>> layer_norm(token, torch.ones(4), torch.zeros(4), eps=12.0).tolist()
+    [[-0.5, -0.5, 0.5, 0.5]]
+
+    Allowed: anything in torch but its own LayerNorm. About 3 lines.
+    """
+    ### BEGIN SOLUTION
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = (x - mean).square().mean(dim=-1, keepdim=True)
+    return weight * (x - mean) / (variance + eps).sqrt() + bias
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "The size of tensor a must match the size of tensor b"? Print the shape of your mean beside the shape of `x`: an axis
+# got lost on the way, and `keepdim` keeps it. Variance 0.857 where 1 was expected? That is 6/7, and a token of the
+# check has 7 numbers.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# `x.var()` and `x.std()` of torch divide by one less than the number of values, unless you say otherwise. Do you? And
+# which number names the last axis, be there two axes or four?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# mean: along the last axis, kept as an axis of length 1
+# variance: the mean of the squares of (x minus mean), along the same axis, kept as well
+# divide the deviations by the root of (variance plus eps); times weight; plus bias
+# ```
+#
+# </details>
+
+# %% check="layer_norm" points=5
+check("layer_norm", layer_norm)
+
+# %% [markdown]
+# Now put it to work on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We
+# norm every patch with *your* function and fold the patches back into a picture (mid-grey is zero).
+#
+# **Predict first.** Hopper's uniform is almost black, and almost flat. What becomes of it with eps = 1e-6? And of the
+# whole picture with eps = 0.1?
+
+# %%
+patches = patchify(picture, 16)  # (1, 270, 768)
+views = [picture]
+for eps in (1e-6, 1e-3, 0.1):
+    normed = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
+    views.append(unpatchify(0.5 + 0.2 * normed, 16, (288, 240)).clamp(0, 1))
+show_images(torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", "eps = 0.1"])
+
+# %%
+variances = patches.var(dim=-1, correction=0)[0]
+print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
+
+# %% [markdown]
+# With a tiny eps each patch shouts equally loud, and the uniform turns out to be full of coloured snow: the noise of
+# film, scanner and JPEG, which nobody can see in the photo. With eps = 0.1, above the variance of nearly every patch,
+# the quiet ones stay quiet. A ViT uses 1e-6: it wants to hear whispers.
+
+# %% [markdown]
+# ## A soft gate
+#
+# After the talk, the thinking. Each token goes alone through two Linears, up to `hidden_dim` numbers (four times as
+# many, as a rule) and down again. Between them stands a gate, the GELU:
+#
+# $$\text{GELU}(x) = x \cdot \Phi(x) \qquad \Phi(x) = \text{the share of a normal distribution that lies below } x$$
+#
+# Φ is a gate that opens slowly: shut for −3, half open at 0, wide open at 3.
+
+# %% [markdown]
+# ![Exact GELU, its tanh form and ReLU as curves, with an inset of the difference between the two
+# GELUs.](../figures/mlp_gelu.svg)
+#
+# A ReLU is a door with a latch, a GELU is a swing door. Years ago an approximation with a tanh was faster, and it still
+# haunts the libraries: never more than 0.0005 off, and so never noticed. torchvision and timm have the exact form in
+# their ViTs, so do we, and the check will ask for it.
+
+# %% [markdown]
+# ### Exercise: `Mlp` (6 minutes, 3 points)
+
+
+# %% exercise="Mlp"
+class Mlp(nn.Module):
+    """Two Linears with an exact GELU between them, for every token alone.
+
+    The Linears are the attributes `fc1` (up to hidden_dim) and `fc2` (back to embed_dim),
+    both with a bias. Nothing follows fc2: the result may be any number, negative ones too.
+
+    x:       (..., embed_dim)
+    returns: (..., embed_dim)
+
+    >>> tuple(Mlp(embed_dim=6, hidden_dim=24)(torch.zeros(2, 5, 6)).shape)
+    (2, 5, 6)
+
+    Allowed: anything in torch. About 5 lines.
+    """
+
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+        ### END SOLUTION
+
+    def forward(self, x):
+        ### BEGIN SOLUTION
+        return self.fc2(F.gelu(self.fc1(x)))
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "has no parameter `fc1.weight`"? The two Linears must be attributes of `self` under their exact names; inside an
+# `nn.Sequential` they get other ones. Right in the first three digits and wrong in the fourth? Then it is the other
+# GELU.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# How many activations does a chain of two Linears have room for, if none may stand in front and none behind?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# in __init__: a Linear from embed_dim to hidden_dim, a Linear from hidden_dim to embed_dim
+# in forward:  the first Linear, GELU, the second Linear
+# ```
+#
+# </details>
+
+# %% check="Mlp" points=3
+check("Mlp", Mlp)
+
+# %% [markdown]
+# What does the gate buy? We let an MLP with 32 hidden units draw a skyline: one number in, one number out. **Predict
+# first:** sketch what it can draw with the gate, and what the same two Linears can draw without.
+
+# %%
+x = torch.linspace(-2, 2, 200)[:, None]
+skyline = torch.sin(4 * x) / 2 + (x > 0.4).float()
+
+
+def fit(model, steps=400):
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        F.mse_loss(model(x), skyline).backward()
+        optimiser.step()
+    return model(x).detach()
+
+
+without_gate = nn.Sequential(nn.Linear(1, 32), nn.Linear(32, 1))
+drawn = {"with the gate": fit(Mlp(1, 32)), "without": fit(without_gate), "skyline": skyline}
+draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
+
+# %% [markdown]
+# Without the gate: a straight line, however many hidden units you pay for. A linear map of a linear map is a linear
+# map. With it, every hidden unit bends the curve at a place of its own.
+
+# %% [markdown]
+# ## The road and its branches
+#
+# Now put the talk and the think together. Picture a road, the *residual stream*, on which the tokens travel from the
+# first block to the last. In every block two branches leave it. A branch takes a **normed copy** of the stream, works
+# on it, and **adds** what it found to the stream. On the road itself there is nothing but plus signs.
+#
+# ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
+# block the norms stand on the stream.](../figures/pre_post_norm.svg)
+#
+# Build the one on the left.
+
+# %% [markdown]
+# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? The
+# answer is the cheapest test of a block that there is: most wrongly wired ones give something else.
+
+# %% [markdown]
+# ### Exercise: `EncoderBlock` (15 minutes, 7 points)
+
+
+# %% exercise="EncoderBlock"
+class EncoderBlock(nn.Module):
+    """One round of talking and thinking, norms on the branches.
+
+    Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
+    `mlp` (your Mlp, embed_dim * mlp_ratio wide, cut to a whole number). Both norms are
+    LayerNorms with an eps of 1e-6, as ViT's weights need it; torch's default is another.
+
+    x:       (batch, tokens, embed_dim); leave it as you found it
+    returns: the same shape
+
+    >>> block = EncoderBlock(embed_dim=8, num_heads=2)
+    >>> tuple(block(torch.zeros(3, 5, 8)).shape)
+    (3, 5, 8)
+    >>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
+    872
+
+    Allowed: nn.LayerNorm (you have earned it), MultiHeadSelfAttention, your Mlp. About 8 lines.
+    """
+
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attention = MultiHeadSelfAttention(embed_dim, num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
+        ### END SOLUTION
+
+    def forward(self, x):
+        ### BEGIN SOLUTION
+        x = x + self.attention(self.norm1(x))
+        x = x + self.mlp(self.norm2(x))
+        return x
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "must be tuple of ints, but found element of type float": `embed_dim * mlp_ratio` is a float until you make it an int.
+# Not the identity at zero? Then something stands on the road, or the road is cut. "modified by an inplace operation"?
+# Look for `+=`.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Put a finger on the thick line of the figure and follow it down. Which two operations do you meet? Now write each
+# branch from where it leaves the line to where it comes back. To which `x` is it added?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# in __init__: two norms, one attention, one mlp
+# in forward:  the stream becomes: the stream, plus attention of (first norm of the stream)
+#              the stream becomes: the stream, plus mlp of (second norm of the stream)
+# ```
+#
+# </details>
+
+# %% check="EncoderBlock" points=7
+check("EncoderBlock", EncoderBlock)
+
+
+# %%
+def moves_when_silent(block_class):
+    """How far tokens move in a block whose Linears are all zero."""
+    block, tokens = block_class(embed_dim=8, num_heads=2), torch.randn(2, 5, 8)
+    for name, parameter in block.named_parameters():
+        if "norm" not in name:
+            nn.init.zeros_(parameter)
+    return (block(tokens) - tokens).abs().max().item()
+
+
+print("a silent block of yours moves tokens by", moves_when_silent(EncoderBlock))
+
+# %% [markdown]
+# Zero plus zero plus the stream: a block that adds nothing is the identity. Keep that function at hand.
+#
+# And when it speaks, who hears whom? We change one token of nine and look which outputs move, for each part and for
+# the whole block.
+#
+# **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and fill the cells that
+# you think will move when token 4 changes.
+
+# %%
+block = EncoderBlock(embed_dim=192, num_heads=3)
+tokens = torch.randn(1, 9, 192)
+changed = tokens.clone()
+changed[0, 4] += torch.randn(192)
+with torch.no_grad():
+    parts = (block.norm1, block.attention, block.mlp, block)
+    moved = [(part(changed) - part(tokens))[0].norm(dim=-1) for part in parts]
+title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
+show_matrix(torch.stack(moved), "part", "token", title)
+
+# %% [markdown]
+# Norms and MLP are deaf: what happens to token 4 stays with token 4. All the talking in a ViT is done by attention, in
+# whispers here, since the weights are random. And who has the memory?
+
+# %%
+for name, part in block.named_children():
+    print(f"{name:>10}: {sum(weight.numel() for weight in part.parameters()):>7,} parameters")
+
+# %% [markdown]
+# Two thirds of a block are its MLP, one third is attention. The norms hardly weigh anything.
+#
+# **Predict next.** We send the photo, 400 patches of 8 × 8, down a road of twelve fresh blocks. Does the stream (the
+# mean length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
+
+# %%
+embed_dim = 8 * 8 * 3
+small = F.interpolate(picture[:, :, :240], size=(160, 160), mode="area")
+rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # an embedding to be undone
+road = 4 * (patchify(small, 8) - 0.5) @ rotation  # (1, 400, embed_dim)
+
+x, lengths = road, {"stream": [], "what attention adds": [], "what the mlp adds": []}
+with torch.no_grad():
+    for block in [EncoderBlock(embed_dim, num_heads=3) for _ in range(12)]:
+        attended = block.attention(block.norm1(x))
+        added = block.mlp(block.norm2(x + attended))
+        for values, each in zip(lengths.values(), (x, attended, added), strict=True):
+            values.append(each.norm(dim=-1).mean().item())
+        x = block(x)
+draw(lengths, "block", "mean length")
+
+# %% [markdown]
+# The stream grows, slowly: it is a sum, and every branch adds to it. The branches do not grow, because each reads a
+# *normed* copy. So the further down the road, the smaller a branch beside the stream. Late blocks make gentle
+# corrections. Keep that in mind for the next section.
+
+# %% [markdown] question="silent-start" points=2
+# ### Question: a block that starts silent (6 minutes, 2 points)
+#
+# Some people start training with `fc2` and the attention's `projection` set to zero, weights and biases, in every
+# block. What does a tower of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
+# gradient in that first step, and which one does not? Why might such a start be a good idea?
+#
+# ### BEGIN SOLUTION
+# Every branch adds zero, so each block, and the whole tower, is the identity: the head sees the embedded patches
+# themselves. The gradient of `fc2`'s weight is (what arrives from the loss) times (the hidden activations), which is
+# not zero; the gradient of `fc1` has to pass backwards through `fc2`'s weight, which is zero, so `fc1` gets none in the
+# first step. After it `fc2` is no longer zero, and both learn. The start is good because a deep tower begins as a
+# shallow model that is easy to train, with a clear road for the gradient, and each block joins in when it has
+# something useful to add.
+#
+# **Rubric.** 1 point: identity, and so the tower's output is its input. 1 point: `fc2` learns at once, `fc1` only from
+# the second step on, with the reason (the zero weight of `fc2` lies between `fc1` and the loss); or, in its place, a
+# sound reason why an easy start helps.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Before or after?
+#
+# The first Transformer (2017) had its norms *on the road*, behind each plus: the right half of the figure. It is called
+# post-norm. Here it is, made of your parts.
+
+
+# %%
+class PostNormBlock(EncoderBlock):
+    """The block of 2017: each norm stands on the road."""
+
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.mlp(x))
+
+
+# %%
+def tower(block_class, depth, embed_dim):
+    """Blocks in a row, their Linears Xavier-uniform with zero biases, as in the paper."""
+    torch.manual_seed(0)
+    blocks = nn.Sequential(*(block_class(embed_dim, 4) for _ in range(depth)))
+    for linear in (module for module in blocks.modules() if isinstance(module, nn.Linear)):
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    return blocks
+
+
+# %% [markdown]
+# **Predict first.** We build 24 blocks of each kind, with the same random weights, and send one gradient back from a
+# loss at the end. How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two
+# lines. In which tower does the *last* block feel the stronger pull, and by which factor?
+
+# %%
+tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.arange(8)
+pulls = {}
+for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
+    blocks = tower(block_class, 24, 64)
+    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)
+    F.cross_entropy(summary @ directions / 8, labels).backward()
+    pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
+factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
+print(f"last block: post-norm pulls {factor:.1f} times as hard")
+draw(pulls, "block", "gradient of fc1")
+
+# %% [markdown]
+# In the pre-norm tower the pull fades along the road: there the stream is long, each branch is a small part of it, and
+# so late blocks are corrected gently. In the post-norm tower every norm cuts the stream back to its first length, all
+# 24 blocks are equally loud, and all are pulled at full strength, at once.
+#
+# Does that matter? **Predict first:** we train both towers on pictures of ten shapes, for 80 steps, with the same
+# weights, batches and learning rate. Somebody who guesses has a loss of ln 10 = 2.30. Where do the two end?
+
+# %%
+data = shapes(4000, image_size=16)
+images = data.normalize(data.images)  # (4000, 3, 16, 16)
+names = [data.classes[label] for label in data.labels[:10]]
+show_images(data.images[:10], titles=names, columns=10)
+
+
+# %%
+class Sketch(nn.Module):
+    """A first sketch of lesson 05: patches with positions, blocks, a last norm, ten logits."""
+
+    def __init__(self, block_class, depth):
+        super().__init__()
+        self.blocks = tower(block_class, depth, 32)
+        self.patches = PatchEmbedding(3, 4, 32)
+        self.last = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 10))
+        self.register_buffer("grid", sinusoidal_positions_2d((4, 4), 32))
+
+    def forward(self, images):
+        return self.last(self.blocks(self.patches(images) + self.grid)).mean(dim=1)
+
+
+# %%
+def train(block_class, depth, steps):
+    """Train on the shapes; the loss of each step, as a mean over ten steps."""
+    model = Sketch(block_class, depth)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    losses = []
+    for batch in torch.randint(len(images), (steps, 48)):
+        loss = F.cross_entropy(model(images[batch]), data.labels[batch])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return torch.tensor(losses).unfold(0, 10, 1).mean(dim=1)
+
+
+# %% tags=["experiment"]
+guess = torch.full((71,), 10.0).log()
+towers = {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}
+deep = {name: train(block_class, 24, 80) for name, block_class in towers.items()}
+draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
+
+# %% [markdown]
+# Post-norm sits on the line of those who guess; pre-norm is on its way before step 20. Post-norm *can* be trained: the
+# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny while all blocks pull
+# at once. Xiong et al. (2020) traced the need for it to these very gradients. Pre-norm can do without, and a ViT is
+# pre-norm.
+
+# %% [markdown]
+# ## Bug hunt
+#
+# A repository with many stars. Its block has the same parts under the same names as yours, so here it borrows your
+# `__init__`. It even looks tidier than yours: each line does one thing.
+
+
+# %%
+class BlockFromTheInternet(EncoderBlock):
+    def forward(self, x):
+        x = self.norm1(x)
+        x = x + self.attention(x)
+        x = self.norm2(x)
+        x = x + self.mlp(x)
+        return x
+
+
+# %% [markdown]
+# Its author trained it with four blocks. **Predict first:** will its loss be visibly worse than that of your block?
+
+# %% tags=["experiment"]
+blocks = {"your block": EncoderBlock, "from the internet": BlockFromTheInternet}
+shallow = {name: train(block_class, 4, 250) for name, block_class in blocks.items()}
+draw(shallow, "step", "loss of 4 blocks")
+
+# %% [markdown]
+# Nobody could tell. The loss falls, the author goes home content. Then a user sets `depth=24`:
+
+# %% tags=["experiment"]
+as_found = train(BlockFromTheInternet, 24, 80)
+losses = {"4 blocks": shallow["from the internet"][:71], "24 blocks": as_found, "guessing": guess}
+draw(losses, "step", "loss, from the internet")
+
+# %% [markdown]
+# You have seen that flat line before. Look at the road of this block, from one end of the tower to the other: what
+# stands on it?
+#
+# ### Exercise: `fix_block` (10 minutes, 3 points)
+
+
+# %% exercise="fix_block"
+class FixedBlock(EncoderBlock):
+    """BlockFromTheInternet without its bug. It keeps your __init__; write its forward.
+
+    >>> tuple(FixedBlock(embed_dim=8, num_heads=2)(torch.zeros(3, 5, 8)).shape)
+    (3, 5, 8)
+    """
+
+    def forward(self, x):
+        ### BEGIN SOLUTION
+        x = x + self.attention(self.norm1(x))
+        x = x + self.mlp(self.norm2(x))
+        return x
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Ask `moves_when_silent(BlockFromTheInternet)`. Both branches add zero, and yet the tokens move. Who moved them?
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Which `x` does the attention read, and which `x` is on the left of the plus? May they be the same variable?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# never store a normed copy under the name of the stream
+# ```
+#
+# </details>
+
+# %% check="fix_block" points=3
+check("fix_block", FixedBlock)
+
+# %% tags=["experiment"]
+losses = {"mended": train(FixedBlock, 24, 80), "as found": as_found, "guessing": guess}
+draw(losses, "step", "loss of 24 blocks")
+
+# %% [markdown]
+# Walk down the road of the buggy tower: norm, plus, norm, plus, norm, plus. Now the post-norm tower: plus, norm, plus,
+# norm. It is *the same tower*, seen from one step further on. Somebody wanted pre-norm, wrote post-norm, and no loss
+# curve at depth 4 would ever have told.
+
+# %% [markdown]
+# ## A photograph on the road
+#
+# One last look at the road, with your own eyes. At the start of it the photo lies in the stream, turned by a random
+# rotation. After any number of blocks we can turn the stream back and *look* at what it still holds. All weights are
+# random: twelve strangers scribble on the picture, one after the other.
+#
+# **Predict first.** After how many blocks is she gone with your block? With the block from the internet? And with a
+# block that has no plus signs at all?
+
+
+# %%
+class NoRoad(EncoderBlock):
+    def forward(self, x):
+        return self.mlp(self.norm2(self.attention(self.norm1(x))))
+
+
+roads = {"yours": EncoderBlock, "internet": BlockFromTheInternet, "no road": NoRoad}
+
+# %%
+views, titles, stops = [], [], (0, 1, 2, 4, 8, 12)
+for name, block_class in roads.items():
+    torch.manual_seed(0)
+    x = road
+    with torch.no_grad():
+        for number in range(13):
+            if number in stops:
+                pixels = x @ rotation.T / 4 + 0.5
+                views.append(unpatchify(pixels, 8, (160, 160)).clamp(0, 1))
+                titles.append(f"{name}, after {number}")
+            x = block_class(embed_dim, num_heads=3)(x)
+show_images(torch.cat(views), titles=titles, columns=len(stops))
+
+# %% [markdown]
+# Without plus signs one block is enough to wipe her out. On *your* road she is there after twelve strangers, under some
+# snow: every block can still read the original, and so can the head at the end. On the road of the other block her
+# colours change: each norm brings quiet patches and loud ones to one volume, and the volume of the original is lost.
+#
+# Now imagine that the blocks are no strangers, but have learned what to write. That is a Vision Transformer.
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. A token is 0, 0, 6, 6. What does LayerNorm with eps = 0 make of it, and of 1, 1, 2, 2?</summary>
+#
+# −1, −1, 1, 1, both times: size and offset are forgotten.
+#
+# </details>
+# <details><summary>2. Your batch holds one image. Which of LayerNorm and BatchNorm minds?</summary>
+#
+# BatchNorm: its statistics come from the batch. LayerNorm reads one token at a time.
+#
+# </details>
+# <details><summary>3. Two Linears, 192 → 768 → 192, no activation. Which single layer does the same?</summary>
+#
+# One Linear, 192 → 192, whose weight is the product of the two.
+#
+# </details>
+# <details><summary>4. A friend's block gives NaN in its second week of training. Which term would you look at
+# first?</summary>
+#
+# The denominators: is there an eps under every root? One flat token is enough.
+#
+# </details>
+# <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
+#
+# Set the weights and biases of all its Linears to zero, and see whether tokens come out as they went in. If they do
+# not, it is wrong. If they do, it may still be: two branches side by side pass this test too.
+#
+# </details>
+
+# %% [markdown]
+# **What you can do now:** you have every part of a Vision Transformer, and a block that can be stacked as high as you
+# like. Next lesson: `05_vit`, where you put it all together, and somebody famous lends you their weights.
