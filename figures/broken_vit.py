@@ -13,7 +13,7 @@ from style import BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
 CHANCE, HIGHEST = 0.1, 0.6
-TIE = 0.02  # two points: about the spread between seeds, and twice the error of 5,000 images
+TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 
 
 def place(accuracy: float) -> float:
@@ -59,7 +59,7 @@ def broken_vit() -> Canvas:
     axis(canvas, len(rows))
     for number, row in enumerate(rows):
         row_of(canvas, TOP + (number + 0.5) * ROW - 4, row)
-    canvas.text(RIGHT + 76, canvas.height - 20, "band: range of the right model", 12, QUIET, align="right")
+    canvas.text(RIGHT + 76, canvas.height - 20, "band: the right model", 12, QUIET, align="right")
     level = mean(right) - TIE
     close = sum(mean(row["accuracies"]) > level for row in rows if row["name"] != "right")
     means = ", ".join(f"{row['name']} {mean(row['accuracies']):.1%}" for row in rows)

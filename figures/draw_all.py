@@ -5,6 +5,7 @@ from __future__ import annotations
 import architecture
 import attention
 import block
+import broken_vit
 import convolution
 import parameters
 import patches
@@ -15,7 +16,7 @@ import tokens
 from style import FOLDER, save
 
 LESSONS = {
-    "00_start": [start],
+    "00_start": [start, broken_vit],
     "01_patchify": [patches, convolution],
     "02_positions": [positions, tokens],
     "03_attention": [attention, scaling],

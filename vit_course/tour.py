@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,6 @@ from vit_course.grading.class_folder import new_class
 from vit_course.grading.rehearsal import LESSON, Graded, rehearse
 
 MARKER = ".vit-course-demo"
-_SIGNS = {"pass": ("✓", "blue"), "fail": ("✗", "red"), "undecided": ("○", "bright_black")}
 
 
 class TourError(Exception):
@@ -100,30 +100,42 @@ def _show_reading(console: Console, student: Graded) -> None:
     console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
     for report in student.reports:
         verdicts = [each["verdict"] for each in report["checks"]]
+        passing = f"{verdicts.count('pass')} of {len(verdicts)} checks pass"
         if report["problem"]:
-            console.print(f"  ○ {report['problem']}", markup=False)
-        elif all(verdict == "pass" for verdict in verdicts):
-            console.print(f"  ✓ {report['name']}: all {len(verdicts)} checks pass", markup=False)
+            console.print(Text(f"  ○ {report['problem']}"))
         else:
-            _show_failures(console, report)
+            sign = "✓" if set(verdicts) == {"pass"} else "✗"
+            console.print(Text(f"  {sign} {report['name']}: {passing}"))
+            _show_failures(console, report["checks"])
 
 
-def _show_failures(console: Console, report: dict[str, object]) -> None:
-    console.print(f"  ✗ {report['name']}", markup=False)
-    for each in report["checks"]:  # type: ignore[attr-defined]  # a list, as in Report.as_dict
-        sign, colour = _SIGNS[each["verdict"]]
-        console.print(Text(f"      {sign} {each['claim']}", style=colour))
-        if each["verdict"] == "fail":
-            console.print(Text(f"        {each['message']}"))
+def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
+    """The failed checks; one whose cause was told before is only named."""
+    told: set[str | None] = set()
+    for each in checks:
+        if each["verdict"] != "fail":
+            continue
+        console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
+        again = each["misconception"] is not None and each["misconception"] in told
+        parts = {"Likely cause": each["parts"]["Likely cause"]} if again else each["parts"]
+        for label, words in parts.items():
+            console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
+        told.add(each["misconception"])
 
 
 def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
     classic = next(student for student in graded if student.student == "cleo")
     return [
         ("A lesson, as a student:", "jupyter lab notebooks/00_start.ipynb"),
-        ("Cleo's feedback page:", os.path.relpath(classic.feedback)),
-        ("The training curves:", str(out / "curves.png")),
-        ("What the trained ViT looks at:", str(out / "attention.png")),
-        ("The gradebook, in formgrader:", f'cd "{out / "class"}" && jupyter lab'),
+        ("Cleo's feedback page:", _shown(classic.feedback)),
+        ("The training curves:", _shown(out / "curves.png")),
+        ("What the trained ViT looks at:", _shown(out / "attention.png")),
+        ("The gradebook, in formgrader:", f'cd "{_shown(out / "class")}" && jupyter lab'),
         ("A class of your own:", "vit-course new-class my-class"),
-    ]  # fmt: skip
+    ]
+
+
+def _shown(path: Path) -> str:
+    """A path as the reader would type it from here."""
+    path = path.resolve()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

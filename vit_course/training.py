@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -153,7 +154,7 @@ def _train_one_epoch(
     epoch: Iterator[tuple[Tensor, Tensor]],
     updates: Updates,
     settings: TrainingSettings,
-    bar: tqdm,
+    bar: tqdm[Any],
 ) -> tuple[float, float]:
     """Mean loss per image and accuracy, taken on each batch before the update that it causes."""
     model.train()

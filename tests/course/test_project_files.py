@@ -1,5 +1,6 @@
 """The files around the package agree with each other and name nothing that they should not."""
 
+import itertools
 import re
 import subprocess
 import tomllib
@@ -40,7 +41,8 @@ def test_every_dependency_is_pinned_by_name_and_version_only():
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!]+", pin) for pin in pins), pins
     pinned = {_name(pin) for pin in pins}
-    wanted = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
+    extras = PROJECT["optional-dependencies"].values()
+    wanted = [*PROJECT["dependencies"], *itertools.chain.from_iterable(extras)]
     assert {_name(each) for each in wanted} - {"vit-course"} <= pinned
 
 

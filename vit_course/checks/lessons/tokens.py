@@ -111,7 +111,7 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(student(tokens, class_token, positions), wanted, "add_class_token in float64", TOKEN_AXES)
 
 
-@add_class_token.check
+@add_class_token.check(needs=there_is_one_token_more)
 def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     """Tokens, class token and positions are not changed."""
     student(*_token_inputs(probe))

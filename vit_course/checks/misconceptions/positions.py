@@ -67,6 +67,12 @@ def a_frequency_for_every_dimension(num_positions: int, embed_dim: int) -> Tenso
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * BASE ** -(d / embed_dim)))
 
 
+@sinusoidal_positions.misconception("Which dimensions share one hand, and so one frequency?", CLOCK)
+def column_taken_for_hand(num_positions: int, embed_dim: int) -> Tensor:
+    """The i of the exponent counts columns where it should count hands, so a sine and the cosine beside it part."""
+    return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * BASE ** -(2 * d / embed_dim)))
+
+
 @sinusoidal_positions.misconception("Over which numbers does the exponent run, from the first hand to the last?", CLOCK)
 def exponent_half_as_large(num_positions: int, embed_dim: int) -> Tensor:
     """The exponent is i / embed_dim where it should be 2i / embed_dim, so even the last hand is too fast."""
@@ -107,6 +113,12 @@ def counted_from_1(num_positions: int, embed_dim: int) -> Tensor:
 def table_on_its_side(num_positions: int, embed_dim: int) -> Tensor:
     """The table has a row for every dimension and a column for every position."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * _turns(d, embed_dim))).T
+
+
+@sinusoidal_positions.misconception("How many axes was the table asked to have?", CLOCK)
+def a_batch_axis_in_front(num_positions: int, embed_dim: int) -> Tensor:
+    """The table has a batch axis of length 1 in front, and nobody asked for one."""
+    return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * _turns(d, embed_dim)))[None]
 
 
 @sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK)

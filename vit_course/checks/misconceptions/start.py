@@ -140,7 +140,7 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
     if len(mean) != images.shape[1]:
         raise ValueError(f"{images.shape[1]} channels but {len(mean)} means")
     if len(mean) != 3:
-        raise RuntimeError(f"shape '[3, 1, 1]' is invalid for input of size {len(mean)}")
+        raise RuntimeError(f"shape '[1, 3, 1, 1]' is invalid for input of size {len(mean)}")
     return _right(images, mean, std)
 
 

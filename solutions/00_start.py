@@ -1,0 +1,279 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 00 · A broken ViT still learns
+#
+# You are going to build a Vision Transformer by hand, piece by piece, until it runs somebody's famous weights. But
+# how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and what you have
+# instead.
+#
+# **After this lesson you can**
+# - say why a good training curve proves little;
+# - read a check's report, and find your way from it to the mistake;
+# - set one number per channel against a whole batch of pictures.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `normalize_images` | 10 | 2 |
+# | one written question | 3 | 1 |
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from vit_course import check
+from vit_course.data import photo
+from vit_course.plots import show_images
+
+picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")
+print("(batch, channels, height, width):", tuple(picture.shape))
+show_images(picture, titles=["Grace Hopper"])
+
+# %% [markdown]
+# ## Nine models, eight bugs
+#
+# Grace Hopper loved to tell of the moth that stopped a computer in 1947; her colleagues taped it into the logbook as
+# the "first actual case of bug being found". That moth was kind: it stopped the machine. Ours do not.
+#
+# We trained a small ViT on photos of ten kinds of things, and then eight more, each with a bug that real repositories
+# have. None of them raises an error. Two, for a bet:
+#
+# - *tokens column by column*: patches are read downwards, where they should be read like a page;
+# - *attention over the batch*: the pictures of a batch look at each other, where the patches of a picture should.
+#
+# **Predict first.** Guessing is right 10 times in 100, the model without a bug about 50 times. And these two? Write
+# down two numbers.
+
+# %% [markdown]
+# ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Two broken models
+# lie above the right one, three beside it, two lower; attention over the batch stays at
+# chance.](../figures/broken_vit.svg)
+#
+# Reading downwards: 49 %, like the right model, which learns where each patch stands, wherever that is. Attention
+# over the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (CIFAR-10; our run is
+# `benchmarks/results/broken_vit.json`, and figures are means over its seeds.)
+#
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
+# a broken one yourself.
+
+# %% [markdown]
+# ## Three numbers against a whole picture
+#
+# Let us break something small. Networks like numbers around zero, but pixels lie between 0 and 1. So a ViT's pictures
+# are *normalised* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
+# deviation.
+#
+# $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
+#
+# In code that looks like one line, behind a guard for wrong numbers of means:
+
+
+# %%
+def first_try(images, mean, std):
+    channels = images.shape[1]
+    if len(mean) != channels:
+        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means")
+    return (images - torch.as_tensor(mean)) / torch.as_tensor(std)
+
+
+thumbnail = F.interpolate(picture, size=(4, 3), mode="area")
+tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)).shape)
+
+# %% [markdown]
+# It runs, and the shape is right. **Predict first:** is it right? If you have a doubt, where?
+
+# %% [markdown]
+# ## What a check tells you
+#
+# ![A loop of four steps: write the function, check it, read the message, mend the code, check
+# again.](../figures/check_loop.svg)
+#
+# This course comes with *checks*. A check calls your function on inputs that bring mistakes to light, and compares.
+# When your answer is wrong and the mistake is a known one, the check calls it by its name.
+
+# %%
+check("normalize_images", first_try)
+
+# %% [markdown]
+# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function.
+# It says **pass**, **fail**, or **undecided** where another claim has to hold first; *undecided* is never counted as
+# wrong. Under a failure stand, in this order: what was *seen*, what was *expected*, the *likely cause* by its name,
+# and *where to look*. Never the answer.
+#
+# Our thumbnail is 3 pixels wide. There the function ran, gave each *column* a mean of its own, and said nothing.
+
+# %% [markdown]
+# ## Broadcasting, or which axis meets which
+#
+# ![Three cases of images minus mean: a mean of shape (channels,) falls under the width, a mean of shape (channels, 1,
+# 1) falls under the channels.](../figures/normalize_broadcast.svg)
+#
+# Shapes are lined up **from the right**. Two sizes fit where they are equal or one of them is 1, and a missing axis
+# counts as 1. **Predict first:** which of the four shapes below can be subtracted from images of (2, 3, 4, 6), and
+# which axis does each one meet?
+
+# %%
+images = torch.rand(2, 3, 4, 6)
+for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
+    try:
+        print(shape, "runs:", tuple((images - torch.rand(shape)).shape))
+    except RuntimeError as error:
+        print(shape, "stops:", error)
+
+# %% [markdown]
+# Three of them run, and only one is a mean for every channel. That is the trouble with broadcasting, and the reason
+# why our checks use pictures that are neither square nor grey: on those, few wrong axes fit by accident.
+
+# %% [markdown]
+# ## Your turn
+#
+# ### Exercise: `normalize_images` (10 minutes, 2 points)
+
+
+# %% exercise="normalize_images"
+def normalize_images(images, mean, std):
+    """Subtract each channel's mean, then divide by its standard deviation.
+
+    images:    (batch, channels, height, width), float in [0, 1]; leave it as you found it
+    mean, std: one number per channel: a tensor, a list or a tuple
+    returns:   (batch, channels, height, width), same dtype as images
+
+    Raise ValueError, naming both numbers, when there are not as many means as channels:
+    ValueError("images have 3 channels, but there are 1 means").
+
+    By hand: a picture of 2 channels with 1 x 2 pixels. Channel 0 holds 0.5 and 1, with mean
+    0.5 and std 0.5; channel 1 holds 0.25 and 0.75, with mean 0.25 and std 0.25.
+
+    >>> image = torch.tensor([0.5, 1.0, 0.25, 0.75]).reshape(1, 2, 1, 2)
+    >>> normalize_images(image, mean=(0.5, 0.25), std=(0.5, 0.25)).flatten().tolist()
+    [0.0, 1.0, 0.0, 2.0]
+
+    Allowed: anything in torch. About 6 lines.
+    """
+    ### BEGIN SOLUTION
+    channels = images.shape[1]
+    if len(mean) != channels:
+        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means")
+    mean = torch.as_tensor(mean, dtype=images.dtype, device=images.device).reshape(-1, 1, 1)
+    std = torch.as_tensor(std, dtype=images.dtype, device=images.device).reshape(-1, 1, 1)
+    return (images - mean) / std  # (channels, 1, 1) meets (batch, channels, height, width)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Stuck? There are three hints under every exercise, folded away. Open one, go back, try; then perhaps the next.
+#
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "The size of tensor a (6) must match the size of tensor b (5)"? Two axes meet that have nothing to do with each
+# other. Print both shapes, one under the other, flush right.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# In the figure above, how many ones stand to the right of `channels` where it goes well? What does a list need before
+# it can have a shape?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse a wrong number of means
+# turn mean and std into tensors like the images, of shape (channels, 1, 1)
+# subtract, then divide
+# ```
+#
+# </details>
+
+# %% check="normalize_images" points=2
+check("normalize_images", normalize_images)
+
+# %% [markdown]
+# All checks pass? Then let your function do something. Below, Grace Hopper poses at noon, at dusk, and in a darkroom.
+# Each picture is normalised with its own mean and deviation. **Predict first:** what will the three look like
+# afterwards?
+
+# %%
+lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
+lit = [0.05 + 0.95 * picture * torch.tensor(lamp).reshape(3, 1, 1) for lamp in lamps.values()]
+show_images(torch.cat(lit), titles=list(lamps))
+
+# %%
+normalized = [normalize_images(one, one.mean(dim=(0, 2, 3)), one.std(dim=(0, 2, 3))) for one in lit]
+print("largest difference:", (normalized[0] - normalized[2]).abs().max().item())
+show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
+
+# %% [markdown]
+# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalising undoes both. (We shift
+# and squeeze the result for the eye, which cannot see negative light.) A model that is fed normalised pictures need
+# not learn what a lamp is.
+
+# %% [markdown] question="loss-proves-little" points=1
+# ### Question: "my loss falls" (3 minutes, 1 point)
+#
+# A friend writes: "My ViT must be right. The loss falls on every epoch, and it is more accurate than yours." What do
+# you answer, in two or three sentences?
+#
+# ### BEGIN SOLUTION
+# A falling loss shows that the model learns something, not that it is the model you meant to write. In our run a ViT
+# whose heads were split the wrong way reached 52 %, the right one 49 %, so being more accurate than mine proves
+# nothing either. Which inputs would make your code and the right code give different numbers? Let us compare on
+# those.
+#
+# **Rubric.** 1 point: broken models learn too, some of them better than the right one, with a number from the figure.
+# Half a point: the same without a number.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## How to use these notebooks
+#
+# **In a class.** Write between the lines that say TODO, keep the names of functions, and leave the check cells alone:
+# they are locked, and the points they show are the points you get, parts included. Written answers are read by a
+# person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
+#
+# **On your own.** Go in order, predict before you run, and read reports to the end. The notebooks with answers are in
+# the repository's folder `solutions`. They are worth more the day after.
+
+# %%
+device = "cuda" if torch.cuda.is_available() else "cpu"
+print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
+
+# %% [markdown]
+# **GPU or none?** None is needed: lessons 00 to 05 take less than a minute each on a laptop. From lesson 06 on you
+# train, and cells that run for minutes say so. On Colab you can borrow a GPU under *Runtime › Change runtime type*.
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
+#
+# Not for a mistake. The check waits until another one passes; mend that one first, and this one will speak.
+#
+# </details>
+# <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>
+#
+# (32,) meets the width, (32, 1) the height. On square pictures no error can tell you which of the two you wanted.
+#
+# </details>
+# <details><summary>3. <code>images / std - mean / std</code> or <code>images / std - mean</code>: which one
+# normalises?</summary>
+#
+# The first: division spreads over the subtraction, so both parts are divided. The check calls the second one *divided
+# before subtracting*.
+#
+# </details>
+#
+# ---
+#
+# **What you can do now:** you can read a report, and you do not trust a shape. Next lesson: `01_patchify`, in which a
+# photo becomes a sentence.

@@ -1,0 +1,524 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 01 · An image becomes a sentence
+#
+# A Transformer reads a sentence: a row of words, each one a vector. A photo has no words. In this lesson you cut
+# one into sixteen-by-sixteen pieces and call the pieces words. That is the whole trick, and it hides one of the
+# most common bugs in computer vision.
+#
+# **After this lesson you can**
+# - cut any batch of images into patches with `reshape` and `permute`, and say what each axis means;
+# - prove a memory layout by writing its inverse;
+# - turn patches into tokens with one Linear;
+# - show that a strided convolution computes the very same numbers.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `patchify` | 20 | 8 |
+# | `unpatchify` | 10 | 5 |
+# | `PatchEmbedding` | 12 | 5 |
+# | `conv_from_linear` | 12 | 5 |
+# | bug hunt: `fix_patchify` | 10 | 3 |
+
+# %%
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course import check
+from vit_course.data import photo
+from vit_course.plots import show_images, show_patches
+
+torch.manual_seed(1)
+picture = photo().float() / 255  # (channels, height, width)
+picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, channels, height, width)
+print(tuple(picture.shape))
+
+# %%
+show_images(picture, titles=["Grace Hopper, whose team found the first bug"])
+
+# %% [markdown]
+# ## What a token is
+#
+# ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid
+# out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
+#
+# A *patch* is a square of `patch_size` × `patch_size` pixels. A *token* is that square, unrolled into one vector.
+# The picture above becomes a sequence: the token in the top left corner first, then its neighbour to the right, and
+# so on, as you read a page.
+#
+# **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
+# there, and how many numbers does each one hold? Write both down before you run the next cell.
+
+# %%
+channels, height, width = picture.shape[1:]
+patch_size = 16
+print("tokens:", (height // patch_size) * (width // patch_size))
+print("numbers in a token:", channels * patch_size**2)
+
+# %% [markdown]
+# 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
+#
+# If nothing is lost and the count is right, why not ask PyTorch for that shape and be done? Here is the one-liner
+# that hundreds of public notebooks contain.
+
+# %%
+one_liner = picture.reshape(1, 270, 768)
+print(tuple(one_liner.shape))
+
+# %% [markdown]
+# The shape is right. **Predict first:** what will token 0 look like when we fold it back into a 3 × 16 × 16 patch?
+# A bit of wall, a bit of hat, or something else?
+
+# %%
+show_patches(one_liner[0], grid_size=(18, 15))
+
+# %% [markdown]
+# Confetti. `reshape` never moves a number; it only draws new borders through the numbers *in memory order*, and in
+# memory the neighbours of a pixel are the rest of its row. So each "patch" is a few thin strips of one channel,
+# bent into a square. A model trained on confetti still learns something, and nobody gets an error.
+#
+# This mistake is called *strips, not squares*. Your `patchify` will not make it.
+
+# %% [markdown]
+# ## Two kinds of axes
+#
+# ![Six axes of an image whose height and width are each split in two. Batch, patch row and patch column say which
+# patch; channel, pixel row and pixel column say where inside it. Below, the order in memory beside the order in a
+# token.](../figures/patchify_axes.svg)
+#
+# Split the height in two: *which row of patches*, and *which pixel row inside the patch*. Split the width alike. Now
+# every pixel has six coordinates. Three of them say **which patch** it belongs to, the other three say **where inside
+# that patch** it sits. A token needs the first three in front and the last three behind.
+
+# %%
+tiny = torch.arange(16).reshape(1, 1, 4, 4)
+print(tiny[0, 0])
+
+# %% [markdown]
+# **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
+# Which are in the second? On paper, please; the docstring below tells.
+
+# %% [markdown]
+# ### Exercise: `patchify` (20 minutes, 8 points)
+
+
+# %% exercise="patchify"
+def patchify(images, patch_size):
+    """Cut images into patches and unroll each one.
+
+    Convention: tokens follow the image row by row. Inside a token the order is channel,
+    pixel row, pixel column.
+
+    images:  (batch, channels, height, width), any dtype; leave it as you found it
+    returns: (batch, tokens, channels * patch_size**2), same dtype
+
+    Raise ValueError, naming the side and patch_size, when a side is not divisible by it:
+    ValueError("height 30 is not divisible by patch_size 4").
+
+    >>> patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0].tolist()
+    [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+
+    Allowed: anything in torch. Without a loop it takes about 8 lines.
+    """
+    ### BEGIN SOLUTION
+    batch, channels, height, width = images.shape
+    for name, side in (("height", height), ("width", width)):
+        if side % patch_size:
+            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+    rows, columns = height // patch_size, width // patch_size
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    patches = patches.permute(0, 2, 4, 1, 3, 5)  # (batch, rows, columns, channels, patch_size, patch_size)
+    return patches.reshape(batch, rows * columns, channels * patch_size**2)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Your shape is right but the check says that token 1 starts somewhere odd? Then your last reshape ran over axes that
+# were still in memory order. A reshape at the end is fine; something has to happen before it.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# After you have split height and width in two there are six axes. Which three say *which patch*, and which three say
+# *where inside*? In which order must they stand so that a plain reshape at the end does what you want?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse a height or a width that does not fit
+# split height into (rows, pixel rows) and width into (columns, pixel columns)
+# bring the axes into the order: image, patch row, patch column, channel, pixel row, pixel column
+# join the two axes that say which patch; join the three that say where inside
+# ```
+#
+# </details>
+
+# %% check="patchify" points=8
+check("patchify", patchify)
+
+# %%
+patches = patchify(picture, patch_size)
+show_patches(patches[0], grid_size=(18, 15))
+
+# %% [markdown]
+# There she is again. Same numbers as the confetti, same shape, another order. Now do something to the *sentence*: a
+# sentence can be shuffled, and a reader of words in a random order is what an attention layer will be until lesson 02
+# tells it where each word stood.
+
+# %%
+words = patchify(picture, 48)[0]
+show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
+
+# %% [markdown] question="patches-or-pixels" points=2
+# ### Question: why not one token per pixel? (5 minutes, 2 points)
+#
+# Attention compares every token with every other. Take a 224 × 224 image. How many comparisons does a layer make with
+# patches of 16, and how many with one token per pixel? What does the larger patch cost you in return?
+#
+# ### BEGIN SOLUTION
+# With patches of 16 there are 14 · 14 = 196 tokens and 196² ≈ 38 thousand comparisons. With one token per pixel there
+# are 50,176 tokens and about 2.5 billion comparisons, 65,536 (= 16⁴) times as many. The price of a large patch is
+# resolution: attention cannot look at anything smaller than a patch, and all detail inside one has to survive a single
+# linear map into `embed_dim` numbers.
+#
+# **Rubric.** 1 point: both counts, or their ratio 16⁴, with the reason (quadratic in the number of tokens).
+# 1 point: what is lost (detail inside a patch, finer positions), in the student's own words.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## And back again
+#
+# How do you *prove* a layout? Write the inverse. If `unpatchify` brings every pixel home, on an image that is not square
+# and in which no two pixels are equal, the layout is what you think it is.
+#
+# ### Exercise: `unpatchify` (10 minutes, 5 points)
+
+
+# %% exercise="unpatchify"
+def unpatchify(patches, patch_size, image_size):
+    """Put the patches back together; the inverse of patchify.
+
+    patches:    (batch, tokens, channels * patch_size**2)
+    image_size: (height, width) in pixels
+    returns:    (batch, channels, height, width), same dtype
+
+    >>> image = torch.arange(24).reshape(1, 1, 4, 6)
+    >>> torch.equal(unpatchify(patchify(image, 2), 2, (4, 6)), image)
+    True
+
+    Allowed: anything in torch. About 5 lines.
+    """
+    ### BEGIN SOLUTION
+    height, width = image_size
+    rows, columns = height // patch_size, width // patch_size
+    batch = patches.shape[0]
+    images = patches.reshape(batch, rows, columns, -1, patch_size, patch_size)
+    images = images.permute(0, 3, 1, 4, 2, 5)  # (batch, channels, rows, patch_size, columns, patch_size)
+    return images.reshape(batch, -1, height, width)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Strips in the result? Then one reshape did all the work. The pixels of one image row stand in *several* tokens, so
+# they have to be brought together first.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Read your `patchify` from the last line to the first. What undoes each line? Which permutation undoes a permutation?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# split the token axis into (rows, columns) and the features into (channels, pixel rows, pixel columns)
+# bring each pixel axis next to the patch axis that it belongs to
+# join rows with pixel rows, and columns with pixel columns
+# ```
+#
+# </details>
+
+# %% check="unpatchify" points=5
+check("unpatchify", unpatchify)
+
+# %%
+middle = patches.clone()
+middle[:, ::2] = 0.5  # every second token turns grey
+show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
+
+# %% [markdown]
+# You can still read her. A picture is a very redundant sentence: delete half of the words and you know what it said.
+# Masked autoencoders (He et al. 2021) make a training task of this and delete three quarters.
+
+# %% [markdown]
+# ## From pixels to tokens
+#
+# A patch of 768 numbers is a raw thing. The model works with tokens of `embed_dim` numbers, and the way from one to the
+# other is a single Linear, the same for each patch: `token = projection(patch)`. No activation, no mixing of patches.
+#
+# ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
+
+
+# %% exercise="PatchEmbedding"
+class PatchEmbedding(nn.Module):
+    """Images to tokens: patchify, then one Linear for every patch.
+
+    The Linear is the attribute `projection`; it has a bias. Checks load weights by that name.
+
+    images:  (batch, in_channels, height, width)
+    returns: (batch, tokens, embed_dim)
+
+    >>> tuple(PatchEmbedding(in_channels=3, patch_size=4, embed_dim=10)(torch.zeros(2, 3, 8, 12)).shape)
+    (2, 6, 10)
+
+    Allowed: nn.Linear and your own patchify. About 6 lines.
+    """
+
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+        ### END SOLUTION
+
+    def forward(self, images):
+        ### BEGIN SOLUTION
+        return self.projection(patchify(images, self.patch_size))
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "has no parameter `projection.weight`"? The Linear has to be an attribute of `self`, made in `__init__`, and it has to
+# have that very name.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# How many numbers go into the Linear for one patch? And what does a Linear do with all the axes in front of the last?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# in __init__: remember patch_size; make a Linear from (numbers in a patch) to embed_dim
+# in forward:  cut the images into patches, and send them through the Linear
+# ```
+#
+# </details>
+
+# %% check="PatchEmbedding" points=5
+check("PatchEmbedding", PatchEmbedding)
+
+# %% [markdown]
+# **Predict first.** If a token has 768 numbers, as many as its patch, can the picture be recovered from the tokens? And
+# with 192 or 48 numbers? We leave the weights random, invert the Linear as well as that can be done, and look.
+
+# %%
+recovered = []
+for embed_dim in (768, 192, 48):
+    embedding = PatchEmbedding(in_channels=3, patch_size=16, embed_dim=embed_dim)
+    with torch.no_grad():
+        tokens = embedding(picture)
+        inverse = torch.linalg.pinv(embedding.projection.weight)  # (patch_dim, embed_dim)
+        pixels = (tokens - embedding.projection.bias) @ inverse.T
+    recovered.append(unpatchify(pixels, 16, (288, 240)))
+show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" for d in (768, 192, 48)])
+
+# %% [markdown]
+# 768 random directions lose nothing. With 192 she fades, with 48 she is a ghost: most of a patch lies outside the
+# directions that a random Linear happens to look at.
+#
+# Is that the fault of the small `embed_dim`, or of the random directions? Let us ask for the best directions for this
+# very picture (its principal components). **Predict:** how many do you need to recognise her?
+
+# %%
+mean = patches[0].mean(dim=0)
+_, _, directions = torch.linalg.svd(patches[0] - mean, full_matrices=False)  # (270, patch_dim), best first
+recovered = []
+for embed_dim in (48, 12, 3):
+    best = directions[:embed_dim]
+    pixels = (patches[0] - mean) @ best.T @ best + mean
+    recovered.append(unpatchify(pixels[None], 16, (288, 240)))
+show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} best directions" for d in (48, 12, 3)])
+
+# %% [markdown]
+# A dozen will do. So a token need not be long, it has to look in the right directions, and that is what training finds.
+# In lesson 07 you will look at the directions that a trained ViT has chosen.
+
+# %% [markdown]
+# ## A convolution in disguise
+#
+# ![A convolution kernel as large as a patch steps from patch to patch; at each stop its dot product with the pixels is
+# one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
+#
+# Open the source of almost any ViT and you find no patchify at all. You find a convolution whose kernel is a patch and
+# whose stride is a patch. Each stop of the kernel multiplies the pixels of one patch with its weights and adds them up.
+# Does that ring a bell?
+#
+# ### Exercise: `conv_from_linear` (12 minutes, 5 points)
+
+
+# %% exercise="conv_from_linear"
+def conv_from_linear(projection, in_channels, patch_size):
+    """The convolution that gives, on an image, what `projection` gives on its patches.
+
+    projection: nn.Linear from in_channels * patch_size**2 to embed_dim, with or without a bias
+    returns:    nn.Conv2d from in_channels to embed_dim; kernel and stride are patch_size
+
+    By hand: with one channel and patch_size 2, a Linear with the weight [[1, 2, 3, 4]]
+    becomes the kernel [[1, 2], [3, 4]].
+
+    >>> linear = nn.Linear(4, 1)
+    >>> linear.weight.data = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+    >>> conv_from_linear(linear, 1, 2).weight.tolist()
+    [[[[1.0, 2.0], [3.0, 4.0]]]]
+
+    Allowed: nn.Conv2d, and copying weights under torch.no_grad(). About 6 lines.
+    """
+    ### BEGIN SOLUTION
+    has_bias = projection.bias is not None
+    convolution = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size, bias=has_bias)
+    with torch.no_grad():
+        convolution.weight.copy_(projection.weight.reshape(convolution.weight.shape))
+        if has_bias:
+            convolution.bias.copy_(projection.bias)
+    return convolution
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Right shape, wrong numbers? Compare one kernel with one row of the Linear's weight, entry by entry, for
+# `in_channels = 1` and `patch_size = 2`.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# The kernel's axes are (embed_dim, channel, row, column). In which order do the numbers of a token run? Who decided
+# that, and when?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# make a Conv2d of the right sizes, with a bias only if the Linear has one
+# without recording gradients: copy the Linear's weight into the kernel's shape; copy the bias if there is one
+# ```
+#
+# </details>
+
+# %% check="conv_from_linear" points=5
+check("conv_from_linear", conv_from_linear)
+
+# %%
+embedding = PatchEmbedding(in_channels=3, patch_size=16, embed_dim=192)
+convolution = conv_from_linear(embedding.projection, 3, 16)
+with torch.no_grad():
+    by_linear = embedding(picture)
+    by_convolution = convolution(picture).flatten(2).transpose(1, 2)
+print("largest difference:", (by_linear - by_convolution).abs().max().item())
+
+# %% [markdown]
+# A few millionths at most: two orders of adding up the same products. So "a ViT has no convolutions" is true in spirit
+# only. Mind the last line of code, though: `flatten(2).transpose(1, 2)`. Writing `reshape` there instead gives the right
+# shape and the wrong tokens, and trains nicely.
+
+# %% [markdown]
+# ## Bug hunt
+#
+# A repository with many stars holds this function. Its model trains, the loss falls, and its author went home content.
+# Run it, look at the picture, find the bug.
+
+
+# %%
+def patchify_from_the_internet(images, patch_size):
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    patches = patches.permute(0, 4, 2, 1, 3, 5)
+    return patches.reshape(batch, rows * columns, channels * patch_size**2)
+
+
+suspect = patchify_from_the_internet(picture, 48)
+show_patches(suspect[0], grid_size=(6, 5))
+
+# %% [markdown]
+# ### Exercise: `fix_patchify` (10 minutes, 3 points)
+#
+# Copy the function, mend it, and make it refuse sizes that do not fit, which its author forgot as well.
+
+
+# %% exercise="fix_patchify"
+def fix_patchify(images, patch_size):
+    """patchify_from_the_internet without its bugs; the convention is that of patchify above.
+
+    >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
+    [[0, 1, 4, 5], [2, 3, 6, 7]]
+    """
+    ### BEGIN SOLUTION
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} pixels are not divisible by patch_size {patch_size}")
+    rows, columns = height // patch_size, width // patch_size
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    patches = patches.permute(0, 2, 4, 1, 3, 5)
+    return patches.reshape(batch, rows * columns, channels * patch_size**2)
+    ### END SOLUTION
+
+
+# %% check="fix_patchify" points=3
+check("fix_patchify", fix_patchify)
+
+# %%
+show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. Why does <code>reshape</code> alone never turn an image into patches?</summary>
+#
+# It keeps the numbers in memory order, and in memory a row of pixels runs through several patches.
+#
+# </details>
+# <details><summary>2. An image of 3 × 32 × 48 with patches of 8: how many tokens, how long?</summary>
+#
+# 4 · 6 = 24 tokens of 3 · 64 = 192 numbers.
+#
+# </details>
+# <details><summary>3. On which images can nobody tell column order from row order?</summary>
+#
+# On images with one row or one column of patches, and on images that equal their own mirror along the diagonal. That
+# is why the checks use tall and wide images in which no two pixels are equal.
+#
+# </details>
+# <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do you
+# tell them?</summary>
+#
+# That their tokens are mixtures of places and dimensions, that learning proves little, and that `flatten(2)` followed by
+# `transpose(1, 2)` costs nothing.
+#
+# </details>
+#
+# **What you can do now:** an image is a sentence, in an order that you can prove. But attention, which will read it, does
+# not see order at all. Next lesson: `02_positions`, where every word learns its place.

@@ -1,0 +1,597 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02 · Every word learns its place
+#
+# Lesson 01 turned a photo into a sentence. Now comes a reader that cannot tell "dog bites man" from "man bites dog".
+# In this lesson you give each word its place: with a clock of many hands, with rows and columns, and with one extra
+# token that belongs to no place at all.
+#
+# **After this lesson you can**
+# - show that attention does not see order, and mend it;
+# - write the sinusoidal table from memory, and say what its dot products mean;
+# - say why an image needs rows and columns, where a sentence needs a counter;
+# - put the class token and the positions together in the right order;
+# - move a model's positions to a higher resolution.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `sinusoidal_positions` | 15 | 6 |
+# | `sinusoidal_positions_2d` | 15 | 5 |
+# | `add_class_token` | 8 | 4 |
+# | `resize_positions` | 15 | 5 |
+# | one written question | 5 | 2 |
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from vit_course import check
+from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.data import photo
+from vit_course.patches import PatchEmbedding, patchify
+from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
+
+torch.manual_seed(2)
+picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
+show_images(picture, titles=["the photo, in order"])
+
+# %% [markdown]
+# ## Attention cannot see order
+#
+# In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token looks at all tokens and
+# takes home a weighted mean of them. We cut the photo into 30 patches, embed them as in lesson 01, and let attention
+# read them: once in order, once shuffled.
+
+# %%
+embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
+with torch.no_grad():
+    tokens = 5 * embedding(picture)  # (1, 30, 32)
+order = torch.randperm(30)
+shuffled = tokens[:, order]
+show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
+
+# %% [markdown]
+# **Predict first.** The reader of this confetti gives one vector for each token. Compared with the reader of the
+# photo, will its vectors be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old order?
+
+
+# %%
+def read(tokens):
+    return F.scaled_dot_product_attention(tokens, tokens, tokens)
+
+
+print("moved along with their tokens:", torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5))
+summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
+show_matrix(summaries[:, :12], "photo, confetti", "dimension of the mean over all tokens")
+
+# %% [markdown]
+# It was (b), and so a summary of all tokens is the same to the last digit: to attention, the face and the confetti
+# are *one picture*. The name for this is *permutation equivariance*. Shuffle what goes in, and what comes out is
+# shuffled alike, nothing more.
+#
+# A bag of words, then. Something has to tell each word where it stands.
+
+# %% [markdown]
+# ## A clock with many hands
+#
+# The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
+# Which vector? The number of the position itself would do badly: position 269 would shout down every pixel.
+#
+# Counters have solved this long ago. They write a large number with small digits, and each digit changes slower than
+# the one before.
+
+# %%
+bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in range(20)])
+show_matrix(bits.T, "digit", "position", title="counting in binary", values=False)
+
+# %% [markdown]
+# Digits jump, though, and neighbours can look very different: 15 and 16 share no digit. **Predict first:** which
+# device tells any time, with parts that move at different speeds and never jump?
+#
+# A clock. Let hand i turn clockwise from twelve, and turn slower the larger i is:
+#
+# $$\text{angle}(\text{position}, i) = \frac{\text{position}}{10000^{\,2i/\text{embed\_dim}}}$$
+#
+# The tip of a hand that has turned by an angle stands at x = sin(angle), y = cos(angle). Two numbers a hand, so
+# `embed_dim / 2` hands fill a row of the table: sin, cos, sin, cos, and so on.
+
+# %% [markdown]
+# ![A heat map of the sinusoidal position table, and three of its columns as waves of growing
+# length.](../figures/positions_sine.svg)
+#
+# Read a row, and you see all hands at one time. Read a column, and you see one tip swing. The first hand goes round
+# once in 6.3 positions, the last one needs 35,000.
+
+# %% [markdown]
+# ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
+
+
+# %% exercise="sinusoidal_positions"
+def sinusoidal_positions(num_positions, embed_dim):
+    """The table of clock hands: a row for every position, sine and cosine taking turns.
+
+    Hand i has the angle position / 10000 ** (2 * i / embed_dim). Its sine stands in column
+    2 * i, its cosine in column 2 * i + 1. Positions are counted from 0.
+
+    returns: (num_positions, embed_dim), float32
+
+    Raise ValueError, naming embed_dim, when it is odd: ValueError("embed_dim 7 is odd").
+
+    By hand: with embed_dim 4 there are two hands, which turn 1 and 0.01 radian a step. So row 1 holds
+    sin 1, cos 1, sin 0.01, cos 0.01.
+
+    >>> sinusoidal_positions(2, 4)[0].tolist()
+    [0.0, 1.0, 0.0, 1.0]
+    >>> [round(number, 2) for number in sinusoidal_positions(2, 4)[1].tolist()]
+    [0.84, 0.54, 0.01, 1.0]
+
+    Allowed: anything in torch. Without a loop it takes about 7 lines.
+    """
+    ### BEGIN SOLUTION
+    if embed_dim % 2:
+        raise ValueError(f"embed_dim {embed_dim} is odd")
+    position = torch.arange(num_positions)[:, None]  # (num_positions, 1)
+    speed = 10000 ** (-torch.arange(0, embed_dim, 2) / embed_dim)  # (embed_dim / 2,)
+    angles = position * speed  # (num_positions, embed_dim / 2)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (num_positions, embed_dim / 2, 2)
+    return waves.flatten(1)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Print the row of position 0. Is it 0, 1, 0, 1? If it is 0, 0, ..., 1, 1, you have all the right numbers in the wrong
+# columns. If it has other numbers in it, look at the angle of position 0.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Which two shapes must positions and speeds have, so that their product is a table with every position against every
+# hand? (Lesson 00 had a picture of that.) And where could a new last axis of length 2 help?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse an odd embed_dim
+# positions as a column; speeds, one for each hand, as a row
+# angles = positions times speeds
+# stack sines and cosines along a new last axis, then merge it with the axis of the hands
+# ```
+#
+# </details>
+
+# %% check="sinusoidal_positions" points=6
+check("sinusoidal_positions", sinusoidal_positions)
+
+# %% [markdown]
+# Now look at your clock. With `embed_dim = 6` it has three hands, for seconds, minutes and hours, so to speak.
+# **Predict first:** at position 30, where does each hand point? (Their speeds are 1, 0.046 and 0.002 radian a step.)
+
+
+# %%
+def show_clocks(table, positions):
+    figure, rim = new_figure(1.7 * len(positions), 1.9), torch.linspace(0, 2 * torch.pi, 60)
+    for axes, position in zip(figure.subplots(1, len(positions)), positions, strict=True):
+        axes.plot(1.1 * rim.sin(), 1.1 * rim.cos(), color=GREY, linewidth=0.8)
+        for hand, (x, y) in enumerate(table[position].unflatten(0, (-1, 2)).tolist()):
+            length = 1 - 0.25 * hand
+            colour, width = (ORANGE, BLUE, INK)[hand], 1.5 * (1 + hand)
+            axes.plot([0, length * x], [0, length * y], color=colour, linewidth=width)
+        axes.set_title(f"position {position}", fontsize=9)
+        axes.set(aspect="equal", xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
+        axes.axis("off")
+    return figure
+
+
+show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
+
+# %% [markdown]
+# From position 0 to 1 only the thin second hand moves. At 30 the minute hand is close to three o'clock, and at 300
+# even the hour hand has gone past one. No two positions show the same time.
+#
+# What does a *dot product* of two positions say? (Attention is made of dot products.) **Predict first:** sketch the
+# 64 × 64 matrix of all of them.
+
+# %%
+table = sinusoidal_positions(64, 32)
+show_matrix(table @ table.T / 16, "position", "position", title="dot products of positions, 1 on the diagonal")
+
+# %% [markdown]
+# Stripes along the diagonal: two positions five apart have the same dot product wherever they are. So "near" and
+# "far" can be read off by any token, anywhere, with the same weights. Nobody asked for that; it falls out of the
+# clock.
+
+# %% [markdown] question="why-sine-and-cosine" points=2
+# ### Question: why both? (5 minutes, 2 points)
+#
+# Each hand stores a sine *and* a cosine. What would be lost if the table held sines only? Say something about one
+# hand alone, and something about the stripes above. (cos a · cos b + sin a · sin b = cos(a − b) may help.)
+#
+# ### BEGIN SOLUTION
+# With its sine alone a hand is ambiguous: it has the same height on its way up and on its way down (sin a = sin(π −
+# a)), so one number fits two places. Sine and cosine together are the tip of the hand, which is in one place only.
+#
+# The dot product of two positions is, hand by hand, sin a · sin b + cos a · cos b = cos(a − b). It depends on the
+# difference of the angles, and so on the distance of the positions alone. With sines only, sin a · sin b would be
+# left, which depends on where the two are: the stripes would be gone, and a position would not even have the same
+# length as every other.
+#
+# **Rubric.** 1 point: a sine alone does not tell the angle (two angles share it). 1 point: with both, the dot product
+# depends on the distance alone, with the reason; without the cosine it does not.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Images are not sentences
+#
+# A sentence has one direction, a picture has two. Take 6 rows of 8 patches: patch 10 stands in row 1, and patch 18
+# right below it. **Predict first:** by a 1-D table, is patch 10 nearer to patch 18, or to patch 15, at the other end
+# of its row?
+
+# %%
+show_position_similarity(sinusoidal_positions(48, 64), grid_size=(6, 8))
+
+# %% [markdown]
+# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a
+# row*: eight steps to the patch below look farther than five to the right. The table says "sentence".
+#
+# ![On a grid of patches, a 1-D position table finds only the left and right neighbours alike, a 2-D table those above
+# and below too.](../figures/positions_2d.svg)
+#
+# The cure: two clocks. The first half of the dimensions tells the row, the second half the column.
+
+# %% [markdown]
+# ### Exercise: `sinusoidal_positions_2d` (15 minutes, 5 points)
+
+
+# %% exercise="sinusoidal_positions_2d"
+def sinusoidal_positions_2d(grid_size, embed_dim):
+    """A table for a grid of patches: half of the dimensions for the row, half for the column.
+
+    The first embed_dim / 2 dimensions are sinusoidal_positions of the patch's row, the others those
+    of its column. Patches come row by row, in the order of patchify.
+
+    grid_size: (rows, columns)
+    returns:   (rows * columns, embed_dim)
+
+    Raise ValueError, naming embed_dim, when 4 does not divide it:
+    ValueError("embed_dim 6 is not divisible by 4").
+
+    By hand: on a grid of 2 rows and 3 columns, patch 4 stands in row 1 and column 1, and patch 2
+    in row 0 and column 2.
+
+    >>> table, row_or_column = sinusoidal_positions_2d((2, 3), 8), sinusoidal_positions(3, 4)
+    >>> torch.equal(table[4], torch.cat([row_or_column[1], row_or_column[1]]))
+    True
+    >>> torch.equal(table[2], torch.cat([row_or_column[0], row_or_column[2]]))
+    True
+
+    Allowed: anything in torch, and your own sinusoidal_positions. About 6 lines.
+    """
+    ### BEGIN SOLUTION
+    if embed_dim % 4:
+        raise ValueError(f"embed_dim {embed_dim} is not divisible by 4")
+    rows, columns = grid_size
+    of_row = sinusoidal_positions(rows, embed_dim // 2)[:, None].expand(-1, columns, -1)
+    of_column = sinusoidal_positions(columns, embed_dim // 2)[None].expand(rows, -1, -1)
+    return torch.cat([of_row, of_column], dim=-1).flatten(0, 1)  # (rows * columns, embed_dim)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Does the check say that patch 1 "tells row 1"? Then your table runs down the columns. Write the pairs (row, column)
+# of the first few patches of a 2 × 3 grid on paper, and print the same from your code.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Row codes come as (rows, embed_dim / 2). In the finished table each of them stands `columns` times *in succession*;
+# the column codes come as a whole block, `rows` times. Which two shapes with a new axis make both of them (rows,
+# columns, embed_dim / 2)?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse an embed_dim that 4 does not divide
+# codes of the rows, the same for each column; codes of the columns, the same for each row
+# put them side by side along the dimensions: (rows, columns, embed_dim)
+# merge rows and columns into one axis
+# ```
+#
+# </details>
+
+# %% check="sinusoidal_positions_2d" points=5
+check("sinusoidal_positions_2d", sinusoidal_positions_2d)
+
+# %%
+show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
+
+# %% [markdown]
+# Now each patch knows its neighbours on all four sides. Each map is a blob with four arms: row and column have a vote
+# each, and the votes are added. When a ViT *learns* its positions from nothing, rows and columns show up in much the
+# same way (Dosovitskiy et al. 2021, figure 7). Lesson 07 looks into a trained one.
+
+# %% [markdown]
+# ## A token that belongs to no patch
+#
+# ![For each of two images the class token is put in front of the four tokens, and five positions are added to the
+# five.](../figures/class_token.svg)
+#
+# In the end a ViT has to give *one* answer for a whole picture. Which token should speak? A ViT adds one that has no
+# patch and so no opinion: the *class token*. It is a parameter, the same for each picture, and collects in every
+# layer what the patches have to tell.
+#
+# Three steps, in this order: **expand, concatenate, add**. **Predict first:** what changes if you add first and
+# concatenate afterwards?
+
+# %% [markdown]
+# ### Exercise: `add_class_token` (8 minutes, 4 points)
+
+
+# %% exercise="add_class_token"
+def add_class_token(tokens, class_token, positions):
+    """Put the class token in front of every image's tokens, then add the positions.
+
+    tokens:      (batch, tokens, embed_dim); leave them as you found them
+    class_token: (1, 1, embed_dim), one for all images
+    positions:   (1, 1 + tokens, embed_dim); row 0 is the class token's
+    returns:     (batch, 1 + tokens, embed_dim)
+
+    Raise ValueError, naming the number of rows, when positions has not 1 + tokens rows:
+    ValueError("positions has 4 rows, but there are 1 + 4 tokens").
+
+    By hand: an image with the tokens 1 and 2, a class token 9, and the positions 10, 20, 30.
+
+    >>> tokens, class_token = torch.tensor([[[1], [2]]]), torch.tensor([[[9]]])
+    >>> add_class_token(tokens, class_token, torch.tensor([[[10], [20], [30]]])).tolist()
+    [[[19], [21], [32]]]
+
+    Allowed: anything in torch; gradients must still reach all three. About 5 lines.
+    """
+    ### BEGIN SOLUTION
+    batch, num_patches, embed_dim = tokens.shape
+    if positions.shape[1] != 1 + num_patches:
+        raise ValueError(f"positions has {positions.shape[1]} rows, but there are 1 + {num_patches} tokens")
+    first = class_token.expand(batch, 1, embed_dim)  # a view: no number is copied
+    return torch.cat([first, tokens], dim=1) + positions  # (batch, 1 + tokens, embed_dim)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "Sizes of tensors must match except in dimension 1"? `torch.cat` does not broadcast. One class token has met a whole
+# batch.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# For 8 images, which shape does the class token need before it can stand beside tokens of (8, 30, 32)? And why does
+# the error for a wrong number of positions matter, if torch complains anyway? Try a table with a single row.
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse positions with a wrong number of rows
+# make the class token (batch, 1, embed_dim) without copying it into a new tensor by hand
+# class token and tokens, one behind the other along the axis of the tokens
+# add positions
+# ```
+#
+# </details>
+
+# %% check="add_class_token" points=4
+check("add_class_token", add_class_token)
+
+# %% [markdown]
+# Back to the experiment that started this lesson. Photo and confetti, read by attention; this time with a class token
+# in front and your 2-D positions, so that each patch brings its place along. **Predict first:** does the class token
+# still take home the same from both?
+
+# %%
+class_token = torch.randn(1, 1, 32)
+positions = torch.cat([torch.zeros(1, 32), sinusoidal_positions_2d((6, 5), 32)])[None]  # (1, 31, 32)
+changes = []
+for places in (torch.zeros(1, 31, 32), positions):
+    photo_read = read(add_class_token(tokens, class_token, places))[0, 0]
+    confetti_read = read(add_class_token(shuffled, class_token, places))[0, 0]
+    changes.append((confetti_read - photo_read).abs())
+title = "how far photo and confetti differ, to the class token"
+show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension", title)
+
+# %% [markdown]
+# Without positions (row 0) the class token takes home the same from both. With positions (row 1) it does not: the
+# reader can tell "dog bites man" from "man bites dog" now.
+
+# %% [markdown]
+# ## The same picture, more patches
+#
+# ![Positions of a 4 by 4 grid are resampled to 6 by 6, dimension by dimension, while the class token's row is carried
+# over unchanged.](../figures/resize_positions.svg)
+#
+# A ViT is trained on small images, where tokens are few and cheap, and then used on larger ones. The patches keep
+# their 16 pixels, so there are more of them. **Predict first:** a model for 224 pixels has 1 + 14 · 14 = 197
+# positions. How many does it need for 384 pixels?
+
+# %%
+for pixels in (224, 384, 512):
+    print(f"{pixels} x {pixels} pixels: 1 + {(pixels // 16) ** 2} positions")
+
+# %% [markdown]
+# 577, and nobody has trained them. But learned positions are smooth: each dimension, laid out on the grid, is a
+# little picture. And a picture can be enlarged.
+#
+# ### Exercise: `resize_positions` (15 minutes, 5 points)
+
+
+# %% exercise="resize_positions"
+def resize_positions(positions, old_grid, new_grid):
+    """Fit learned positions to another grid of patches.
+
+    Each dimension of the patches' rows is a picture of old_grid; resample it to new_grid with
+    F.interpolate: mode "bicubic", align_corners=False, antialias=False. The class token's row has no
+    place on the grid and is carried over as it is.
+
+    positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's
+    old_grid:  (rows, columns) of the patches that positions was learned for
+    new_grid:  (rows, columns) wanted
+    returns:   (1, 1 + new rows * new columns, embed_dim), same dtype
+
+    Raise ValueError, naming the number of rows of positions, when it does not fit old_grid:
+    ValueError("positions has 10 rows, not 1 + 2 * 4").
+
+    By hand: the class token's row holds 9, the upper two patches 0, the lower two 8. With a third
+    column nothing new happens between them.
+
+    >>> positions = torch.tensor([[[9.0], [0.0], [0.0], [8.0], [8.0]]])
+    >>> resized = resize_positions(positions, old_grid=(2, 2), new_grid=(2, 3))
+    >>> resized.flatten().round(decimals=3).tolist()
+    [9.0, 0.0, 0.0, 0.0, 8.0, 8.0, 8.0]
+
+    Allowed: anything in torch. About 9 lines.
+    """
+    ### BEGIN SOLUTION
+    rows, columns = old_grid
+    if positions.shape[1] != 1 + rows * columns:
+        raise ValueError(f"positions has {positions.shape[1]} rows, not 1 + {rows} * {columns}")
+    first, patches = positions[:, :1], positions[:, 1:]
+    pictures = patches.transpose(1, 2).unflatten(2, (rows, columns))  # (1, embed_dim, rows, columns)
+    pictures = F.interpolate(pictures, size=new_grid, mode="bicubic", align_corners=False, antialias=False)
+    patches = pictures.flatten(2).transpose(1, 2)  # (1, new rows * new columns, embed_dim)
+    return torch.cat([first, patches], dim=1)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Right shape, wrong numbers, and "the same grid" passes? Then your way in and your way out undo each other, and in
+# between stands something that is no picture. Look at one dimension after your first reshape: is it smooth?
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# F.interpolate wants (batch, channels, height, width). What plays the part of the channels here? Where does that axis
+# stand in `positions`, and can a reshape move it? (You know the answer from lesson 01.)
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# refuse positions that do not fit old_grid
+# set the class token's row aside
+# bring the dimensions in front of the patches; split the patches into rows and columns
+# interpolate
+# undo both steps, the last one first; put the class token's row back in front
+# ```
+#
+# </details>
+
+# %% check="resize_positions" points=5
+check("resize_positions", resize_positions)
+
+# %% [markdown]
+# We have no trained model yet, so your 2-D table plays the part of learned positions: from a grid of 6 × 8 to one of
+# 9 × 12. To compare, here is a tempting shortcut as well: stretch the 48 rows of the table to 108, as one long line.
+
+# %%
+grid = sinusoidal_positions_2d((6, 8), 64)
+learned = torch.cat([torch.zeros(1, 64), grid])[None]  # (1, 1 + 48, 64)
+resized = resize_positions(learned, old_grid=(6, 8), new_grid=(9, 12))
+line = F.interpolate(grid.T[None], size=108, mode="linear")[0].T  # (108, 64)
+
+
+def similarity_map(table, grid_size, row, column):
+    products = F.cosine_similarity(table, table[row * grid_size[1] + column], dim=-1)
+    picture = products.clamp(0, 1).square().reshape(1, 1, *grid_size)
+    return F.interpolate(picture, size=(108, 144))  # every patch a square, all maps of one size
+
+
+maps = [similarity_map(sinusoidal_positions(48, 64), (6, 8), 2, 3), similarity_map(grid, (6, 8), 2, 3)]
+maps += [similarity_map(resized[0, 1:], (9, 12), 3, 5), similarity_map(line, (9, 12), 3, 5)]
+show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resized", "stretched as a line"], columns=4)
+
+# %% [markdown]
+# Who looks near to one patch, from black (nobody) to white (the patch itself)? The 1-D table sees along its row. The
+# 2-D table sees up and down too, and after resizing it is the same map in more squares: what was near is near. The
+# stretched line has lost its rows.
+
+# %% [markdown]
+# ## Bug hunt
+#
+# This one resizes positions in a repository that many have copied. Its author tested it: from a grid to the same
+# grid, every number comes back. **Predict first:** what is wrong with the test? And with the function?
+
+
+# %%
+def resize_from_the_internet(positions, old_grid, new_grid):
+    embed_dim = positions.shape[2]
+    pictures = positions[:, 1:].reshape(1, embed_dim, *old_grid)
+    pictures = F.interpolate(pictures, size=new_grid, mode="bicubic")
+    return torch.cat([positions[:, :1], pictures.reshape(1, -1, embed_dim)], dim=1)
+
+
+print("the author's test:", torch.equal(resize_from_the_internet(learned, (6, 8), (6, 8)), learned))
+show_position_similarity(resize_from_the_internet(learned, (6, 8), (9, 12)), grid_size=(9, 12))
+
+# %% [markdown]
+# A check can judge other people's code, too.
+
+# %%
+check("resize_positions", resize_from_the_internet)
+
+# %% [markdown]
+# Two reshapes that should be transposes: the way out undoes the way in as long as the grid stays the same, and the
+# author's test looked at nothing else. A good test asks where right and wrong *differ*.
+#
+# A model with such positions loads, runs, and answers. If it does worse on larger pictures, who would not blame the
+# pictures?
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. A ViT without positions takes the mean over its tokens. What does it make of a shuffled
+# photo?</summary>
+#
+# The same as of the photo, to rounding. Every layer moves its tokens alike, and a mean does not mind the order.
+#
+# </details>
+# <details><summary>2. <code>embed_dim</code> is 64. How many hands has the 1-D clock? How many tell the row in the 2-D
+# table?</summary>
+#
+# 32 hands in the 1-D table. In the 2-D table 32 dimensions are left for the row: 16 hands.
+#
+# </details>
+# <details><summary>3. A friend writes <code>torch.cat([class_token, tokens + positions], dim=1)</code>, a position
+# for each patch. Is that wrong?</summary>
+#
+# It can learn; the class token has no position, which it hardly needs. But it is another model: published weights do
+# not fit, since their tables have 1 + tokens rows.
+#
+# </details>
+# <details><summary>4. Why is the class token's row left alone when positions are resized?</summary>
+#
+# It stands nowhere in the picture, so it has no neighbours to be mixed with.
+#
+# </details>
+#
+# ---
+#
+# **What you can do now:** every token knows what it is and where it stands, and one more waits to collect the answer.
+# Time to let them talk to each other. Next lesson: `03_attention`.
