@@ -16,6 +16,7 @@ from vit_course.checks.lessons.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of
 from vit_course.config import PRESETS, ViTConfig
 
 count_parameters = Exercise("count_parameters", LESSON)
@@ -33,19 +34,21 @@ def _expect_count(student: Student, config: ViTConfig, described: str) -> None:
         raise Failure(
             f"count_parameters gave {found:,} for {described}",
             f"{wanted:,}: yours is {off}",
-            f"Which part of the model has {abs(found - wanted):,} parameters when embed_dim is {config.embed_dim}?",
+            _where(abs(found - wanted), wanted, config.embed_dim),
         )
+
+
+def _where(off: int, wanted: int, embed_dim: int) -> str:
+    if 2 * off > wanted:
+        return "List the parameters of a small VisionTransformer by name and shape, and tick off what your formula has."
+    return f"Which part of the model has {off:,} parameters when embed_dim is {embed_dim}?"
 
 
 def _whole(result: object) -> int:
     if isinstance(result, int) and not isinstance(result, bool):
         return result
-    shown = f" {result}" if isinstance(result, float) else ""
-    raise Failure(
-        f"count_parameters gave a {type(result).__name__}{shown}",
-        "an int",
-        "Which number in your formula is not whole by nature?",
-    )
+    look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
+    raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
 
 
 @count_parameters.check

@@ -20,6 +20,7 @@ from vit_course.checks.lessons.patches import patches_of
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student, StudentModule
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import short
 from vit_course.config import ViTConfig
 
 LESSON = "05_vit"
@@ -112,7 +113,9 @@ VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
 
 
 def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
+    """A model with random weights, in evaluation mode, so that a dropout of the student's own is not judged."""
     module = student.build(config)
+    module.module.eval()
     weights = probe.weights(parameter_shapes(config))
     try:
         module.load(weights)
@@ -169,7 +172,7 @@ def _first_wrong_stage(
     pooled = normed(weights, "norm", tokens, config)[:, 0]
     stages = {
         "blocks.0": ((embedding,), "the class token, then the patches, with the positions added"),
-        "norm": ((tokens, tokens[:, 0], tokens[:, :1]), "what the last block gives"),
+        "norm": ((tokens, tokens[:, 0], tokens[:, :1]), "the tokens after the last block"),
         "head": ((pooled,), "the class token, after the final norm"),
     }
     for name, (right, described) in stages.items():
@@ -194,7 +197,7 @@ def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
 def the_logits_are_right(student: Student, probe: Probe) -> None:
-    """With the same weights it gives the same logits as torch's own functions, layer by layer."""
+    """With the same weights it gives the right logits."""
     module, weights = _loaded(student, probe, WIDE_MODEL)
     _expect_logits(module, weights, _images(probe, 5, WIDE_MODEL), WIDE_MODEL, "the model's output")
 
@@ -252,11 +255,10 @@ def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     """After `.eval()` nothing is random, whatever dropout rates the config names."""
     config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
     module, weights = _loaded(student, probe, config)
-    module.module.eval()
     _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
 
 
-@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for)
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter."""
     module, _ = _loaded(student, probe, WIDE_MODEL)
@@ -279,7 +281,9 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     output = expect_tensor(module(images), (3, 7), "the model's output")
     if output.dtype != torch.float64:
-        raise Failure(f"float64 images gave logits of {output.dtype}", "float64", "Which line makes a new tensor?")
+        raise Failure(
+            f"float64 images gave logits of {short(output.dtype)}", "float64", "Which line makes a new tensor?"
+        )
     # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
     wanted = logits_of(doubled, images, WIDE_MODEL).float()
     expect_equal(output.float(), wanted, "the model's output in float64", ("image", "class"))

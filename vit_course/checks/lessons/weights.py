@@ -13,12 +13,12 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.compare import shape
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, quoted, said, shape
 from vit_course.config import ViTConfig
 
 MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
@@ -117,6 +117,12 @@ class _Loading:
         self.loaded = self.returned if isinstance(self.returned, nn.Module) else self.model
         student.record.append(tuple(_numbers(self.loaded).items()))
 
+    def expect_something(self) -> None:
+        """Fail when the model holds what it held before, so that nothing can be said of the loading."""
+        held = _numbers(self.model)
+        if held.keys() == self.before.keys() and all(torch.equal(held[name], self.before[name]) for name in held):
+            raise Failure("load_torchvision left the model as it was", "torchvision's weights in it")
+
     def expect(self, of: Callable[[str], bool]) -> None:
         """Fail in words unless every parameter whose name ``of`` picks holds the right numbers."""
         found = _numbers(self.loaded)
@@ -149,17 +155,21 @@ def _numbers(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _expect_named(student: Student, state: StateDict, probe: Probe, names: tuple[str, ...], described: str) -> None:
-    """Fail unless loading ``state`` raises a ValueError that holds one of ``names``."""
+    """Fail unless loading ``state`` raises a ValueError that holds one of ``names``, and loading a right one none."""
+    _Loading(student, probe, MODEL).expect_something()
     error = student.error_of(stand_in(probe, MODEL), state)
     wanted = f"a ValueError that names `{names[0]}`"
     look = "Compare the names and shapes of both sides before you copy, or catch torch's error and say it as yours."
     if error is None:
         raise Failure(f"load_torchvision accepted {described}", wanted, look)
-    student.record.append(("named", any(name in str(error) for name in names)))
+    named = any(name in said(error) for name in names)
+    student.record.append(("named", named))
     if not isinstance(error, ValueError):
-        raise Failure(f"load_torchvision raised {type(error).__name__} on {described}", wanted, look)
-    if not any(name in str(error) for name in names):
-        raise Failure(f'load_torchvision raised ValueError("{str(error)[:80]}") on {described}', wanted, look)
+        text = f"{type(error).__name__} {quoted(error)}".strip()
+        raise Failure(f"load_torchvision raised {text} on {described}", wanted, look)
+    if not named:
+        text = quoted(error, 80) or "no text"
+        raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look)
 
 
 @load_torchvision.check
@@ -167,8 +177,7 @@ def the_model_comes_back(student: Student, probe: Probe) -> None:
     """It returns the model that it was given."""
     loading = _Loading(student, probe, MODEL)
     if loading.returned is not loading.model:
-        kind = "another model" if isinstance(loading.returned, nn.Module) else f"a {type(loading.returned).__name__}"
-        kind = "None" if loading.returned is None else kind
+        kind = "another model" if isinstance(loading.returned, nn.Module) else kind_of(loading.returned)
         raise Failure(f"load_torchvision gave {kind}", "the model itself", "What does your last line return?")
 
 
@@ -203,8 +212,10 @@ def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
     loading = _Loading(student, probe, MODEL)
     found = _numbers(loading.loaded)
     images = probe.images(4, MODEL.in_channels, MODEL.height, MODEL.width)
-    if found.keys() != loading.wanted.keys():
-        raise Failure("after loading, the model's parameters have other names", "the names that it had before")
+    if {name: each.shape for name, each in found.items()} != {
+        name: each.shape for name, each in loading.before.items()
+    }:
+        raise Failure("the model's parameters have other names or shapes after loading", "those that it had before")
     difference = float((logits_of(found, images, MODEL) - logits_of(loading.wanted, images, MODEL)).abs().max())
     if not difference < 1e-4:
         raise Failure(
@@ -218,6 +229,7 @@ def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
 def the_weights_are_copies(student: Student, probe: Probe) -> None:
     """The model keeps its numbers when the state dict is changed afterwards."""
     loading = _Loading(student, probe, MODEL)
+    loading.expect_something()
     before = _numbers(loading.loaded)
     with torch.no_grad():
         for tensor in loading.state.values():
@@ -237,6 +249,7 @@ def the_weights_are_copies(student: Student, probe: Probe) -> None:
 def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
     """The state dict has the same names and tensors after the call as before."""
     loading = _Loading(student, probe, MODEL)
+    loading.expect_something()
     gone = [name for name in loading.theirs if name not in loading.state]
     new = [name for name in loading.state if name not in loading.theirs]
     changed = [

@@ -140,6 +140,14 @@ class ClassTokenLast(_Model):
         return torch.cat([patch_tokens(self.held(), images, self.config), first], dim=1) + self.positions
 
 
+@VisionTransformer.misconception("Whose position is in row 0 of positions?", PARTS)
+class ClassTokenLastAndReadThere(ClassTokenLast):
+    """The class token stands after the patches and is read there, but row 0 of the positions is meant for it."""
+
+    def classify(self, x: Tensor) -> Tensor:
+        return super().classify(x.flip(1))
+
+
 @VisionTransformer.misconception("How many rows do the positions have, and how many the tokens you add them to?", PARTS)
 class PositionsBeforeTheClassToken(_Model):
     """The positions are added to the patches before the class token joins, so it gets none."""

@@ -150,7 +150,7 @@ def left_over_tensors_unnoticed(model: nn.Module, state_dict: StateDict) -> nn.M
 
 
 @load_torchvision.misconception("Which error does load_state_dict raise, and which one was asked for?", NAMES)
-def torchs_error_passed_on(model: nn.Module, state_dict: StateDict) -> nn.Module:
+def error_of_torch_passed_on(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """What does not fit raises torch's RuntimeError, where a ValueError was asked for."""
     try:
         return _fill(model, _translated(model, state_dict))

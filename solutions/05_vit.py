@@ -1,0 +1,709 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05 · The whole picture
+#
+# You have patches, positions, attention and blocks on your bench. Today they become one model, and a real one: by the
+# end of this lesson the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and nobody can tell the
+# two apart. On the way you meet a broken model that learns better than the right one.
+#
+# **After this lesson you can**
+# - build a Vision Transformer from its parts, for any image size and any depth;
+# - say where its parameters live, and count them without building it;
+# - explain why a falling loss proves nothing, and find the bug that it hides;
+# - put somebody else's weights into your model, and prove that they arrived.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `VisionTransformer` | 25 | 10 |
+# | `count_parameters` | 10 | 3 |
+# | bug hunt: `fix_vit` | 10 | 3 |
+# | `load_torchvision` | 25 | 7 |
+
+# %%
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+import torchvision
+from torch import nn
+from torchinfo import summary
+
+from vit_course import check
+from vit_course.config import PRESETS, ViTConfig
+from vit_course.data import photo, shapes, train_validation_split
+from vit_course.encoder import EncoderBlock
+from vit_course.patches import PatchEmbedding
+from vit_course.plots import show_images, show_position_similarity
+from vit_course.training import TrainingSettings, fit
+
+# %% [markdown]
+# ## The whole model in one picture
+#
+# ![The Vision Transformer from top to bottom. A photo is cut into 196 patches, patch_embedding turns each into a token
+# of 768 numbers, a class token joins in front, positions are added, 12 blocks follow, then a norm; the class token goes
+# on alone through the head to 1000 logits.](../figures/vit_architecture.svg)
+#
+# Follow one path with your finger, from the photo down to the logits. Everything on it is an old friend but two: one
+# more norm after the blocks, and the head, a single Linear.
+#
+# **Predict first.** Five images of 3 × 24 × 32 pixels enter a model with `patch_size = 8`, `embed_dim = 48`, 4 heads,
+# 2 blocks and 10 classes. Write down four shapes: what leaves the patch embedding, what enters the first block, the
+# attention weights in there, and the logits.
+
+# %%
+from vit_course.vit import VisionTransformer as ReferenceViT  # the course's own, to look at from outside
+
+torch.manual_seed(5)
+config = ViTConfig(image_size=(24, 32), patch_size=8, embed_dim=48, depth=2, num_heads=4, num_classes=10)
+logits, stages = ReferenceViT(config)(torch.rand(5, 3, 24, 32), return_intermediates=True)
+for name, stage in stages.items():
+    print(f"{name:28} {tuple(stage.shape)}")
+
+# %% [markdown]
+# 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Then
+# look down the column: from `embedding` to `norm` the shape of the stream does not change once. Thirteen tokens go in,
+# thirteen come out, as deep as you like. At the end twelve of them are thrown away, and the first one has to know it
+# all.
+#
+# So what does that last norm do? **Predict first.** We send noise through twelve fresh blocks. Does the spread of the
+# stream stay at 1, shrink, or grow?
+
+# %%
+deep = ReferenceViT(ViTConfig(depth=12))
+with torch.no_grad():
+    _, stages = deep(torch.randn(8, 3, 32, 32), return_intermediates=True)
+spreads = [stages[f"blocks.{number}.output"].std().item() for number in range(12)]
+
+figure, axes = plt.subplots(figsize=(7, 2.4), facecolor="#fbfaf7", layout="constrained")
+bars = axes.bar([*map(str, range(12)), "norm"], [*spreads, stages["norm"].std().item()], color="#0072B2")
+bars[-1].set_color("#E69F00")
+axes.bar_label(bars, fmt="%.2f", fontsize=8)
+axes.set(xlabel="after block", ylabel="spread (standard deviation)", ylim=(0, 3.2), facecolor="#fbfaf7")
+plt.show()
+
+# %% [markdown]
+# It grows. Every block *adds* to the stream and nothing scales it back, so its spread more than doubles in twelve
+# blocks, and nothing stops training from pushing it further. Inside a block nobody minds, since `norm1` and `norm2`
+# rescale what attention and MLP get to see. The head has no such guard. The final norm is it.
+
+# %% [markdown]
+# ## Six parts
+#
+# Here is all that a Vision Transformer owns. Checks, and later the famous weights, find the parts by these names.
+#
+# | attribute | what | shape or size |
+# |---|---|---|
+# | `patch_embedding` | `PatchEmbedding`, lesson 01 | `in_channels`, `patch_size`, `embed_dim` |
+# | `class_token` | `nn.Parameter` of zeros | (1, 1, `embed_dim`) |
+# | `positions` | `nn.Parameter`, random with a spread of 0.02 | (1, 1 + `num_patches`, `embed_dim`) |
+# | `blocks` | `nn.ModuleList` of `EncoderBlock`, lesson 04 | `depth` of them |
+# | `norm` | `nn.LayerNorm` | `embed_dim`, with `eps=layer_norm_eps` |
+# | `head` | `nn.Linear` | `embed_dim` to `num_classes` |
+#
+# All sizes are fields of the `config`, which is a `ViTConfig`. An `EncoderBlock` wants `embed_dim`, `num_heads` and
+# `mlp_ratio`, then `qkv_bias=` and `layer_norm_eps=` by name.
+
+# %%
+print(config.image_size, "gives", config.num_patches, "patches; eps is", config.layer_norm_eps)
+print(EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio, qkv_bias=False, layer_norm_eps=1e-6))
+
+# %% [markdown]
+# ### Exercise: `VisionTransformer` (25 minutes, 10 points)
+
+
+# %% exercise="VisionTransformer"
+class VisionTransformer(nn.Module):
+    """Images to logits, with a class token and learned positions.
+
+    The attributes are those of the table above: patch_embedding, class_token, positions, blocks, norm, head.
+    The class token stands at index 0, in front of the patches, and has a position like everybody else. After
+    the blocks comes the norm, and the head reads the class token alone. Logits are plain numbers: no softmax.
+
+    config:  a ViTConfig. Read from it in_channels, patch_size, embed_dim, num_patches, depth, num_heads,
+             mlp_ratio, qkv_bias, layer_norm_eps, num_classes. Its other choices (mean pooling, tables of
+             sines, dropout) are not asked for.
+    images:  (batch, in_channels, height, width)
+    returns: logits (batch, num_classes)
+
+    >>> config = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+    >>> model = VisionTransformer(config)
+    >>> tuple(model(torch.zeros(3, 3, 8, 12)).shape)
+    (3, 5)
+    >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
+    ((1, 7, 6), 2)
+
+    Allowed: PatchEmbedding, EncoderBlock (or your own of the same arguments), anything in torch.nn.
+    About 15 lines in __init__ and 6 in forward.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        ### BEGIN SOLUTION
+        dim, eps = config.embed_dim, config.layer_norm_eps
+        self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + config.num_patches, dim))
+        self.blocks = nn.ModuleList(
+            EncoderBlock(dim, config.num_heads, config.mlp_ratio, qkv_bias=config.qkv_bias, layer_norm_eps=eps)
+            for _ in range(config.depth)
+        )
+        self.norm = nn.LayerNorm(dim, eps=eps)
+        self.head = nn.Linear(dim, config.num_classes)
+        ### END SOLUTION
+
+    def forward(self, images):
+        ### BEGIN SOLUTION
+        patches = self.patch_embedding(images)  # (batch, num_patches, embed_dim)
+        class_tokens = self.class_token.expand(len(patches), -1, -1)  # (batch, 1, embed_dim)
+        x = torch.cat([class_tokens, patches], dim=1) + self.positions  # (batch, 1 + num_patches, embed_dim)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)[:, 0])  # (batch, num_classes)
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "has no parameter …"? Compare the names letter by letter; a plain Python list of blocks hides them all from torch.
+# "Sizes of tensors must match except in dimension 1"? One class token has to become one for each image.
+# "what enters `norm` is wrong already"? The stream was lost somewhere between two blocks.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# In the picture, how many things are listed on the path from the photo to the logits, and which of them own numbers?
+# Each that owns numbers is a line in `__init__`; each is used once in `forward`. Which one of your lines is used twice,
+# or never?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# __init__: one attribute for each row of the table; a new EncoderBlock for every one of depth blocks
+# forward:  patches from the patch embedding
+#           one class token for each image, in front of its patches
+#           add the positions
+#           through every block, in order
+#           norm; take token 0; head
+# ```
+#
+# </details>
+
+# %% check="VisionTransformer" points=10
+check("VisionTransformer", VisionTransformer)
+
+# %% [markdown]
+# Here is what you built, at the size that the field calls ViT-Ti/16, on an image of 224 × 224. torchinfo runs it once
+# and writes down what it meets.
+#
+# **Predict first.** Which line will own the most parameters? And 38,016 of them will stand in the first line, outside
+# of every layer: whose are they?
+
+# %%
+print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
+
+# %% [markdown]
+# The blocks own nearly all, and 38,016 is 198 · 192: one class token and 197 positions, which are no layers. (Do not
+# believe the mult-adds, by the way. torchinfo counts a Linear once, though it works for each of 197 tokens.)
+#
+# One more habit before any training: **ask the fresh model what it knows.** It knows nothing, so it should give each of
+# ten classes about the same chance, and its loss should be about −log(1/10) = 2.30. A first loss of 2.3 is the smell of
+# a healthy start; a first loss of 7 is a bug, usually in the initial scale.
+
+# %%
+data = shapes(9000)
+train, validation = train_validation_split(data, 1000)
+small = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4)
+images, labels = train.normalize(train.images[:500]), train.labels[:500]
+with torch.no_grad():
+    print("first loss:", F.cross_entropy(VisionTransformer(small)(images), labels).item())
+show_images(data.images[:8], titles=[data.classes[label] for label in data.labels[:8]])
+
+# %% [markdown]
+# ## Where the parameters live
+#
+# How large is a model? You should be able to tell from its config alone, before it eats your memory. A Linear from *a*
+# to *b* owns *a · b* weights and *b* biases, a LayerNorm owns two vectors, and you know all the rest.
+#
+# **Predict first.** What share of ViT-B/16's parameters sits in the blocks: half, nine in ten, or more? And within a
+# block, who owns more: attention, or the MLP that you wrote in two lines?
+#
+# ### Exercise: `count_parameters` (10 minutes, 3 points)
+
+
+# %% exercise="count_parameters"
+def count_parameters(config):
+    """How many parameters a VisionTransformer(config) has, without building one.
+
+    Count the model above: class token, learned positions, one Linear as the head. `qkv_bias` and `mlp_ratio`
+    (`config.hidden_dim` is the MLP's width, a whole number) may be anything.
+
+    By hand: one channel, patch_size 2, image 2 x 4, embed_dim 3, depth 0, 2 classes. The patch embedding has
+    4 * 3 + 3, the class token 3, the positions 3 * 3, the norm 2 * 3, the head 3 * 2 + 2: 41 in all.
+
+    >>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3, depth=0, num_heads=1))
+    41
+
+    returns: an int. About 9 lines of arithmetic.
+    """
+    ### BEGIN SOLUTION
+    dim, hidden = config.embed_dim, config.hidden_dim
+    norm = 2 * dim
+    patch_embedding = (config.in_channels * config.patch_size**2 + 1) * dim
+    class_token_and_positions = dim + (1 + config.num_patches) * dim
+    attention = 3 * dim * dim + (3 * dim if config.qkv_bias else 0) + (dim + 1) * dim
+    mlp = (dim + 1) * hidden + (hidden + 1) * dim
+    blocks = config.depth * (norm + attention + norm + mlp)
+    head = (dim + 1) * config.num_classes
+    return patch_embedding + class_token_and_positions + blocks + norm + head
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# The check tells by how much you are off. Divide that number by `embed_dim`: is it 1, 2, 3, or `embed_dim` itself? A
+# difference that grows with `depth` sits in the block.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Print name and shape of `VisionTransformer(config).named_parameters()` for a config of depth 1. How many lines are
+# there, and which of them has your formula not met?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# patch embedding: (numbers in a patch) to embed_dim, and a bias
+# class token: one vector; positions: one vector for every token
+# a block: two norms; qkv (bias if asked for); projection; two Linears of the MLP
+# after the blocks: one norm, one Linear
+# ```
+#
+# </details>
+
+# %% check="count_parameters" points=3
+check("count_parameters", count_parameters)
+
+# %%
+for name in ("vit_tiny_16", "vit_small_16", "vit_base_16", "vit_large_16"):
+    print(f"{name:13} {count_parameters(PRESETS[name]):>13,}")
+giant = replace(PRESETS["vit_large_16"], embed_dim=2**17, depth=1000, num_heads=1024)
+print(f"{'a folly':13} {count_parameters(giant):>13,}")
+
+# %% [markdown]
+# ![Two stacked bars. Of ViT-B/16's 86.6 million parameters 98.3 % are in its 12 blocks; of a block, attention has one
+# third and the MLP two thirds.](../figures/parameters.svg)
+#
+# The blocks have it, and within a block the humble MLP has two thirds. The positions, on which you spent a whole
+# lesson, are 0.2 %. The folly of 206 trillion parameters was counted in no time, which is the point of a formula.
+
+# %% [markdown]
+# ## A broken ViT still learns
+#
+# Time to train. You get three models, all of the same size, and all start from the same random numbers. The first is
+# yours. The second mixes up its tokens: somebody wrote `reshape` where `transpose` was meant, as you may remember from
+# lesson 01. Each of its tokens holds four features of *all* patches.
+
+
+# %%
+class ScrambledEmbedding(PatchEmbedding):
+    def forward(self, images):
+        tokens = super().forward(images)  # (batch, tokens, embed_dim)
+        as_a_convolution_gives_them = tokens.transpose(1, 2)  # (batch, embed_dim, tokens)
+        return as_a_convolution_gives_them.reshape(tokens.shape)
+
+
+class ScrambledViT(VisionTransformer):
+    def __init__(self, config):
+        super().__init__(config)
+        scrambled = ScrambledEmbedding(config.in_channels, config.patch_size, config.embed_dim)
+        scrambled.load_state_dict(self.patch_embedding.state_dict())
+        self.patch_embedding = scrambled
+
+
+# %% [markdown]
+# The third comes from a repository with four hundred stars. Its parts are yours, its `forward` is theirs. There is a
+# bug in it. Do not look for it yet; first we ask the loss curve.
+
+
+# %%
+class ViTFromTheInternet(VisionTransformer):
+    def forward(self, images):
+        x = self.patch_embedding(images)
+        batch, num_patches, _ = x.shape
+        cls_token = self.class_token.repeat(batch, 1, 1)
+        x = torch.cat((x, cls_token), dim=1)
+        x = x + self.positions[:, : num_patches + 1]
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return self.head(x[:, 0])
+
+
+# %% [markdown]
+# **Predict first, in writing.** All three see 8,000 drawings of ten shapes, five times over. Guessing gets 10 % right.
+# Where will each of them end? Which of them will not learn at all?
+
+# %% tags=["experiment"]
+torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
+settings = TrainingSettings(epochs=5, learning_rate=3e-3)
+histories = {}
+print("validation images right after each epoch, about 15 seconds a model:")
+for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
+    torch.manual_seed(0)
+    history = fit(model_class(small), train, validation, settings, progress=False)
+    histories[model_class.__name__] = history
+    print(f"{model_class.__name__:18}", *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy))
+
+# %% tags=["experiment"]
+figure, axes = plt.subplots(figsize=(7, 3.2), facecolor="#fbfaf7", layout="constrained")
+looks = {"VisionTransformer": "o-", "ScrambledViT": "s--", "ViTFromTheInternet": "^:"}
+for (name, look), colour in zip(looks.items(), ("#0072B2", "#D55E00", "#E69F00"), strict=True):
+    axes.plot(range(1, 6), histories[name].train_loss, look, color=colour, label=name)
+axes.set(xlabel="epoch", ylabel="training loss", xticks=range(1, 6), facecolor="#fbfaf7")
+axes.legend(frameon=False)
+plt.show()
+
+# %% [markdown]
+# Three lovely curves, all the way down. And the model with the scrambled tokens did not merely survive: here it *beat*
+# yours. Would you have gone looking for a bug in it?
+#
+# This is no freak of ten drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
+# (`benchmarks/results/broken_vit.json`). **Predict first:** how many of the eight ended clearly below the right one?
+#
+# <details><summary>Written down? Then look.</summary>
+#
+# ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each seed. Two broken models land
+# above the right one, two beside it, three a few points below; attention over the batch alone stays at
+# chance.](../figures/broken_vit.svg)
+#
+# </details>
+
+# %% [markdown]
+# The right model gets 49 % in this short training. Two broken ones do better (52 %), two cannot be told from it, and
+# three lose two to six points, as one does with an unlucky learning rate. Only attention over the batch stays at 10 %,
+# which is guessing: there class tokens meet nothing but class tokens, and none of them ever sees a picture.
+#
+# **Accuracy cannot grade correctness. Checks can.**
+
+# %% [markdown] question="why-it-learns" points=2
+# ### Question: why does it learn at all? (8 minutes, 2 points)
+#
+# Every token of `ScrambledViT` is a mixture of places. Why can it still be trained, and how can it even win on small
+# images? And if accuracy does not give such a bug away: name two tests that do, and that need no training.
+#
+# ### BEGIN SOLUTION
+# The scramble only moves numbers to other places, always the same ones. Nothing is lost and gradients flow through it,
+# so training fits the weights to whatever arrives: a network learns with the function that is there, not the one that
+# was meant. Here each token even sees a little of the whole picture at once, which helps a small model with few patches
+# and little data. Tests without training: change one patch of the image and see which tokens change (only one may);
+# compare with an independent implementation on random weights; load weights that are known to work and compare logits;
+# permute the patches together with their positions and expect the same logits.
+#
+# **Rubric.** 1 point: information and gradients survive, so training adapts the weights to the wrong function (any
+# wording). 1 point: two tests without training that this bug would fail; "train longer" or "look at accuracy" is none.
+# ### END SOLUTION
+
+# %% [markdown]
+# ### Bug hunt: `fix_vit` (10 minutes, 3 points)
+#
+# Now read `ViTFromTheInternet`, a few cells up. Its author checked the shapes, watched the loss fall, and published.
+# One idea about the class token is wrong. **Predict first:** which token does the head read, and which part of the
+# picture is that? Then mend it.
+
+
+# %% exercise="fix_vit"
+class FixedViT(VisionTransformer):
+    """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
+
+    Write the whole forward, and put a comment on the line that was wrong. About 8 lines.
+
+    >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
+    (2, 10)
+    """
+
+    def forward(self, images):
+        ### BEGIN SOLUTION
+        x = self.patch_embedding(images)
+        batch, num_patches, _ = x.shape
+        cls_token = self.class_token.repeat(batch, 1, 1)
+        x = torch.cat((cls_token, x), dim=1)  # it stood last, so that index 0 was the top left patch
+        x = x + self.positions[:, : num_patches + 1]
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return self.head(x[:, 0])
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Give it two images that differ in the top left patch only, and two that differ in the bottom right one only, with
+# `depth=0`. In which case do the logits change?
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Two lines have to agree on where the class token stands, and a third knows whose position is in row 0. Which of the
+# three disagrees?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# join in the order that the positions and the last line expect
+# ```
+#
+# </details>
+
+# %% check="fix_vit" points=3
+check("fix_vit", FixedViT)
+
+# %%
+strengths = []
+for model_class in (ViTFromTheInternet, FixedViT):
+    torch.manual_seed(0)
+    picture = torch.randn(1, 3, 32, 32, requires_grad=True)
+    model_class(replace(small, depth=1))(picture).square().sum().backward()
+    strength = picture.grad.abs().sum(dim=1)  # (1, height, width): how much each pixel moves the logits
+    strengths.append(strength / strength.max())
+show_images(torch.stack(strengths), titles=["theirs", "mended"])
+
+# %% [markdown]
+# Bright pixels move the logits, in a fresh model of one block. Theirs stares at the top left corner, since that is the
+# patch whose token the head reads; the class token stands at the other end and is read by nobody. In a photo the corner
+# holds a bit of sky. Attention carries enough of the rest there to make the loss fall.
+
+# %% [markdown]
+# ## Somebody else's names
+#
+# There is one judge that no wrong model fools: weights that were trained elsewhere. torchvision has them, for a model
+# that is yours in all but name. In *name* it differs a good deal.
+
+# %%
+theirs = torchvision.models.VisionTransformer(
+    image_size=32, patch_size=8, num_layers=1, num_heads=4, hidden_dim=48, mlp_dim=192, num_classes=10
+)
+tiny = ViTConfig(patch_size=8, embed_dim=48, depth=1, num_heads=4)
+mine = VisionTransformer(tiny)
+for title, model in (("theirs", theirs), ("mine", mine)):
+    print(f"\n{title}")
+    for name, tensor in model.state_dict().items():
+        print(f"  {name:60} {tuple(tensor.shape)}")
+
+# %% [markdown]
+# **Predict first.** Find the partner of every line. One pair has different shapes: which, and which exercise of lesson
+# 01 says how one becomes the other? And which two of their names could you swap without hearing a word from torch?
+#
+# torchvision keeps queries, keys and values in one matrix as you do, all queries first.
+#
+# ### Exercise: `load_torchvision` (25 minutes, 7 points)
+
+
+# %% exercise="load_torchvision"
+def load_torchvision(model, state_dict):
+    """Copy the weights of a torchvision VisionTransformer into a model with your names; return the model.
+
+    state_dict: what theirs.state_dict() gives: name -> tensor. Leave it as it is.
+    model:      a VisionTransformer of yours, of the same sizes, any depth.
+
+    Raise ValueError, with the name in its text, for a tensor that is missing, one that has no place in the
+    model, or one of another size. Catching load_state_dict's RuntimeError and saying it again is fine.
+
+    >>> theirs = torchvision.models.VisionTransformer(8, 4, 1, 2, 6, 24, num_classes=5)
+    >>> config = ViTConfig(8, 4, num_classes=5, embed_dim=6, depth=1, num_heads=2)
+    >>> loaded = load_torchvision(VisionTransformer(config), theirs.state_dict())
+    >>> torch.equal(loaded.positions, theirs.encoder.pos_embedding)
+    True
+
+    Allowed: str.replace, re, load_state_dict, copy_ under torch.no_grad().
+    About 20 lines, most of them names.
+    """
+    ### BEGIN SOLUTION
+    new_names = {
+        "conv_proj.": "patch_embedding.projection.",
+        "encoder.pos_embedding": "positions",
+        "encoder.layers.encoder_layer_": "blocks.",
+        ".ln_1.": ".norm1.",
+        ".ln_2.": ".norm2.",
+        ".self_attention.in_proj_": ".attention.qkv.",
+        ".self_attention.out_proj.": ".attention.projection.",
+        ".mlp.0.": ".mlp.fc1.",
+        ".mlp.3.": ".mlp.fc2.",
+        "encoder.ln.": "norm.",
+        "heads.head.": "head.",
+    }
+    renamed = {}
+    for name, tensor in state_dict.items():
+        for their_part, my_part in new_names.items():
+            name = name.replace(their_part, my_part)
+        renamed[name] = tensor.flatten(1) if tensor.ndim == 4 else tensor  # a kernel is laid out as a patch
+    try:
+        model.load_state_dict(renamed)
+    except RuntimeError as problem:
+        raise ValueError(str(problem)) from None
+    return model
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "holds the numbers of … in another order"? You permuted before you flattened. "holds what it held before"? That pair
+# is missing from your list. Blocks 10 and 11 wrong, and only those? Look for a name that is the beginning of another.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Could you turn each of their names into yours by replacing a few pieces of text? Which pieces, and does any of them
+# occur in a place where you do not want it? (`encoder.ln.` is not `.ln_1.`; the dots are your friends.)
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# a dict: piece of their name -> piece of mine
+# for each of their tensors: replace the pieces in its name; a tensor with four axes becomes a matrix
+# load the renamed dict strictly; a RuntimeError becomes a ValueError with the same text
+# return the model
+# ```
+#
+# </details>
+
+# %% check="load_torchvision" points=7
+check("load_torchvision", load_torchvision)
+
+# %%
+load_torchvision(mine, theirs.state_dict())
+images = torch.randn(4, 3, 32, 32)
+with torch.no_grad():
+    print("largest difference:", (mine.eval()(images) - theirs.eval()(images)).abs().max().item())
+    print("largest logit:     ", theirs(images).abs().max().item())
+
+# %% [markdown]
+# A difference of zero! Splendid? Look at the second line. torchvision's head *starts* at zero, so both models say 0 to
+# everything, and two zeros prove nothing. A test that cannot fail is no test. So: random numbers into every parameter,
+# and again.
+
+# %%
+with torch.no_grad():
+    for parameter in theirs.parameters():
+        parameter.normal_(mean=0.1, std=0.3)
+load_torchvision(mine, theirs.state_dict())
+with torch.no_grad():
+    print("largest difference:", (mine(images) - theirs(images)).abs().max().item())
+    print("largest logit:     ", theirs(images).abs().max().item())
+
+# %% [markdown]
+# Now it says something: the same numbers, but for the rounding. **Predict first:** and the two broken models, with the
+# same weights? Neither their accuracy nor their loss has given them away.
+
+# %%
+with torch.no_grad():
+    for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
+        difference = (load_torchvision(model, theirs.state_dict())(images) - theirs(images)).abs().max()
+        print(f"{type(model).__name__:20} differs by {difference.item():.1e}")
+
+# %% [markdown]
+# ## Eighty-six million famous numbers
+#
+# The last step. torchvision's ViT-B/16 was trained on the 1.28 million photos of ImageNet. Its weights are a file of
+# 330 MB. Where the internet is within reach the next cell fetches them, once, into torch's own cache;
+# elsewhere a ViT-B/16 with random weights stands in. It says which.
+
+# %% tags=["experiment"]
+from vit_course.famous import vit_b_16
+
+famous, is_real = vit_b_16()
+with torch.no_grad():
+    mine = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).eval()
+print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers moved into your class")
+
+# %% [markdown]
+# Now a photo that neither has seen: Grace Hopper in the uniform of the US Navy, resized, cropped and normalised as
+# torchvision says.
+#
+# **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. By how much will two
+# logits differ: 0, about 1e-6, or about 1e-2?
+
+# %% tags=["experiment"]
+weights = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1
+image = weights.transforms()(photo())[None]  # (batch, channels, 224, 224)
+with torch.no_grad():
+    my_logits, their_logits = mine(image), famous(image)
+difference = (my_logits - their_logits).abs().max().item()
+print(f"largest logit {their_logits.abs().max().item():.2f}, largest difference {difference:.1e}")
+assert difference < 1e-4
+
+# %% tags=["experiment"]
+probabilities, classes = my_logits[0].softmax(dim=0).topk(5)
+if is_real:
+    for probability, index in zip(probabilities, classes, strict=True):
+        print(f"{probability:6.1%}  {weights.meta['categories'][index]}")
+else:
+    print("Random weights have no opinion on photos. With the real ones, this cell names what it sees.")
+show_images(photo(), titles=["What does your model say?"])
+
+# %% [markdown]
+# With the real weights the first name on the list should be *military uniform*, and you may want to sit back for a
+# moment. Every line of the model that said so is yours: the patches, the positions, the softmax, the residuals. You did
+# not import a Vision Transformer. You wrote one.
+#
+# Below is one last look into it: for each patch, how alike its learned position is to all the others. With the real
+# weights rows and columns appear, though nobody ever told the model that a picture has two dimensions.
+
+# %% tags=["experiment"]
+show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. An image of 3 × 48 × 80, patches of 16, embed_dim 64, 4 heads. What is the shape of the attention
+# weights in a block?</summary>
+#
+# 3 · 5 = 15 patches and the class token are 16 tokens: (batch, 4, 16, 16).
+#
+# </details>
+# <details><summary>2. Twice the <code>depth</code>, or twice the <code>embed_dim</code>: which costs more parameters?
+# </summary>
+#
+# Twice the depth doubles the blocks. Twice the width makes every matrix in them four times as large.
+#
+# </details>
+# <details><summary>3. <code>nn.ModuleList([EncoderBlock(...)] * depth)</code>: the model trains, its state dict has
+# all the names. What gives it away?</summary>
+#
+# The number of parameters: one block's, listed `depth` times. Your `count_parameters` knows better.
+#
+# </details>
+# <details><summary>4. Your fresh model for 1000 classes starts with a loss of 6.9. Worried?</summary>
+#
+# No: log 1000 is 6.9. It knows nothing, and says so.
+#
+# </details>
+# <details><summary>5. Two models give the same logits on the same weights. When does that prove nothing?</summary>
+#
+# When the weights are special: a head of zeros, norms of ones and zeros, positions of zero. Whatever multiplies by zero
+# or adds nothing is not tested.
+#
+# </details>
+#
+# **What you can do now:** you can build a Vision Transformer, size it on paper, distrust its loss curve, and prove it
+# right against somebody else's weights. What it lacks is an education of its own. Next: `06_cifar`, where it goes to
+# school.
