@@ -56,12 +56,13 @@ show_images(picture, titles=["Grace Hopper"])
 
 # %% [markdown]
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Two broken models
-# lie above the right one, three beside it, two lower; attention over the batch stays at
+# lie above the right one, two beside it, three lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
 # Reading downwards: 49 %, like the right model, which learns where each patch stands, wherever that is. Attention
-# over the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (CIFAR-10; our run is
-# `benchmarks/results/broken_vit.json`, and figures are means over its seeds.)
+# over the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (The other names will
+# mean something to you by lesson 05. Our run is `benchmarks/results/broken_vit.json`; numbers are means over its
+# seeds.)
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
 # a broken one yourself.
@@ -131,11 +132,15 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
         print(shape, "stops:", error)
 
 # %% [markdown]
-# Three of them run, and only one is a mean for every channel. That is the trouble with broadcasting, and the reason
-# why our checks use pictures that are neither square nor grey: on those, few wrong axes fit by accident.
+# Three of them run, and only one is a mean for every channel: (6,) met the width and (4, 1) the height. That is the
+# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor grey: on those, few
+# wrong axes fit by accident.
 
 # %% [markdown]
 # ## Your turn
+#
+# Put your own lines in the place of the last two, `# TODO` and `raise`. Run the cell, then the check below it, as often
+# as you like.
 #
 # ### Exercise: `normalize_images` (10 minutes, 2 points)
 
@@ -171,7 +176,7 @@ def normalize_images(images, mean, std):
 
 
 # %% [markdown]
-# Stuck? There are three hints under every exercise, folded away. Open one, go back, try; then perhaps the next.
+# Stuck? Under an exercise there are three hints, folded away. Open one, go back, try; then perhaps the next.
 #
 # <details><summary>Hint 1: the symptom</summary>
 #
@@ -237,9 +242,9 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## How to use these notebooks
 #
-# **In a class.** Write between the lines that say TODO, keep the names of functions, and leave the check cells alone:
-# they are locked, and the points they show are the points you get, parts included. Written answers are read by a
-# person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
+# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
+# locked, and the points they show are the points you get, parts included. Written answers are read by a person. Before
+# you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
 # **On your own.** Go in order, predict before you run, and read reports to the end. The notebooks with answers are in
 # the repository's folder `solutions`. They are worth more the day after.
@@ -249,8 +254,9 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
 # %% [markdown]
-# **GPU or none?** None is needed: lessons 00 to 05 take less than a minute each on a laptop. From lesson 06 on you
-# train, and cells that run for minutes say so. On Colab you can borrow a GPU under *Runtime › Change runtime type*.
+# **GPU or none?** None is needed: on a laptop all cells of a lesson run in seconds, those of lesson 05 in a minute or
+# two. From lesson 06 on you train, and cells that run for minutes say so. On Colab you can borrow a GPU under
+# *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## Test yourself

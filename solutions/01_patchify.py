@@ -14,8 +14,8 @@
 # # 01 · An image becomes a sentence
 #
 # A Transformer reads a sentence: a row of words, each one a vector. A photo has no words. In this lesson you cut
-# one into sixteen-by-sixteen pieces and call the pieces words. That is the whole trick, and it hides one of the
-# most common bugs in computer vision.
+# one into pieces of sixteen by sixteen pixels and call the pieces words. That is the whole trick, and it hides a bug
+# that has fooled many.
 #
 # **After this lesson you can**
 # - cut any batch of images into patches with `reshape` and `permute`, and say what each axis means;
@@ -30,6 +30,7 @@
 # | `PatchEmbedding` | 12 | 5 |
 # | `conv_from_linear` | 12 | 5 |
 # | bug hunt: `fix_patchify` | 10 | 3 |
+# | one written question | 5 | 2 |
 
 # %%
 import torch
@@ -71,7 +72,7 @@ print("numbers in a token:", channels * patch_size**2)
 # 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
 #
 # If nothing is lost and the count is right, why not ask PyTorch for that shape and be done? Here is the one-liner
-# that hundreds of public notebooks contain.
+# that many a public notebook contains.
 
 # %%
 one_liner = picture.reshape(1, 270, 768)
@@ -79,7 +80,7 @@ print(tuple(one_liner.shape))
 
 # %% [markdown]
 # The shape is right. **Predict first:** what will token 0 look like when we fold it back into a 3 × 16 × 16 patch?
-# A bit of wall, a bit of hat, or something else?
+# A bit of flag, a bit of hat, or something else?
 
 # %%
 show_patches(one_liner[0], grid_size=(18, 15))
@@ -87,7 +88,8 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # %% [markdown]
 # Confetti. `reshape` never moves a number; it only draws new borders through the numbers *in memory order*, and in
 # memory the neighbours of a pixel are the rest of its row. So each "patch" is a few thin strips of one channel,
-# bent into a square. A model trained on confetti still learns something, and nobody gets an error.
+# bent into a square. (It shows colours because we paint the first third of a strip red, the next green, the last
+# blue.) A model trained on confetti still learns something, and nobody gets an error.
 #
 # This mistake is called *strips, not squares*. Your `patchify` will not make it.
 
@@ -203,8 +205,8 @@ show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 # %% [markdown]
 # ## And back again
 #
-# How do you *prove* a layout? Write the inverse. If `unpatchify` brings every pixel home, on an image that is not square
-# and in which no two pixels are equal, the layout is what you think it is.
+# How do you *prove* a layout? Write the inverse. If `unpatchify` brings every pixel home, on an image that is not
+# square and in which no two pixels are equal, the layout is what you think it is.
 #
 # ### Exercise: `unpatchify` (10 minutes, 5 points)
 
@@ -270,8 +272,9 @@ show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second wo
 # %% [markdown]
 # ## From pixels to tokens
 #
-# A patch of 768 numbers is a raw thing. The model works with tokens of `embed_dim` numbers, and the way from one to the
-# other is a single Linear, the same for each patch: `token = projection(patch)`. No activation, no mixing of patches.
+# So far a token was a patch, unrolled: raw pixels. The model works with vectors of `embed_dim` numbers, and the way
+# there is a single Linear, the same for each patch: `token = projection(patch)`. No activation, no mixing of patches.
+# From here on, *token* means what comes out.
 #
 # ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
 
@@ -348,7 +351,7 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # directions that a random Linear happens to look at.
 #
 # Is that the fault of the small `embed_dim`, or of the random directions? Let us ask for the best directions for this
-# very picture (its principal components). **Predict:** how many do you need to recognise her?
+# very picture (its principal components). **Predict first:** how many do you need to recognise her?
 
 # %%
 mean = patches[0].mean(dim=0)
@@ -440,14 +443,14 @@ print("largest difference:", (by_linear - by_convolution).abs().max().item())
 
 # %% [markdown]
 # A few millionths at most: two orders of adding up the same products. So "a ViT has no convolutions" is true in spirit
-# only. Mind the last line of code, though: `flatten(2).transpose(1, 2)`. Writing `reshape` there instead gives the right
-# shape and the wrong tokens, and trains nicely.
+# only. Mind the `flatten(2).transpose(1, 2)`, though. Writing `reshape` there instead gives the right shape and the
+# wrong tokens, and trains nicely: it came first in the figure of lesson 00.
 
 # %% [markdown]
 # ## Bug hunt
 #
-# A repository with many stars holds this function. Its model trains, the loss falls, and its author went home content.
-# Run it, look at the picture, find the bug.
+# You find this function in a repository with many stars. Its model trains, the loss falls, and its author went home
+# content. Run it, look at the picture, find the bug.
 
 
 # %%
@@ -512,13 +515,13 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # is why the checks use tall and wide images in which no two pixels are equal.
 #
 # </details>
-# <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do you
-# tell them?</summary>
+# <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do
+# you tell them?</summary>
 #
-# That their tokens are mixtures of places and dimensions, that learning proves little, and that `flatten(2)` followed by
-# `transpose(1, 2)` costs nothing.
+# That their tokens are mixtures of places and dimensions, that learning proves little, and that `flatten(2)` followed
+# by `transpose(1, 2)` costs nothing.
 #
 # </details>
 #
-# **What you can do now:** an image is a sentence, in an order that you can prove. But attention, which will read it, does
-# not see order at all. Next lesson: `02_positions`, where every word learns its place.
+# **What you can do now:** you can turn an image into a sentence, in an order that you can prove. But attention, which
+# will read it, does not see order at all. Next lesson: `02_positions`, where every word learns its place.

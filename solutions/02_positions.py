@@ -39,7 +39,7 @@ import torch.nn.functional as F
 from vit_course import check
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
-from vit_course.patches import PatchEmbedding, patchify
+from vit_course.patches import PatchEmbedding, patchify  # the course's own, as in lesson 01
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 
 torch.manual_seed(2)
@@ -56,7 +56,7 @@ show_images(picture, titles=["the photo, in order"])
 # %%
 embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
 with torch.no_grad():
-    tokens = 5 * embedding(picture)  # (1, 30, 32)
+    tokens = 5 * embedding(picture)  # (1, 30, 32), made larger so that attention can tell them apart
 order = torch.randperm(30)
 shuffled = tokens[:, order]
 show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
@@ -76,7 +76,7 @@ summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
 show_matrix(summaries[:, :12], "photo, confetti", "dimension of the mean over all tokens")
 
 # %% [markdown]
-# It was (b), and so a summary of all tokens is the same to the last digit: to attention, the face and the confetti
+# It was (b), and so a summary of all tokens is the same, to rounding: to attention, the face and the confetti
 # are *one picture*. The name for this is *permutation equivariance*. Shuffle what goes in, and what comes out is
 # shuffled alike, nothing more.
 #
@@ -111,7 +111,7 @@ show_matrix(bits.T, "digit", "position", title="counting in binary", values=Fals
 # length.](../figures/positions_sine.svg)
 #
 # Read a row, and you see all hands at one time. Read a column, and you see one tip swing. The first hand goes round
-# once in 6.3 positions, the last one needs 35,000.
+# once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -199,8 +199,8 @@ def show_clocks(table, positions):
 show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
-# From position 0 to 1 only the thin second hand moves. At 30 the minute hand is close to three o'clock, and at 300
-# even the hour hand has gone past one. No two positions show the same time.
+# From position 0 to 1 you see only the thin second hand move. At 30 the minute hand is close to three o'clock, and at
+# 300 even the hour hand has gone past one. No two positions show the same time.
 #
 # What does a *dot product* of two positions say? (Attention is made of dot products.) **Predict first:** sketch the
 # 64 × 64 matrix of all of them.
@@ -400,9 +400,11 @@ def add_class_token(tokens, class_token, positions):
 check("add_class_token", add_class_token)
 
 # %% [markdown]
-# Back to the experiment that started this lesson. Photo and confetti, read by attention; this time with a class token
-# in front and your 2-D positions, so that each patch brings its place along. **Predict first:** does the class token
-# still take home the same from both?
+# (Adding first works if you split `positions` as well; if you do not, one row is left over.)
+#
+# Back to the experiment that started this lesson: photo and confetti, read by attention, now with a class token in
+# front and your 2-D positions. The places stay where they are, and only the patches are shuffled. **Predict first:**
+# does the class token take home the same from both?
 
 # %%
 class_token = torch.randn(1, 1, 32)
@@ -535,8 +537,8 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 # %% [markdown]
 # ## Bug hunt
 #
-# This one resizes positions in a repository that many have copied. Its author tested it: from a grid to the same
-# grid, every number comes back. **Predict first:** what is wrong with the test? And with the function?
+# You find this function in a repository that many have copied. Its author tested it: from a grid to the same grid,
+# every number comes back. **Predict first:** what is wrong with the test? And with the function?
 
 
 # %%
@@ -578,8 +580,8 @@ check("resize_positions", resize_from_the_internet)
 # 32 hands in the 1-D table. In the 2-D table 32 dimensions are left for the row: 16 hands.
 #
 # </details>
-# <details><summary>3. A friend writes <code>torch.cat([class_token, tokens + positions], dim=1)</code>, a position
-# for each patch. Is that wrong?</summary>
+# <details><summary>3. For one image, a friend writes <code>torch.cat([class_token, tokens + positions], dim=1)</code>,
+# with a position for each patch. Is that wrong?</summary>
 #
 # It can learn; the class token has no position, which it hardly needs. But it is another model: published weights do
 # not fit, since their tables have 1 + tokens rows.

@@ -17,6 +17,7 @@
 # | `split_heads`, `merge_heads` | 12 | 6 |
 # | `MultiHeadSelfAttention` | 25 | 10 |
 # | `is_attention`: you write the test | 25 | 8 |
+# | two written questions | 10 | 4 |
 
 # %%
 import math
@@ -101,11 +102,11 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 #
 # **Predict first.** Change the *query* of token 0: which rows of the output change? Change its *key*? Its *value*?
 # You will see after the exercise.
-#
-# One part of the formula still looks arbitrary: what is that root doing there?
 
 # %% [markdown]
 # ## Why divide by the root
+#
+# One part of the formula still looks arbitrary: what is that root doing there?
 #
 # **Predict first.** Take two vectors of `head_dim` independent random numbers, each with mean 0 and standard
 # deviation 1. Their dot product is a sum of `head_dim` products. How large is it typically for `head_dim = 4`, for
@@ -314,9 +315,9 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
     print(f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}")
 
 # %% [markdown]
-# The centre of her face, and the wall on the right. And the flag? Her uniform is navy blue as well, and the mean of
-# flag and uniform is a place on her shoulder: a mean can point to where nothing is. Key and value are two things,
-# then: what you are found by, and what you tell.
+# Her face, and the wall on the right. And the flag? Her uniform is navy blue as well, and half-way between flag and
+# uniform lies the edge of her collar, which is white: a mean can point to where nothing is. Key and value are two
+# things, then: what you are found by, and what you tell.
 
 # %% [markdown]
 # ## Heads are views
@@ -339,7 +340,7 @@ tempting = x.view(1, 3, 5, 2)  # (batch, num_heads, tokens, head_dim), or so it 
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Head 0 has taken token 0 whole, and half of token 1, and never hears of token 4. Row by row the page was cut into
+# Head 0 has taken token 0 whole, and most of token 1, and never hears of token 4. Row by row the page was cut into
 # *bundles of tokens*, where we wanted *columns*. It is the confetti of lesson 01 again: the right shape, the wrong
 # memory order, no error, and a model that learns anyway.
 #
@@ -586,8 +587,8 @@ print("largest difference:", difference.abs().max().item())
 # A few rounding errors. Trained weights would fit as well, and in lesson 05 they will.
 #
 # **A word on dropout.** In training many models set some of the *weights* to zero at random, after the softmax, so
-# that no token relies on a single friend. It belongs there and not on the output, and it is switched off by `eval()`.
-# Ours has none: one moving part less while we check things.
+# that no token relies on a single friend. Before the softmax it would do something else: a score of 0 still gets its
+# share. Dropout is switched off by `eval()`. Ours has none: one moving part less while we check things.
 
 # %% [markdown]
 # ## Shuffle the tokens
@@ -615,7 +616,8 @@ print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1))
 # Shuffled tokens come out shuffled, each with the very answer it had before. Attention is *equivariant* to
 # permutation. To the mean, Grace Hopper and the heap of tiles above are **the same picture**.
 #
-# That is what lesson 02 was for. Add positions before the shuffle and after it, and the spell is broken:
+# That is what lesson 02 was for. Now every token gets the position of the place where it lies, in the photo and in the
+# heap, and the spell is broken:
 
 # %%
 positions = sinusoidal_positions_2d((6, 5), 192)
@@ -687,7 +689,7 @@ for name, attend in suspects.items():
 
 # %%
 def two(first, second):
-    return [f"{share:.3f}" for share in torch.tensor([first, second]).softmax(dim=0)]
+    return [f"{share:.5f}" for share in torch.tensor([first, second]).softmax(dim=0)]
 
 
 print("attention: query 0", two(1.0, 0.0), "query 1", two(-1.0, 0.0))

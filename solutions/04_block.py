@@ -439,7 +439,7 @@ for name, part in block.named_children():
 # %% [markdown]
 # Two thirds of a block are its MLP, one third is attention. The norms hardly weigh anything.
 #
-# **Predict next.** We send the photo, 400 patches of 8 × 8, down a road of twelve fresh blocks. Does the stream (the
+# **Predict first.** We send the photo, 400 patches of 8 × 8, down a road of twelve fresh blocks. Does the stream (the
 # mean length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
 
 # %%
@@ -501,7 +501,7 @@ class PostNormBlock(EncoderBlock):
 
 # %%
 def tower(block_class, depth, embed_dim):
-    """Blocks in a row, their Linears Xavier-uniform with zero biases, as in the paper."""
+    """Blocks in a row; their Linears start Xavier-uniform, with zero biases."""
     torch.manual_seed(0)
     blocks = nn.Sequential(*(block_class(embed_dim, 4) for _ in range(depth)))
     for linear in (module for module in blocks.modules() if isinstance(module, nn.Linear)):
@@ -531,7 +531,8 @@ draw(pulls, "block", "gradient of fc1")
 # In the pre-norm tower the pull fades along the road: there the stream is long, each branch is a small part of it, and
 # so late blocks are corrected gently. In the post-norm tower every norm cuts the stream back to its first length, all
 # 24 blocks are equally loud, and all are pulled at full strength, at once.
-#
+
+# %% [markdown]
 # Does that matter? **Predict first:** we train both towers on pictures of ten shapes, for 80 steps, with the same
 # weights, batches and learning rate. Somebody who guesses has a loss of ln 10 = 2.30. Where do the two end?
 
@@ -677,7 +678,8 @@ draw(losses, "step", "loss of 24 blocks")
 # One last look at the road, with your own eyes. At the start of it the photo lies in the stream, turned by a random
 # rotation. After any number of blocks we can turn the stream back and *look* at what it still holds. All weights are
 # random: twelve strangers scribble on the picture, one after the other.
-#
+
+# %% [markdown]
 # **Predict first.** After how many blocks is she gone with your block? With the block from the internet? And with a
 # block that has no plus signs at all?
 

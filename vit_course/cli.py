@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False)
+# a path or a command is never broken over two lines: it is there to be copied
+console = Console(highlight=False, soft_wrap=True)
 # where the lessons are, when this is an editable install of a clone
 CLONE = Path(__file__).resolve().parents[1]
 
-Lessons = Annotated[Path, typer.Option(help="The clone of the course whose lessons are used.")]
+
+def _clone(root: Path) -> Path:
+    if not (root / "solutions").is_dir():
+        raise _stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    return root
+
+
+Lessons = Annotated[
+    Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=_clone)
+]
 
 
 @app.command()
@@ -32,16 +43,16 @@ def build(
     with _needs("grading"):
         from vit_course.authoring.build import build as build_notebooks
         from vit_course.authoring.problems import AuthoringError
-    try:
+    with _in_words(AuthoringError):
         report = build_notebooks(root, check=check)
-    except AuthoringError as error:
-        raise _stop(str(error)) from None
     for path in (*report.written, *report.stale):
-        console.print(f"{'stale  ' if check else 'written'} {path}")
+        console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
     for path in report.orphaned:
-        console.print(f"without a source: {path}; remove it")
-    if not report.fresh:
+        console.print(f"without a source: {path}; remove it", markup=False)
+    if report.stale:
         raise _stop("Some notebooks are not what their sources say. Run: vit-course build")
+    if report.orphaned:
+        raise _stop("Some notebooks have no source. Remove them, or write solutions/NN_topic.py for them.")
     console.print(f"{len(report.written) + len(report.unchanged)} notebooks are up to date.")
 
 
@@ -52,16 +63,21 @@ def new_class(
 ) -> None:
     """Make an nbgrader course folder, ready for generate_assignment and formgrader."""
     with _needs("grading"):
+        from vit_course.authoring.build import build as build_notebooks
+        from vit_course.authoring.problems import AuthoringError
         from vit_course.grading.class_folder import ClassFolderError
         from vit_course.grading.class_folder import new_class as make
-    try:
+    with _in_words(ClassFolderError):
         made = make(directory, root)
-    except ClassFolderError as error:
-        raise _stop(str(error)) from None
-    console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.")
-    console.print(
-        f"Next: read {made.path / 'README.md'}, or go there and run: nbgrader generate_assignment {made.lessons[0]}"
-    )
+    console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
+    with _in_words(AuthoringError):
+        stale = build_notebooks(root, check=True).stale
+    if stale:
+        console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
+        console.print("The class has them as they are. For the newest: vit-course build, and a new class.")
+    console.print("Next, as the folder's README.md tells:")
+    console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
+    console.print(f"  nbgrader generate_assignment {made.lessons[0]}", markup=False)
 
 
 @app.command()
@@ -72,16 +88,19 @@ def misconceptions(
     from vit_course.checks.library import as_json, as_table
 
     if json is None:
-        console.print(as_table())
+        console.print(as_table(), soft_wrap=False)
     elif json == "-":
         typer.echo(as_json())
     else:
-        Path(json).write_text(as_json() + "\n", encoding="utf-8")
+        with _in_words():
+            Path(json).write_text(as_json() + "\n", encoding="utf-8")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for what the demo writes; one that an earlier demo made is replaced.")
+    ] = Path("demo"),
     root: Lessons = CLONE,
 ) -> None:
     """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
@@ -90,10 +109,8 @@ def demo(
         from vit_course.grading.class_folder import ClassFolderError
         from vit_course.grading.rehearsal import RehearsalError
         from vit_course.tour import TourError, run_tour
-    try:
-        run_tour(out, root, console)
-    except (AuthoringError, ClassFolderError, RehearsalError, TourError) as error:
-        raise _stop(str(error)) from None
+    with _in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
+        run_tour(out, root, Console(highlight=False))
 
 
 @contextmanager
@@ -108,8 +125,20 @@ def _needs(extra: str) -> Iterator[None]:
         raise _stop(f"This command needs {error.name}, which is not installed. Install it with: {install}") from None
 
 
+@contextmanager
+def _in_words(*ours: type[Exception]) -> Iterator[None]:
+    """Turn errors of ours, and of the disk, into a sentence."""
+    try:
+        yield
+    except ours as error:
+        raise _stop(str(error)) from None
+    except OSError as error:
+        where = error.filename2 or error.filename
+        raise _stop(f"cannot use {where}: {error.strerror}" if where else str(error)) from None
+
+
 def _stop(message: str) -> typer.Exit:
-    Console(stderr=True, highlight=False).print(message, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
     return typer.Exit(1)
 
 

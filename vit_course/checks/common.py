@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from vit_course.checks.answers import tensors_in
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import quoted, said
 
 
 def expect_left_alone(student: Student) -> None:
-    """Fail when a call has changed one of its input tensors."""
+    """Fail when a call has changed one of its input tensors, or has given no tensor, so that nothing was done."""
+    answered = any(True for _ in tensors_in(student.record[-1:]))
     student.record.append(("changed inputs", tuple(student.changed_inputs)))
     if student.changed_inputs:
         raise Failure(
@@ -19,6 +22,9 @@ def expect_left_alone(student: Student) -> None:
             "the same numbers in it after the call as before",
             "Which operation ends in an underscore, or assigns into a slice of the input?",
         )
+    if not answered:
+        look = "Does every path end in a `return`?"
+        raise Failure(f"{student.name} gave no tensor", "an answer, made without a change to the input", look)
 
 
 def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str) -> None:
@@ -29,8 +35,10 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
     if error is None:
         raise Failure(f"{student.name} accepted {described}", wanted, look)
     if not isinstance(error, ValueError):
-        raise Failure(f"{student.name} raised {type(error).__name__} on {described}", wanted, look)
-    said = {int(number) for number in re.findall(r"\d+", str(error))}
-    student.record.append(("numbers named", tuple(number in said for number in numbers)))
-    if not set(numbers) <= said:
-        raise Failure(f'{student.name} raised ValueError("{error}") on {described}', wanted, look)
+        text = f"{type(error).__name__} {quoted(error)}".strip()
+        raise Failure(f"{student.name} raised {text} on {described}", wanted, look)
+    named = set(re.findall(r"\d+", said(error)))
+    student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
+    if not all(str(number) in named for number in numbers):
+        text = quoted(error) or "no text"
+        raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look)

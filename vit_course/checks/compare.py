@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable, Sequence
-from itertools import permutations
 
 import torch
 from torch import Tensor
 
+from vit_course.checks.differences import first_difference, pattern, without_content
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, short
+from vit_course.checks.words import shape as shape
 
 # relative and absolute; float32 sums over some hundred terms differ by about 1e-6 between right variants,
 # float16 and bfloat16 keep 3 and 2 digits; misconceptions differ by 1e-2 and more on our probes
@@ -47,8 +51,8 @@ def expect_equal(
     tensor = expect_tensor(actual, expected.shape, name)
     if tensor.dtype != expected.dtype and not (any_float and tensor.is_floating_point()):
         raise Failure(
-            f"{name} has dtype {_short(tensor.dtype)}",
-            f"{_short(expected.dtype)}, the dtype of the input",
+            f"{name} has dtype {short(tensor.dtype)}",
+            short(expected.dtype) + (", the dtype of the input" if expected.is_floating_point() else ""),
             "Which line makes a new tensor, and which dtype does it give it?",
         )
     if tensor.device != expected.device:
@@ -58,34 +62,59 @@ def expect_equal(
             "Which line makes a new tensor without saying on which device?",
         )
     if not close(tensor, expected):
-        seen, wanted = (describe and describe(tensor, expected)) or _first_difference(tensor, expected, axes)
+        seen, wanted, look = _difference(tensor.detach(), expected.detach(), axes, describe, look)
         raise Failure(f"{name} has the shape {shape(tensor)}, as expected, but {seen}", wanted, look)
+
+
+def _difference(
+    actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
+) -> tuple[str, str, str]:
+    """(seen, expected, look), by the first that has something to say."""
+    if told := without_content(actual, expected) or pattern(actual, expected):
+        return told
+    described = None
+    if describe:
+        with contextlib.suppress(IndexError, ValueError, OverflowError):  # it may look for what is not there
+            described = describe(actual, expected)
+    return *(described or first_difference(actual, expected, _tolerance(actual, expected), axes)), look
 
 
 def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
-    if actual is None:
-        raise Failure(f"{name} is None", f"a tensor of shape {shape(wanted)}", "Does every path end in a `return`?")
     if not isinstance(actual, Tensor):
-        raise Failure(
-            f"{name} is a {type(actual).__name__}{_of_length(actual)}",
-            f"a tensor of shape {shape(wanted)}",
-            "What does your `return` line give back?",
-        )
+        expected = f"a tensor of shape {_in_words(wanted)}"
+        raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual))
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
-            f"{name} has the shape {shape(actual)}", f"{shape(wanted)}{_axes_swapped(actual, wanted)}",
+            f"{name} has the shape {_in_words(actual.shape)}",
+            f"{_in_words(wanted)}{_hint(actual.shape, wanted)}",
             "Write the shape of every intermediate tensor beside its line.",
-        )  # fmt: skip
+        )
     return actual
+
+
+def _where_it_returns(value: object) -> str:
+    if value is None:
+        return "Does every path end in a `return`?"
+    if inspect.isgenerator(value) or inspect.iscoroutine(value):
+        word = "yield" if inspect.isgenerator(value) else "async"
+        return f"What does the word `{word}` do to a function?"
+    if callable(value):
+        return "Which brackets are missing in the `return` line?"
+    return "What does your `return` line give back?"
+
+
+def _in_words(sizes: Sequence[int]) -> str:
+    return shape(sizes) if len(sizes) else "(), a single number"
 
 
 def close(actual: Tensor, expected: Tensor) -> bool:
     """Whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
-    if not expected.is_floating_point():
-        return bool(torch.equal(actual.to(expected.dtype), expected))
     relative, absolute = _tolerance(actual, expected)
-    first, second = (each.detach().to("cpu", torch.float64) for each in (actual, expected))
+    exact = not (actual.is_floating_point() or expected.is_floating_point())
+    first, second = (each.detach().to("cpu", torch.int64 if exact else torch.float64) for each in (actual, expected))
+    if exact:
+        return torch.equal(first, second)
     return torch.allclose(first, second, rtol=relative, atol=absolute)
 
 
@@ -97,54 +126,7 @@ def _tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     return TOLERANCE.get(coarser, (1e-4, 1e-5))
 
 
-def shape(of: Tensor | Sequence[int]) -> str:
-    """A shape as people write it: (2, 10, 48)."""
-    sizes = of.shape if isinstance(of, Tensor) else of
-    return "(" + ", ".join(str(int(size)) for size in sizes) + ("," if len(sizes) == 1 else "") + ")"
-
-
-def _first_difference(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    found, right = actual.detach().to("cpu", torch.float64), expected.detach().to("cpu", torch.float64)
-    if not torch.isfinite(found).all():
-        kind = "NaN" if torch.isnan(found).any() else "infinity"
-        return f"{_share(~torch.isfinite(found))} of its values are {kind}", "finite numbers everywhere"
-    if (factor := _constant_factor(found, right)) is not None:
-        return f"every value is {factor:.4g} times what it should be", "a factor of 1"
-    relative, absolute = _tolerance(actual, expected)
-    differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
-    index = [int(i) for i in differs.nonzero()[0]]
-    names = axes if len(axes) == len(index) else [f"axis {i}" for i in range(len(index))]
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(names, index, strict=True))
-    digits = 9 if actual.dtype == expected.dtype == torch.float64 else 5
-    seen = f"{_share(differs)} of its values differ; the first is at {place or 'the only entry'}"
-    return f"{seen}: {found[tuple(index)]:.{digits}g}", f"{right[tuple(index)]:.{digits}g} there"
-
-
-def _constant_factor(found: Tensor, right: Tensor) -> float | None:
-    """c where found = c * right for a c other than 1, else None."""
-    if right.abs().max() == 0 or found.abs().max() == 0:
-        return None
-    factor = float((found * right).sum() / right.square().sum())
-    same = torch.allclose(found, factor * right, rtol=1e-3, atol=1e-5 * float(right.abs().max()))
-    return factor if same and found.numel() > 2 and abs(factor - 1) > 1e-3 else None
-
-
-def _axes_swapped(actual: Tensor, wanted: Sequence[int]) -> str:
-    sizes = tuple(actual.shape)
-    if len(sizes) != len(wanted) or not 1 < len(sizes) <= 5 or sorted(sizes) != sorted(wanted):
-        return ""
-    orders = [order for order in permutations(range(len(sizes))) if tuple(sizes[i] for i in order) == tuple(wanted)]
-    return ": the same sizes in another order" if orders else ""
-
-
-def _share(mask: Tensor) -> str:
-    percent = 100 * float(mask.float().mean())
-    return "all" if percent == 100 else f"{percent:.0f} %" if percent >= 1 else "a few"
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _of_length(value: object) -> str:
-    return f" of {len(value)} elements" if isinstance(value, list | tuple) else ""
+def _hint(sizes: Sequence[int], wanted: Sequence[int]) -> str:
+    if len(sizes) != len(wanted) and wanted:
+        return f", with {len(wanted)} ax{'i' if len(wanted) == 1 else 'e'}s"
+    return ": the same sizes in another order" if sorted(sizes) == sorted(wanted) else ""

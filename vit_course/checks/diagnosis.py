@@ -2,62 +2,83 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Set
 from functools import cache
 
-import torch
-
+from vit_course.checks.answers import incomparable, same_record
 from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
+from vit_course.checks.isolation import fresh_settings
 from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student, same_record
+from vit_course.checks.student import Student
 from vit_course.checks.verdict import Cause, Failure, Undecided
 
 Record = list[object]
 
 
-def observe(check: PublicCheck, student: Student) -> Record:
-    """Run ``check`` on ``student`` and give back what it recorded, whatever the verdict.
-
-    The probe depends on the check alone, so everybody is asked the same.
-    """
-    with contextlib.suppress(Failure, Undecided):
-        run(check, student)
-    return student.record
-
-
 def run(check: PublicCheck, student: Student) -> None:
-    """Run ``check`` with its own probe and a fixed random state, which is put back afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        check.function(student, Probe(check.name))
+    """Run ``check`` with its own probe, so that everybody is asked the same, and fresh global settings.
+
+    Raises:
+        Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
+        Undecided: when the check cannot tell.
+    """
+    with fresh_settings():
+        try:
+            check.function(student, Probe(check.name))
+        except (Failure, Undecided, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # whatever an odd answer sets off
+            raise incomparable(student.name, student.record, error) from None
 
 
-def causes(exercise: Exercise, records: dict[str, Record], failed: str) -> tuple[Cause, ...]:
-    """The misconceptions that explain why the check ``failed`` failed.
+def causes(exercise: Exercise, records: dict[str, Record], failed: Set[str], name: str) -> tuple[Cause, ...]:
+    """The misconceptions that explain why the check called ``name`` failed.
 
     Args:
         exercise: the exercise at hand.
         records: what the student gave in every check that ran, by the check's name.
-        failed: the name of the check to explain.
+        failed: the names of the checks that the student failed.
+        name: the one to explain.
 
     Returns:
-        The misconceptions that gave the same in this check and, among those, agree with the student in the
-        most other checks. More than one when these checks cannot tell them apart; none when nothing fits.
+        The misconceptions that fail this check with the same answers, unless they are belied by others, and among
+        those the ones that agree with the student in the most checks. More than one when these checks cannot
+        tell them apart; none when nothing fits.
     """
-    checks = {check.name: check for check in exercise.checks}
-    matching = [wrong for wrong in exercise.misconceptions if _agree(exercise, wrong, checks[failed], records[failed])]
+    matching = [wrong for wrong in exercise.misconceptions if _fits(exercise, wrong, records, failed, name)]
     if len(matching) > 1:
-        votes = [
-            sum(_agree(exercise, wrong, checks[name], record) for name, record in records.items()) for wrong in matching
-        ]
+        votes = [sum(_seen(exercise, wrong, records, each)[1] for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
     return tuple(wrong.cause for wrong in matching)
 
 
-def _agree(exercise: Exercise, wrong: Misconception, check: PublicCheck, record: Record) -> bool:
-    return same_record(_record_of(wrong, exercise.objects, check), record)
+def _fits(exercise: Exercise, wrong: Misconception, records: dict[str, Record], failed: Set[str], name: str) -> bool:
+    """Whether a misconception fails a check as the student does, and the other failures do not speak against it.
+
+    One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
+    fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise.
+    A check that the student passes says nothing: a misconception may lack more than the student does.
+    """
+    if _seen(exercise, wrong, records, name) != (True, True):
+        return False
+    both = [agrees for each in failed for fails, agrees in [_seen(exercise, wrong, records, each)] if fails]
+    only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in records[name])
+    return all(both) if only_raised else 2 * sum(both) > len(both)
+
+
+def _seen(exercise: Exercise, wrong: Misconception, records: dict[str, Record], name: str) -> tuple[bool, bool]:
+    """Whether a misconception fails a check, and whether it gives what the student gave."""
+    check = next(each for each in exercise.checks if each.name == name)
+    fails, answers = _observe(wrong, exercise.objects, check)
+    return fails, same_record(answers, records[name])
 
 
 @cache
-def _record_of(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> Record:
-    return observe(check, Student(dict(zip(names, wrong.objects, strict=True))))
+def _observe(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> tuple[bool, Record]:
+    """Whether a misconception fails a check, and what the check wrote down on the way."""
+    student = Student(dict(zip(names, wrong.objects, strict=True)))
+    try:
+        run(check, student)
+    except (Failure, Undecided) as verdict:
+        return isinstance(verdict, Failure), student.record
+    return False, student.record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 
@@ -40,7 +41,7 @@ class Probe:
     def permutation(self, length: int) -> Tensor:
         """A random order of 0 to length - 1, never the given one."""
         order = torch.randperm(length, generator=self._generator, device="cpu")
-        return order if not torch.equal(order, torch.arange(length)) else order.roll(1)
+        return order if not torch.equal(order, torch.arange(length, device="cpu")) else order.roll(1)
 
     def images(self, batch: int, channels: int, height: int, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """Images of N(0, 1) pixels, (batch, channels, height, width)."""
@@ -60,7 +61,7 @@ class Probe:
         drawn = {}
         for name, size in shapes.items():
             if len(size) > 1 and name.endswith("weight"):
-                fan_in = int(torch.tensor(size[1:]).prod())
+                fan_in = math.prod(size[1:])
                 drawn[name] = self.normal(*size, scale=fan_in**-0.5)
             elif name.endswith("weight"):
                 drawn[name] = 1.0 + self.normal(*size, scale=0.3)

@@ -13,32 +13,35 @@ from html import escape
 
 from vit_course.checks.verdict import CheckResult, Report, Verdict
 
+# a longer text is cut: a report is read, not searched
+_LONGEST = 700
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
 _COLOUR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
 _WIDTH = 100
+_INDENT = " " * 14
+_MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
 
 
 def as_text(report: Report) -> str:
     """The report for a terminal, wrapped at 100 columns."""
     if report.problem:
-        return f"{report.exercise}: {_plain(report.problem)}"
+        return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
     lines = [report.summary()]
     for result in report.results:
-        lines.append(f"  {_SIGN[result.verdict]} {result.verdict:<9} {result.claim}")
-        for label, text in _visible_parts(result).items():
-            indent = " " * 14
-            wrapped = textwrap.wrap(f"{label}: {_plain(text)}", _WIDTH - len(indent))
-            lines += [indent + line for line in wrapped]
+        lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
+        lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
     return "\n".join(lines)
 
 
 def as_html(report: Report) -> str:
     """The report for a notebook: one section, a heading line, and a list with an entry for each check."""
     if report.problem:
-        return _section(report.exercise, _paragraph("○ " + _rich(report.problem)), Verdict.UNDECIDED)
-    verdict = Verdict.PASS if report.passed else Verdict.FAIL
+        heading = f"{report.exercise}: not checked"
+        told = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {_rich(report.problem)}"
+        return _section(heading, _paragraph(told), Verdict.UNDECIDED)
+    verdict = _overall(report)
     heading = _paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     entries = "".join(_entry(result) for result in report.results)
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
@@ -65,6 +68,13 @@ def _in_notebook_kernel() -> bool:
     except ImportError:
         return False
     return getattr(get_ipython(), "kernel", None) is not None
+
+
+def _overall(report: Report) -> Verdict:
+    if report.passed:
+        return Verdict.PASS
+    wrong = any(each.verdict == Verdict.FAIL or each.waits for each in report.results)
+    return Verdict.FAIL if wrong else Verdict.UNDECIDED
 
 
 def _visible_parts(result: CheckResult) -> dict[str, str]:
@@ -94,10 +104,19 @@ def _paragraph(body: str) -> str:
 
 
 def _rich(text: str) -> str:
-    """Escape ``text``, then turn `code` and *emphasis* into HTML."""
-    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return re.sub(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])", r"<em>\1</em>", html)
+    """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another."""
+
+    def marked(match: re.Match[str]) -> str:
+        code, emphasis = match.groups()
+        return f"<code>{code}</code>" if code else f"<em>{emphasis}</em>"
+
+    return _MARKUP.sub(marked, escape(_cut(text)))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+def _wrapped(text: str, first: str, rest: str) -> str:
+    words = " ".join(_cut(text).split())
+    return textwrap.fill(words, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

@@ -7,24 +7,18 @@ recorded, so that it can be compared with what a misconception gives on the same
 from __future__ import annotations
 
 import copy
-import linecache
-import sysconfig
-import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from vit_course.checks.compare import close, shape
-from vit_course.checks.verdict import Failure, NotWritten
-
-_NOT_THE_STUDENTS = (
-    str(Path(__file__).parents[1]),
-    sysconfig.get_paths()["purelib"],
-    sysconfig.get_paths()["stdlib"],
-)
+from vit_course.checks.answers import plain, same_record, snapshot
+from vit_course.checks.errors import fingerprint, in_words
+from vit_course.checks.isolation import settings_kept
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, listed, quoted, shape
 
 
 class Student:
@@ -50,37 +44,58 @@ class Student:
 
     def error_of(self, *inputs: Any) -> BaseException | None:
         """The exception that the (first) function raises on ``inputs``, None when it returns."""
-        try:
-            result = self._objects[self.name](*copy.deepcopy(inputs))
-        except (Exception, SystemExit) as error:
-            if isinstance(error, NotImplementedError):
-                raise _in_words(self.name, error, inputs) from None
-            self.record.append(("raised", type(error).__name__))
-            return error
-        self.record.append(("returned", _snapshot(result)))
-        return None
+        result, error = _attempt(self._objects[self.name], copy.deepcopy(inputs), {})
+        if error is None:
+            self._keep(result, self.name)
+            return None
+        if isinstance(error, NotImplementedError):
+            raise in_words(self.name, error, inputs, {}) from None
+        self.record.append(("raised", fingerprint(error)))
+        return error
 
     def build(self, *arguments: Any) -> StudentModule:
         """Make a module of the student's class; Failure when that raises or gives no nn.Module."""
         module = self._run(self.name, self._objects[self.name], arguments)
         if not isinstance(module, nn.Module):
-            raise Failure(f"{self.name} gives a {type(module).__name__}", "a torch.nn.Module")
+            look = "What stands in brackets after the class's name?"
+            raise Failure(f"{self.name}(...) gives {kind_of(module)}", "a torch.nn.Module", look)
         return StudentModule(self, module)
 
     def _run(self, name: str, function: Callable[..., Any], inputs: tuple[Any, ...], **options: Any) -> Any:
         copies = copy.deepcopy(inputs)
-        try:
-            result = function(*copies, **options)
-        except (Exception, SystemExit) as error:
-            self.record.append(("raised", type(error).__name__))
-            raise _in_words(name, error, inputs) from None
+        result, error = _attempt(function, copies, options)
+        if error is not None:
+            self.record.append(("raised", fingerprint(error)))
+            raise in_words(name, error, inputs, options) from None
         self.changed_inputs += [
             shape(before)
             for before, after in zip(inputs, copies, strict=True)
-            if isinstance(before, Tensor) and not _same(before, after)
+            if isinstance(before, Tensor) and not same_record(before, after)
         ]
-        self.record.append(("returned", _snapshot(result)))
-        return result
+        return self._keep(result, name)
+
+    def _keep(self, result: Any, name: str) -> Any:
+        """Write an answer down and give it back with plain tensors; Failure when those cannot be compared."""
+        try:
+            answer = plain(result, name)
+        except Failure as odd:
+            self.record.append(("returned", odd.seen))
+            raise
+        self.record.append(("returned", snapshot(answer)))
+        return answer
+
+
+def _attempt(
+    function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any]
+) -> tuple[Any, BaseException | None]:
+    """What a student's code returns, or what it raises; torch's global settings are put back."""
+    with settings_kept():
+        try:
+            return function(*inputs, **options), None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too must not end the student's session
+            return None, error
 
 
 class StudentModule:
@@ -95,6 +110,9 @@ class StudentModule:
         """Give every parameter the value of its name; Failure when names or shapes are not as asked."""
         held = self.module.state_dict(keep_vars=True)
         parameters = {name: tensor for name, tensor in held.items() if isinstance(tensor, nn.Parameter)}
+        if lazy := [name for name, tensor in parameters.items() if is_lazy(tensor)]:
+            look = "Which layer of yours waits for its first input before it knows its size?"
+            raise Failure(f"`{lazy[0]}` has no shape yet", "shapes that follow from the arguments of the class", look)
         found = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
         wanted = {name: tuple(tensor.shape) for name, tensor in weights.items()}
         self._student.record.append(("parameters", tuple(sorted(found.items()))))
@@ -113,79 +131,20 @@ class StudentModule:
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return [name for name, _ in self.module.named_parameters()]
-        generator = torch.Generator().manual_seed(0)
-        try:
-            output.backward(torch.randn(output.shape, generator=generator).to(output))
-        except RuntimeError as error:
+        cotangent = torch.randn(output.shape, generator=torch.Generator().manual_seed(0)).to(output)
+        _, error = _attempt(output.backward, (cotangent,), {})
+        if error is not None:
             self._student.record.append(("backward raised", type(error).__name__))
             look = "Which operation changes in place a tensor that the gradient still needs?"
-            said = str(error).strip().splitlines()[0][:200]
-            raise Failure(f"the backward pass raised RuntimeError: {said}", "a gradient", look) from None
-        names = [
-            name
-            for name, parameter in self.module.named_parameters()
-            if parameter.grad is None or not parameter.grad.abs().max() > 0
-        ]
+            raise Failure(f"the backward pass raised {type(error).__name__} {quoted(error)}", "a gradient", look)
+        gradients = {name: parameter.grad for name, parameter in self.module.named_parameters()}
+        names = [name for name, gradient in gradients.items() if gradient is None or not gradient.any()]
+        wild = [name for name, gradient in gradients.items() if gradient is not None and not gradient.isfinite().all()]
         self._student.record.append(("without gradient", tuple(names)))
+        if wild:
+            look = "Which operation has no finite slope where you use it: a division by 0, a root or a log of 0?"
+            raise Failure(f"the gradient of {listed(wild)} is not finite", "finite numbers", look)
         return names
-
-
-def same_record(first: list[object], second: list[object]) -> bool:
-    """Whether two students gave the same on the same inputs."""
-    return _same(first, second)
-
-
-def _snapshot(value: object) -> object:
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, nn.Module):
-        return (type(value).__name__ if type(value).__module__.startswith("torch.") else "module",)
-    if isinstance(value, tuple | list):
-        return tuple(_snapshot(each) for each in value)
-    if isinstance(value, bool | int | float | str | None):
-        return value
-    return type(value).__name__
-
-
-def _same(first: object, second: object) -> bool:
-    if isinstance(first, Tensor) and isinstance(second, Tensor):
-        alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
-        return alike and (
-            close(first, second) or (torch.equal(first.isnan(), second.isnan()) and _equal_nan(first, second))
-        )
-    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
-        return len(first) == len(second) and all(map(_same, first, second))
-    return type(first) is type(second) and first == second
-
-
-def _equal_nan(first: Tensor, second: Tensor) -> bool:
-    return close(first.nan_to_num(), second.nan_to_num())
-
-
-def _in_words(name: str, error: BaseException, inputs: tuple[Any, ...]) -> Failure:
-    place = _line_of(error)
-    if isinstance(error, NotImplementedError):
-        return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
-    text = str(error).strip().splitlines()
-    said = f": {text[0][:200]}" if text else ""
-    given = ", ".join(_brief(value) for value in inputs)
-    look = "Which shapes, names or types meet on that line?" if place else ""
-    return Failure(f"{name} raised {type(error).__name__}{said}{place}", f"an answer when called with {given}", look)
-
-
-def _line_of(error: BaseException) -> str:
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(_NOT_THE_STUDENTS):
-            line = (linecache.getline(frame.filename, frame.lineno or 0) or frame.line or "").strip()
-            return f", at `{line}`" if line else f", at line {frame.lineno}"
-    return ""
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {shape(value)}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
 def _layout_in_words(
@@ -199,14 +158,19 @@ def _layout_in_words(
         if each in found and found[each] != wanted[each]
     ]
     clauses = [
-        f"has no parameter {_listed(missing)}" if missing else "",
-        f"has {_listed(extra)}, which nobody asked for" if extra else "",
-        f"has {_listed(other)}" if other else "",
+        f"has no parameter {listed(missing)}" if missing else "",
+        f"has {listed(extra)}, which nobody asked for" if extra else "",
+        f"has {listed(other)}" if other else "",
     ]
-    asked = f"the parameters {_listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
-    look = "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
-    return f"{name} " + " and ".join(filter(None, clauses)), asked, look if missing else ""
+    asked = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
+    return f"{name} " + " and ".join(filter(None, clauses)), asked, _layout_question(found, wanted)
 
 
-def _listed(names: list[str], most: int = 4) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+    if set(found) != set(wanted) and sorted(found.values()) == sorted(wanted.values()):
+        return "The shapes are right. What does the exercise call these parts?"
+    if set(wanted) - set(found):
+        return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
+    if set(found) - set(wanted):
+        return "Which part of yours does the exercise not name?"
+    return "How many numbers go into that part, and how many come out?"

@@ -117,6 +117,10 @@ class Report:
     points: float | None = None
     problem: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.points is not None and not 0 <= self.points < float("inf"):
+            raise ValueError(f"points must be a finite number from 0 up, not {self.points}")
+
     @property
     def passed(self) -> bool:
         """Whether every check that could be decided passed, and at least one did."""
@@ -135,7 +139,7 @@ class Report:
     @property
     def score(self) -> float | None:
         """The points earned, None outside of a graded cell."""
-        return None if self.points is None else round(self.points * self.fraction, 4)
+        return None if self.points is None else min(round(self.points * self.fraction, 4), float(self.points))
 
     @property
     def misconceptions(self) -> tuple[str, ...]:
@@ -156,6 +160,7 @@ class Report:
                     "claim": each.claim,
                     "verdict": str(each.verdict),
                     "message": each.message,
+                    "parts": dict(each.parts()),
                     "misconception": each.misconception,
                 }
                 for each in self.results
@@ -165,9 +170,9 @@ class Report:
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
         passing = sum(each.verdict == Verdict.PASS for each in self.results)
-        plural = "" if len(self.results) == 1 else "s"
-        verb = "pass" if passing != 1 or plural else "passes"
-        line = f"{self.exercise}: {passing} of {len(self.results)} check{plural} {verb}"
+        total = len(self.results)
+        verb = "passes" if 1 in (passing, total) else "pass"
+        line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
         return line if self.score is None else f"{line}, {round(self.score, 2):g} of {self.points:g} points"
 
     def __str__(self) -> str:

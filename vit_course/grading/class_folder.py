@@ -44,7 +44,9 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     if not notebooks:
         message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
         raise ClassFolderError(message)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+    if directory.exists() and not directory.is_dir():
+        raise ClassFolderError(f"{directory} is not a folder; name a new one")
+    if directory.exists() and any(directory.iterdir()):
         raise ClassFolderError(f"{directory} exists and is not empty; name a new folder")
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
@@ -77,6 +79,7 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
         code_stub=repr(CODE_STUB),
         text_stub=repr(TEXT_STUB),
         experiment_tag=repr(EXPERIMENT_TAG),
+        lesson=names[0],
     )
     _write(folder / "README.md", "README.md", lesson=names[0], lessons=", ".join(names))
 

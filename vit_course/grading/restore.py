@@ -1,11 +1,13 @@
-"""Put back what a student deleted, copied or split, so that nbgrader grades the rest.
+"""Put back what a student deleted, copied, split or renamed, so that nbgrader grades the rest.
 
 nbgrader 0.9 gives up a whole submission when one exercise's cell was deleted together with its check, or when a
-cell stands there twice (as after copying it): its own repairs look for marks that are no longer there.
+cell stands there twice (as after copying it): its own repairs look for marks that are no longer there. It also
+leaves out a notebook whose file has another name than the lesson, as browsers give to a second download.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,8 +15,24 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, Notebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets.log import get_logger
 
 from vit_course.grading.conventions import NBGRADER_SCHEMA
+
+
+def find_renamed(notebooks: list[str], **_: str) -> None:
+    """Give a submission's only notebook its lesson's name back, where the name still holds it ("01_patchify (1)").
+
+    Args:
+        notebooks: the notebooks' paths, `.../STUDENT/LESSON/NAME.ipynb`; a renamed one is replaced in the list.
+    """
+    if len(notebooks) != 1:
+        return
+    found = Path(notebooks[0])
+    lesson = found.parent.name
+    if lesson in found.stem and found.stem != lesson:
+        notebooks[0] = str(found.rename(found.with_stem(lesson)))
+        get_logger().warning("'%s' is named %s.ipynb from now on", found, lesson)
 
 
 class RestoreCells(NbGraderPreprocessor):
@@ -36,6 +54,9 @@ class RestoreCells(NbGraderPreprocessor):
         return notebook, resources
 
     def _put_back(self, notebook: NotebookNode, released: Notebook) -> None:
+        marked = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells}
+        if marked.isdisjoint(source.name for source in released.source_cells):
+            raise ValueError(f"it has no cell of {released.name} with nbgrader's mark; was another notebook handed in?")
         place = 0
         for source in released.source_cells:
             names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]

@@ -53,6 +53,13 @@ def patchify_by_one_hot_convolution(images, patch_size):
     return tokens.flatten(2).transpose(1, 2).to(images.dtype)
 
 
+def patchify_by_splitting(images, patch_size):
+    _refuse(images, patch_size)
+    strips = torch.stack(images.split(patch_size, dim=3), dim=1)
+    squares = torch.stack(strips.split(patch_size, dim=3), dim=1)
+    return squares.flatten(3).flatten(1, 2)
+
+
 def unpatchify_by_loops(patches, patch_size, image_size):
     height, width = image_size
     channels = patches.shape[2] // patch_size**2
@@ -106,6 +113,13 @@ class EmbeddingByConvolution(nn.Module):
         return F.conv2d(images, kernels, self.projection.bias, stride=self.shape[-1]).flatten(2).mT
 
 
+class EmbeddingImageByImage(EmbeddingWithHelpers):
+    """A loop over the batch."""
+
+    def forward(self, images):
+        return torch.stack([self.projection(patches) for patches in self.cut(images)])
+
+
 def conv_by_state_dict(projection, in_channels, patch_size):
     has_bias = projection.bias is not None
     made = nn.Conv2d(in_channels, projection.out_features, patch_size, patch_size, bias=has_bias)
@@ -122,6 +136,16 @@ def conv_by_parameters(projection, in_channels, patch_size):
     return made
 
 
+def conv_with_valid_padding(projection, in_channels, patch_size):
+    size = (in_channels, projection.out_features, patch_size, patch_size)
+    made = nn.Conv2d(*size, padding="valid", bias=projection.bias is not None)
+    with torch.no_grad():
+        made.weight[:] = projection.weight.reshape(made.weight.shape)
+        if projection.bias is not None:
+            made.bias[:] = projection.bias
+    return made
+
+
 _PATCHIFY = [
     reference.patchify,
     patchify_by_loops,
@@ -129,11 +153,12 @@ _PATCHIFY = [
     patchify_by_f_unfold,
     patchify_by_einops,
     patchify_by_one_hot_convolution,
+    patchify_by_splitting,
 ]
 RIGHT = {
     "patchify": _PATCHIFY,
     "fix_patchify": _PATCHIFY,
     "unpatchify": [reference.unpatchify, unpatchify_by_loops, unpatchify_by_einops, unpatchify_by_fold],
-    "PatchEmbedding": [reference.PatchEmbedding, EmbeddingWithHelpers, EmbeddingByConvolution],
-    "conv_from_linear": [reference.conv_from_linear, conv_by_state_dict, conv_by_parameters],
+    "PatchEmbedding": [reference.PatchEmbedding, EmbeddingWithHelpers, EmbeddingByConvolution, EmbeddingImageByImage],
+    "conv_from_linear": [reference.conv_from_linear, conv_by_state_dict, conv_by_parameters, conv_with_valid_padding],
 }

@@ -52,6 +52,13 @@ def sinusoids_by_a_shifted_sine(num_positions, embed_dim):
     return torch.sin(angles + dimension % 2 * math.pi / 2)
 
 
+def sinusoids_by_where(num_positions, embed_dim):
+    _refuse(embed_dim, 2)
+    dimension = torch.arange(embed_dim)
+    angles = torch.arange(num_positions)[:, None] / 10000 ** (2 * (dimension // 2) / embed_dim)
+    return torch.where(dimension % 2 == 0, angles.sin(), angles.cos())
+
+
 def grid_by_loops(grid_size, embed_dim):
     _refuse(embed_dim, 4)
     rows, columns = grid_size
@@ -87,6 +94,14 @@ def grid_by_einops(grid_size, embed_dim):
     down = einops.repeat(down, "row d -> (row column) d", column=columns)
     across = einops.repeat(across, "column d -> (row column) d", row=rows)
     return torch.hstack([down, across])
+
+
+def grid_by_division(grid_size, embed_dim):
+    _refuse(embed_dim, 4)
+    rows, columns = grid_size
+    patch = torch.arange(rows * columns)
+    down, across = (sinusoids_by_where(size, embed_dim // 2) for size in grid_size)
+    return torch.cat([down[patch // columns], across[patch % columns]], dim=1)
 
 
 def _count(tokens, positions):
@@ -134,6 +149,11 @@ def class_token_by_new_empty(tokens, class_token, positions):
     result[:, 1:] = tokens
     result += positions
     return result
+
+
+def class_token_by_padding(tokens, class_token, positions):
+    _count(tokens, positions)
+    return F.pad(tokens, (0, 0, 1, 0)) + positions + F.pad(class_token, (0, 0, 0, tokens.shape[1]))
 
 
 def class_token_by_loops(tokens, class_token, positions):
@@ -187,6 +207,7 @@ RIGHT = {
         sinusoids_by_exp_and_log,
         sinusoids_by_numpy,
         sinusoids_by_a_shifted_sine,
+        sinusoids_by_where,
     ],
     "sinusoidal_positions_2d": [
         reference.sinusoidal_positions_2d,
@@ -194,6 +215,7 @@ RIGHT = {
         grid_by_expand,
         grid_by_meshgrid,
         grid_by_einops,
+        grid_by_division,
     ],
     "add_class_token": [
         reference.add_class_token,
@@ -205,6 +227,7 @@ RIGHT = {
         class_token_with_positions_first,
         class_token_by_new_empty,
         class_token_by_loops,
+        class_token_by_padding,
     ],
     "resize_positions": [
         reference.resize_positions,

@@ -41,6 +41,10 @@ def output_of(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def both_tensors(result: object, name: str, first: str, second: str) -> tuple[Tensor, Tensor]:
     """``result`` as the pair that it should be, or a failure that says what it is instead."""
     if isinstance(result, tuple | list) and len(result) == 2:
+        for given, part in zip(result, (first, second), strict=True):
+            if given is None:
+                look = f"Which of your lines makes {part}, and what stands in that place of the `return`?"
+                raise Failure(f"{name} gives None for {part}", "a tensor", look)
         return result[0], result[1]
     kind = type(result).__name__
     what = (
@@ -85,8 +89,10 @@ def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
         return
     axis = next((name for dim, name in enumerate(WEIGHT_AXES) if (sums.sum(dim=dim) - 1).abs().max() < 1e-4), "")
     elsewhere = f"; they sum to 1 along the axis of the {axis}" if axis else ""
+    least, most = f"{over_keys.min():.3g}", f"{over_keys.max():.3g}"
+    sums_are = f"are all {least}" if least == most else f"lie between {least} and {most}"
     raise Failure(
-        f"the sums over the keys lie between {over_keys.min():.3g} and {over_keys.max():.3g}{elsewhere}",
+        f"the sums over the keys {sums_are}{elsewhere}",
         "1 for every query",
         "Along which axis should the weights compete with each other?",
     )
@@ -113,17 +119,17 @@ def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) 
     expect_equal(output, output_of(*inputs), "the output", OUTPUT_AXES, look=look)
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def large_scores_do_no_harm(student: Student, probe: Probe) -> None:
     """Scores in the thousands give finite weights."""
     query, key, value = _inputs(probe, 2, scale=40.0)
     output, weights = _both(student, query, key, value)
-    look = "What is exp(1000) in float32, and what would you have to subtract first?"
+    look = "What does exp make of large numbers, and what may you take away from all scores of a row?"
     expect_equal(weights, weights_of(query, key), "the weights tensor", WEIGHT_AXES[1:], look=look)
     expect_equal(output, output_of(query, key, value), "the output", OUTPUT_AXES[1:], look=look)
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 stays float64 and float16 stays float16, with finite and right numbers."""
     # a score of 14 in float16 is right to 0.008, which moves a weight by less than the tolerance of 1e-2
@@ -134,7 +140,7 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
         expect_equal(output, output_of(query, key, value), "the output", OUTPUT_AXES)
 
 
-@scaled_dot_product_attention.check
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
     """It works without a batch, with heads, with more axes still, and on non-contiguous tensors."""
     for leading in ((), (4,), (2, 3, 4)):
@@ -169,7 +175,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
         )
 
 
-@scaled_dot_product_attention.check
+@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
     student(*_inputs(probe, 2))

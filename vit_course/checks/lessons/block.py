@@ -77,6 +77,14 @@ def _second_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
     return x + transformed(weights, normed(weights, "norm2", x, eps), "mlp.")
 
 
+def _expect_stream(actual: object, expected: Tensor, look: str) -> None:
+    """Fail unless a block gives ``expected``; zeros say that nothing of the tokens is left."""
+    if not expect_tensor(actual, expected.shape, "the block's output").any():
+        zero = "What becomes of the stream in your forward when a branch gives zero?"
+        raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
+    expect_equal(actual, expected, "the block's output", TOKEN_AXES, look=look)
+
+
 @EncoderBlock.check
 def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
     """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
@@ -113,7 +121,7 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _block(student, probe)
-    expect_same_twice(student, module, probe.normal(2, 3, EMBED_DIM))
+    expect_same_twice(student, module, probe.normal(2, 3, EMBED_DIM), "the block's output")
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -123,7 +131,7 @@ def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) ->
     module, _ = _block(student, probe, *linears)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "Both branches add zero here. What else does your forward do to the stream?"
-    expect_equal(module(x), x, "the block's output", TOKEN_AXES, look=look)
+    _expect_stream(module(x), x, look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -132,7 +140,7 @@ def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     module, weights = _block(student, probe, *WRITES_MLP)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the attention read, and to what is its output added?"
-    expect_equal(module(x), _first_half(weights, x), "the block's output", TOKEN_AXES, look=look)
+    _expect_stream(module(x), _first_half(weights, x), look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -141,7 +149,7 @@ def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     module, weights = _block(student, probe, *WRITES_ATTENTION)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the mlp read, and to what is its output added?"
-    expect_equal(module(x), _second_half(weights, x), "the block's output", TOKEN_AXES, look=look)
+    _expect_stream(module(x), _second_half(weights, x), look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -150,7 +158,7 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
     module, weights = _block(student, probe)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "The two branches come one after the other. Which x does the second one see?"
-    expect_equal(module(x), _second_half(weights, _first_half(weights, x)), "the block's output", TOKEN_AXES, look=look)
+    _expect_stream(module(x), _second_half(weights, _first_half(weights, x)), look)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)

@@ -24,9 +24,9 @@ def heads_of(x: Tensor, num_heads: int) -> Tensor:
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
 
 
-def merged(heads: Tensor) -> Tensor:
+def merged(x: Tensor) -> Tensor:
     """The oracle of merge_heads: the heads' columns side by side."""
-    return torch.cat(list(heads.unbind(1)), dim=-1)
+    return torch.cat(list(x.unbind(1)), dim=-1)
 
 
 split_heads = Exercise("split_heads", LESSON, objects=("split_heads", "merge_heads"))

@@ -138,10 +138,11 @@ def _judge(student: Student, attend: Attend, right: bool, look: str = "", seed: 
         return Failure(seen, str(right), failure.look if right else asks)
     if not _is_bool(answer):
         seen = "None" if answer is None else f"a {type(answer).__name__}"
-        return Failure(f"is_attention(attend) gives {seen}", "True or False", "What does your `return` line give back?")
+        line = "Does every path end in a `return`?" if answer is None else "What does your `return` line give back?"
+        return Failure(f"is_attention(attend) gives {seen}", "True or False", line)
     if bool(answer) is right:
         return None
-    far = "Print the two numbers that your test compares. How far apart may two right answers be?"
+    far = "Print what your test compares, for your own attention. Is a fact of yours wrong, or only too strict?"
     return Failure(f"is_attention(attend) is {bool(answer)} for {described}", str(right), look or far)
 
 

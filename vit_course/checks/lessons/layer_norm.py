@@ -71,7 +71,7 @@ def every_token_gets_mean_zero_and_variance_one(student: Student, probe: Probe) 
         )
 
 
-@layer_norm.check(needs=the_shape_stays)
+@layer_norm.check(needs=every_token_gets_mean_zero_and_variance_one)
 def weight_multiplies_then_bias_is_added(student: Student, probe: Probe) -> None:
     """Each dimension is multiplied by its own weight, then its own bias is added."""
     x, (weight, bias) = _tokens(probe, 3, 5, 7), _weight_and_bias(probe, 7)
@@ -81,7 +81,7 @@ def weight_multiplies_then_bias_is_added(student: Student, probe: Probe) -> None
     )
 
 
-@layer_norm.check(needs=the_shape_stays)
+@layer_norm.check(needs=weight_multiplies_then_bias_is_added)
 def only_the_last_axis_counts(student: Student, probe: Probe) -> None:
     """Mean and variance run over the last axis, also when x has two axes or four."""
     weight, bias = _weight_and_bias(probe, 7)
@@ -99,9 +99,11 @@ def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
     """eps is added to the variance, before the root is taken; tokens of small variance tell."""
     x, (weight, bias) = _tokens(probe, 3, 5, 7, spread=0.1), _plain(7)
 
-    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         token = int((actual - expected).abs().amax(-1)[0].argmax())
         before, here, there = (float(each[0, token].double().std(correction=0)) for each in (x, actual, expected))
+        if abs(here - there) < 0.01 * there:  # what is wrong is not the size of the token
+            return None
         return (
             f"token {token} of image 0, of variance {before**2:.3g}, comes out with a standard deviation of {here:.3g}",
             f"{there:.3g} for an eps of 0.1",
@@ -113,7 +115,7 @@ def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
     )
 
 
-@layer_norm.check(needs=the_shape_stays)
+@layer_norm.check(needs=weight_multiplies_then_bias_is_added)
 def a_token_of_equal_numbers_becomes_the_bias(student: Student, probe: Probe) -> None:
     """A token whose numbers are all equal becomes the bias, and no NaN."""
     weight, bias = _weight_and_bias(probe, 8)
@@ -122,7 +124,7 @@ def a_token_of_equal_numbers_becomes_the_bias(student: Student, probe: Probe) ->
     expect_equal(student(x, weight, bias, 1e-3), bias.expand(2, 3, 8), "layer_norm", TOKEN_AXES, look=look)
 
 
-@layer_norm.check(needs=the_shape_stays)
+@layer_norm.check(needs=only_the_last_axis_counts)
 def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> None:
     """A float64 tensor keeps its dtype and its precision, and a non-contiguous one is read right."""
     weight, bias = (each.double() for each in _weight_and_bias(probe, 7))
@@ -132,7 +134,7 @@ def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> No
     )
 
 
-@layer_norm.check
+@layer_norm.check(needs=the_shape_stays)
 def nothing_that_goes_in_is_changed(student: Student, probe: Probe) -> None:
     """x, weight and bias are left as they were."""
     student(_tokens(probe, 3, 5, 7), *_weight_and_bias(probe, 7), 1e-6)

@@ -30,9 +30,9 @@ def transformed(weights: Weights, x: Tensor, prefix: str = "") -> Tensor:
     return F.linear(hidden * open_gate, weights[f"{prefix}fc2.weight"], weights[f"{prefix}fc2.bias"])
 
 
-def expect_same_twice(student: Student, module: StudentModule, x: Tensor) -> None:
-    """Fail when a module gives two results for the same tokens x (batch, tokens, embed_dim)."""
-    first, second = (expect_tensor(module(x), x.shape, "the output") for _ in range(2))
+def expect_same_twice(student: Student, module: StudentModule, x: Tensor, name: str) -> None:
+    """Fail when a module gives two results, called ``name``, for the same tokens x (batch, tokens, embed_dim)."""
+    first, second = (expect_tensor(module(x), x.shape, name) for _ in range(2))
     same = close(first, second)
     # the numbers themselves would be others for every place that a dropout can have
     student.record[:] = [("same twice", same)]
@@ -75,7 +75,7 @@ def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
 def it_gives_the_same_twice(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _mlp(student, probe)
-    expect_same_twice(student, module, probe.normal(2, 3, 5))
+    expect_same_twice(student, module, probe.normal(2, 3, 5), "the MLP's output")
 
 
 @Mlp.check(needs=it_gives_the_same_twice)
@@ -83,7 +83,7 @@ def a_gelu_stands_between_the_linears(student: Student, probe: Probe) -> None:
     """A token goes through fc1, a GELU and fc2, in that order."""
     module, weights = _mlp(student, probe)
     x = 2 * probe.normal(2, 3, 5)
-    look = "Follow one number of the hidden layer: what happens to it when it is negative?"
+    look = "Follow one number from fc1 to the result: what is done to it on the way, and what if it is negative?"
     expect_equal(module(x), transformed(weights, x), "the MLP's output", TOKEN_AXES, look=look)
 
 
@@ -93,7 +93,7 @@ def nothing_follows_the_last_linear(student: Student, probe: Probe) -> None:
     module, weights = _mlp(student, probe)
     weights = {**weights, "fc2.weight": torch.zeros(5, 11), "fc2.bias": torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0])}
     module.load(weights)
-    look = "May a branch write negative numbers into the stream?"
+    look = "fc2's weight is zero here. What else than fc2's bias finds its way into your result?"
     x = probe.normal(2, 3, 5)
     expect_equal(module(x), transformed(weights, x), "the MLP's output", TOKEN_AXES, look=look)
 
@@ -105,7 +105,7 @@ def the_gelu_is_the_exact_one(student: Student, probe: Probe) -> None:
     module.module.double()
     x = 2 * probe.normal(2, 3, 5, dtype=torch.float64)
     doubled = {name: tensor.double() for name, tensor in weights.items()}
-    look = "Which two forms of GELU does torch know, and which is its default?"
+    look = "If the checks above pass, what is left is the gate. Which forms of GELU does torch know?"
     expect_equal(module(x), transformed(doubled, x), "the MLP's output in float64", TOKEN_AXES, look=look)
 
 

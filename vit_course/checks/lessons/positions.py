@@ -65,7 +65,8 @@ def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> No
     """Dimensions 0 and 1 are the sine and the cosine of the position itself."""
     name = "the first hand of sinusoidal_positions(6, 4)"
     table = expect_tensor(student(6, 4), (6, 4), "sinusoidal_positions(6, 4)")
-    expect_equal(table[:, :2], sinusoids(6, 2), name, TABLE_AXES, any_float=True)
+    look = "Work out sin 1 and cos 1, in radian. Where do they stand in your row 1?"
+    expect_equal(table[:, :2], sinusoids(6, 2), name, TABLE_AXES, look=look, any_float=True)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row)
@@ -84,14 +85,14 @@ def two_neighbours_are_one_hand(student: Student, probe: Probe) -> None:
         )
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row)
+@sinusoidal_positions.check(needs=two_neighbours_are_one_hand)
 def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
     """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
     for num_positions, embed_dim in ((6, 4), (40, 6), (9, 16)):
         name = f"sinusoidal_positions({num_positions}, {embed_dim})"
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-            here, there = (torch.atan2(*each[1].double().unflatten(0, (-1, 2)).T) for each in (actual, expected))
+            here, there = _first_turns(actual), _first_turns(expected)
             slips = (~here.isclose(there, rtol=1e-3, atol=0.0)).nonzero()
             if not len(slips):
                 return None
@@ -102,6 +103,12 @@ def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -
         look = "What is the exponent of 10000 for the first hand, and for the last?"
         wanted = sinusoids(num_positions, embed_dim)
         expect_equal(student(num_positions, embed_dim), wanted, name, TABLE_AXES, describe, look, any_float=True)
+
+
+def _first_turns(table: Tensor) -> Tensor:
+    """The angle, from -pi to pi, by which each hand turns from position 0 to 1."""
+    start, end = torch.complex(table[:2, 1::2].double(), table[:2, 0::2].double())
+    return (end * start.conj()).angle()
 
 
 @sinusoidal_positions.check

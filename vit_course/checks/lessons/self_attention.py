@@ -93,7 +93,7 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
         expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=the_output_is_right)
 def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
     """With qkv_bias=False there is no bias in qkv, and the projection keeps its own."""
     module, oracle = _attention(student, probe, qkv_bias=False)
@@ -132,13 +132,14 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     expect_equal(module(x[:, order]), plain[:, order], "the output for shuffled tokens", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
     module, _ = _attention(student, probe)
     output = expect_tensor(module(probe.normal(2, 5, 12)), (2, 5, 12), "forward's output")
     if names := module.without_gradient(output):
-        raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter")
+        look = "Is each of your Linears called in forward, and does what it gives end up in the result?"
+        raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter", look)
     gradient = module.module.get_parameter("qkv.weight").grad
     thirds = zip(("queries", "keys", "values"), gradient.chunk(3) if gradient is not None else (), strict=False)
     asleep = [name for name, rows in thirds if not rows.abs().max() > 0]
@@ -148,7 +149,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=the_output_is_right)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     module, oracle = _attention(student, probe)
@@ -157,7 +158,7 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _ = _attention(student, probe)

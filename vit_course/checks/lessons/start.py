@@ -44,12 +44,14 @@ def _expect_normalized(
         place = [int(index) for index in (~actual.isclose(expected, atol=1e-5)).nonzero()[0]]
         where = ", ".join(f"{axis} {index}" for axis, index in zip(AXES, place, strict=True))
         pixel, channel = float(images[tuple(place)]), place[1]
-        became, wanted = (round(float(each[tuple(place)]), 4) for each in (actual, expected))
+        came, wanted = (float(each[tuple(place)]) for each in (actual, expected))
+        became = "stayed as it was" if came == pixel else f"became {came:.4g}"
         told = f"a pixel of {pixel:.4g} whose channel has mean {mean[channel]} and std {std[channel]}"
-        return f"at {where} {told} became {became}", f"{wanted} for that pixel"
+        return f"at {where} {told} {became}", f"{wanted:.4g} for that pixel"
 
     result = student(images, kind(mean), kind(std))
-    expect_equal(result, normalized(images, mean, std), called or "normalize_images", AXES, describe)
+    look = "Put that pixel into the formula by hand. At which step does your function go another way?"
+    expect_equal(result, normalized(images, mean, std), called or "normalize_images", AXES, describe, look)
 
 
 @normalize_images.check

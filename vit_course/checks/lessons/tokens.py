@@ -18,6 +18,7 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 
 TOKEN_AXES = ("image", "token", "dimension")
+PATCH_AXES = ("image", "patch", "dimension")
 
 add_class_token = Exercise("add_class_token", LESSON)
 
@@ -81,8 +82,9 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
             return None
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
-    result = student(tokens, class_token, positions)
-    expect_equal(result, with_class_token(tokens, class_token, positions), "add_class_token", TOKEN_AXES, describe)
+    result, look = student(tokens, class_token, positions), "Whose position is row 0, and whose is row 1?"
+    wanted = with_class_token(tokens, class_token, positions)
+    expect_equal(result, wanted, "add_class_token", TOKEN_AXES, describe, look)
 
 
 @add_class_token.check(needs=there_is_one_token_more)
@@ -99,7 +101,7 @@ def everything_can_be_learned(student: Student, probe: Probe) -> None:
     student.record.append(("cut off", tuple(cut)))
     if cut:
         look = "Which operation copies numbers into a new tensor and forgets where they came from?"
-        raise Failure(f"the result does not know that it depends on {' and '.join(cut)}", "a gradient for each", look)
+        raise Failure(f"no gradient reaches {', '.join(cut)}", f"one for each of {', '.join(names)}", look)
 
 
 @add_class_token.check(needs=every_token_gets_its_own_position)
@@ -168,14 +170,15 @@ def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
     for grid in GRIDS:
         positions = _table(probe, grid)
         name = f"resize_positions from {grid} to {grid}"
-        expect_equal(student(positions, grid, grid), positions, name, TOKEN_AXES)
+        look = "Which step on the way in is not undone on the way out?"
+        expect_equal(student(positions, grid, grid), positions, name, TOKEN_AXES, look=look)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row)
 def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) -> None:
     """Where a dimension holds a patch's row and nothing else, it has one value all along each new row."""
     old, new = (3, 4), (5, 7)
-    by_row = torch.arange(3.0).repeat_interleave(4)
+    by_row = torch.arange(1.0, 4.0).repeat_interleave(4)
     positions = torch.stack([by_row, -by_row, 2 * by_row], dim=1)
     positions = torch.cat([torch.full((1, 1, 3), 9.0), positions[None]], dim=1)
     result = expect_tensor(student(positions, old, new), (1, 36, 3), "resize_positions")
@@ -183,21 +186,22 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
     for row, values in enumerate(found):
         if not close(values, values[:1].expand(7)):
             raise Failure(
-                f"dimension 0 was 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2 on 3 rows of 4 patches; on 5 rows of 7 patches, "
+                f"dimension 0 was 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3 on 3 rows of 4 patches; on 5 rows of 7 patches, "
                 f"row {row} of it is {in_words(values)}",
                 "seven times the same number",
                 "Which axis of your picture tells the dimension, which the row, which the column?",
             )
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row)
+@resize_positions.check(needs=a_dimension_that_tells_the_row_still_does)
 def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
     """Growing or shrinking, the new rows are the bicubic interpolation of the old grid."""
     for old, new in (((3, 4), (5, 7)), ((6, 5), (4, 3))):
         positions = _table(probe, old)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."
-        name = f"resize_positions from {old} to {new}"
-        expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES, look=look)
+        name, wanted = f"resize_positions from {old} to {new}", resized(positions, old, new)
+        result = expect_tensor(student(positions, old, new), wanted.shape, name)
+        expect_equal(result[:, 1:], wanted[:, 1:], f"the patches' part of {name}", PATCH_AXES, look=look)
 
 
 @resize_positions.check(needs=the_grid_is_resampled_bicubically)

@@ -78,7 +78,7 @@ def softmax_forgotten(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 
 @scaled_dot_product_attention.misconception("What is exp(1000) in a computer?", ASKS)
 def softmax_that_overflows(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """exp is taken of the raw scores, which is infinite from 89 on in float32 and from 12 on in float16."""
+    """exp is taken of the scores as they are: infinite from 89 on in float32, and from 12 on in float16."""
     exponentials = torch.exp(_scores(query, key))
     return _applied(exponentials / exponentials.sum(-1, keepdim=True), value)
 
@@ -87,6 +87,15 @@ def softmax_that_overflows(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 def causal_mask(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A query sees only the keys up to its own place, as in a language model; an image has no such order."""
     return _applied(weights_of(query, key, causal=True), value)
+
+
+@scaled_dot_product_attention.misconception(
+    "Which number of key stands in row 0, column 1 of what you multiply by?", ASKS
+)
+def key_reshaped_where_transposed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """key is reshaped to (head_dim, keys): the right shape, but the numbers of different keys are mixed."""
+    mixed = key.reshape(*key.shape[:-2], key.shape[-1], key.shape[-2]).mT
+    return _applied(weights_of(query, mixed), value)
 
 
 @scaled_dot_product_attention.misconception("Which of the three tensors holds what is mixed in the end?", LOOK_UP)

@@ -56,6 +56,15 @@ class ResidualFromTheNormedStream(_Block):
         return x
 
 
+@EncoderBlock.misconception("Is it one branch that leaves the stream alone, or are both?", ROAD)
+class SecondNormOnTheStream(_Block):
+    """The first branch leaves the stream as it is, but norm2 overwrites it before the second one is added."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(2, x + self.attend(self.norm(1, x)))
+        return x + self.think(x)
+
+
 @EncoderBlock.misconception("What is left of the tokens when both branches give zero?", ROAD)
 class NoResidual(_Block):
     """Nothing is added to the stream: the output of each branch replaces it."""
@@ -129,6 +138,24 @@ class Norm2Forgotten(_Block):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attend(self.norm(1, x))
         return x + self.think(x)
+
+
+@EncoderBlock.misconception("What stands at the start of each branch in the figure?", ROAD)
+class NormsNeverUsed(_Block):
+    """Both branches read the raw stream: the norms are made, and forward never calls them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(x)
+        return x + self.think(x)
+
+
+@EncoderBlock.misconception("Which branch does a token meet first in the figure?", ROAD)
+class MlpBeforeAttention(_Block):
+    """The mlp's branch comes first and the attention's second."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.think(self.norm(2, x))
+        return x + self.attend(self.norm(1, x))
 
 
 @EncoderBlock.misconception("Does the mlp know what attention has found?", ROAD)

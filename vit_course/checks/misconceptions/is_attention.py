@@ -50,9 +50,9 @@ def never_says_no(attend: Attend) -> bool:
     return True
 
 
-@is_attention.misconception("Does your test say True to your own attention?", TEST)
+@is_attention.misconception("Which of your facts does your own attention fail, and by how much?", TEST)
 def never_says_yes(attend: Attend) -> bool:
-    """The test says False whatever it is given, so it catches every mistake and every right answer too."""
+    """The test said False to everything that it was asked about, right or wrong: a fact is wrong, or too strict."""
     return False
 
 

@@ -44,10 +44,36 @@ def mean_left_in(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return F.rms_norm(x, x.shape[-1:], weight, eps) + bias
 
 
+@layer_norm.misconception("Where is a token's mean when you have divided, and where should it be?", TOKEN)
+def divided_but_not_centred(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The token is divided by its standard deviation, but its mean was not subtracted."""
+    variance = torch.var_mean(x, -1, correction=0, keepdim=True)[0]
+    return torch.addcmul(bias, x * (variance + eps).rsqrt(), weight)
+
+
+@layer_norm.misconception("Should a token of more numbers have a larger variance?", TOKEN)
+def squares_summed_not_averaged(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The squared deviations are summed, where the variance is their mean."""
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return torch.addcmul(bias, (x - mean) * (variance * x.shape[-1] + eps).rsqrt(), weight)
+
+
 @layer_norm.misconception("What are weight and bias given to the function for?", TOKEN)
 def weight_and_bias_never_used(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """The token is normalised, and weight and bias are left out."""
     return F.layer_norm(x, x.shape[-1:], eps=eps)
+
+
+@layer_norm.misconception("What becomes of a token of equal numbers when it has been multiplied by the weight?", TOKEN)
+def bias_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The normalised token is multiplied by the weight, and the bias is never added."""
+    return F.layer_norm(x, x.shape[-1:], weight, None, eps)
+
+
+@layer_norm.misconception("Which of your four arguments does no line of yours read?", TOKEN)
+def weight_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The bias is added to the normalised token, and the weight never multiplies it."""
+    return F.layer_norm(x, x.shape[-1:], None, bias, eps)
 
 
 @layer_norm.misconception("In y = weight · z + bias, is the bias multiplied by the weight?", TOKEN)
@@ -80,6 +106,12 @@ def eps_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 def statistics_over_the_tokens(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """Mean and variance run over the tokens, one pair for each dimension, so the tokens of an image mix."""
     return _over(x, (-2,), weight, bias, eps)
+
+
+@layer_norm.misconception("Which axis of x is the first one, and which one is a token's?", AXIS)
+def statistics_over_the_first_axis(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Mean and variance run over the first axis, so the images of a batch mix."""
+    return _over(x, (0,), weight, bias, eps)
 
 
 @layer_norm.misconception("Would a token come out alike if its neighbours in the image were others?", AXIS)

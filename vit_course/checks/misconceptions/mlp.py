@@ -84,6 +84,14 @@ class ActivationBeforeTheFirstLayer(_Linears):
         return self.down(self.up(F.gelu(x)))
 
 
+@Mlp.misconception("What is a linear map after a linear map, before your activation comes?", GATE)
+class ActivationAfterBothLayers(_Linears):
+    """The one activation comes after fc2, and nothing stands between the Linears."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.down(self.up(x)))
+
+
 @Mlp.misconception("Who adds a branch to the stream, the MLP or the block?", ROAD)
 class ResidualInsideTheMlp(_Linears):
     """The MLP adds its own input to its result; that addition is the block's business."""

@@ -116,6 +116,30 @@ def batch_and_tokens_mixed(images: Tensor, patch_size: int) -> Tensor:
     return tokens.transpose(0, 1).reshape(tokens.shape)
 
 
+def _six_axes(images: Tensor, patch_size: int) -> Tensor:
+    """(batch, channels, patch_size, rows, patch_size, columns), with height and width split the wrong way round."""
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by {patch_size}")
+    return images.reshape(batch, channels, patch_size, height // patch_size, patch_size, width // patch_size)
+
+
+@patchify.misconception(
+    "When you split an axis in two, which part tells neighbours apart: the first, or the last?", ORDER
+)
+def pixels_from_all_over_the_image(images: Tensor, patch_size: int) -> Tensor:
+    """Height and width are split the wrong way round, so a token gathers pixels that lie far apart."""
+    return _six_axes(images, patch_size).permute(0, 3, 5, 1, 2, 4).flatten(3).flatten(1, 2)
+
+
+@patchify.misconception("How long is each of the six axes after your split, and which of them count patches?", ORDER)
+def patch_size_counted_as_patches(images: Tensor, patch_size: int) -> Tensor:
+    """Height and width are split into patch_size parts each, and the last reshape hides that by cutting them anew."""
+    batch, channels, _, _ = images.shape
+    return _six_axes(images, patch_size).permute(0, 2, 4, 1, 3, 5).reshape(batch, -1, channels * patch_size**2)
+
+
 @unpatchify.misconception("Does a row of pixels stand in one patch, or in several?", INVERSE)
 def patches_poured_in_memory_order(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """A plain reshape pours each patch into the next free pixels, so squares become strips."""
@@ -156,6 +180,33 @@ def square_grid_assumed(patches: Tensor, patch_size: int, image_size: tuple[int,
     """The grid is taken to be square, with as many rows as columns."""
     side = int(patches.shape[1] ** 0.5) * patch_size
     return images_of(patches, patch_size, (side, side))
+
+
+def _opened(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """(batch, rows, columns, channels, patch_size, patch_size)."""
+    grid = image_size[0] // patch_size, image_size[1] // patch_size
+    return patches.unflatten(2, (-1, patch_size, patch_size)).unflatten(1, grid)
+
+
+@unpatchify.misconception("Which two axes make up the height, and do they stand side by side?", INVERSE)
+def grid_apart_from_its_pixels(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """Rows and columns of the grid are joined first and those of the pixels last, so each patch becomes a strip."""
+    return _opened(patches, patch_size, image_size).permute(0, 3, 1, 2, 4, 5).reshape(len(patches), -1, *image_size)
+
+
+@unpatchify.misconception("Which permutation undoes a permutation?", INVERSE)
+def permuted_as_in_patchify(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The axes are permuted as patchify does it, where its inverse is needed."""
+    return _opened(patches, patch_size, image_size).permute(0, 2, 4, 1, 3, 5).reshape(len(patches), -1, *image_size)
+
+
+@unpatchify.misconception("How many pixels has a square of 3 x 3?", INVERSE)
+def patch_size_doubled(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """A patch is taken to have patch_size * 2 pixels, which only a patch_size of 2 forgives."""
+    channels = patches.shape[2] // (patch_size * 2)
+    rows, columns = image_size[0] // patch_size, image_size[1] // patch_size
+    patches.reshape(len(patches), rows, columns, channels, patch_size, patch_size)  # raises where that is wrong
+    return images_of(patches, patch_size, image_size)
 
 
 @unpatchify.misconception("Which dtype does your new tensor get, and which had the patches?", INVERSE)
@@ -229,6 +280,24 @@ class ProjectionWithoutBias(_Embedding):
         self.projection = nn.Linear(in_channels * patch_size**2, embed_dim, bias=False)
 
 
+@PatchEmbedding.misconception("How many pixels has a square of 4 x 4?", EMBED)
+class PatchSizeDoubled(_Embedding):
+    """The Linear expects patch_size * 2 numbers for each channel, which is right for a patch_size of 2 only."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+        super().__init__(in_channels, patch_size, embed_dim)
+        self.projection = nn.Linear(in_channels * patch_size * 2, embed_dim)
+
+
+@PatchEmbedding.misconception("How many numbers has one pixel?", EMBED)
+class ChannelsNotCounted(_Embedding):
+    """The Linear expects one number for each pixel of a patch, where each pixel has in_channels of them."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+        super().__init__(in_channels, patch_size, embed_dim)
+        self.projection = nn.Linear(patch_size**2, embed_dim)
+
+
 @PatchEmbedding.misconception("Which module did the exercise ask for, a Linear or a convolution?", CONVOLUTION)
 class ConvolutionForTheLinear(nn.Module):
     """The projection is a convolution; that is right in itself, but here a Linear was asked for."""
@@ -285,3 +354,17 @@ def weight_read_the_wrong_way(projection: nn.Linear, in_channels: int, patch_siz
     """The weight is transposed first, as if its rows were inputs; they are outputs."""
     kernels = projection.weight.T.reshape(-1, in_channels, patch_size, patch_size)
     return _conv(projection, in_channels, patch_size, kernels)
+
+
+@conv_from_linear.misconception("Which shape has the weight of an nn.Conv2d, and which that of a Linear?", CONVOLUTION)
+def weight_not_reshaped(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The convolution is given the Linear's weight as it is, with each kernel as one long row."""
+    return _conv(projection, in_channels, patch_size, projection.weight)
+
+
+@conv_from_linear.misconception("What does the exercise say about copying weights?", CONVOLUTION)
+def copied_while_gradients_are_recorded(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """Numbers are written into a parameter while torch records gradients, which it refuses."""
+    made = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size)
+    made.weight.copy_(projection.weight.reshape(made.weight.shape))  # raises
+    return made

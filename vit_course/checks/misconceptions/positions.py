@@ -168,8 +168,31 @@ def patches_column_by_column(grid_size: tuple[int, int], embed_dim: int) -> Tens
     """The table runs down the columns of the grid, but the patches run along its rows."""
     rows, columns = grid_size
     half = embed_dim // 2
-    turned = _by_patch((columns, rows), embed_dim, lambda c, r: torch.cat([_code(r, half), _code(c, half)]))
-    return turned
+    return _by_patch((columns, rows), embed_dim, lambda c, r: torch.cat([_code(r, half), _code(c, half)]))
+
+
+@sinusoidal_positions_2d.misconception(
+    "How many patches stand in row 0, and which row does your table tell each?", GRID
+)
+def rows_counted_like_columns(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
+    """The row's code changes from patch to patch, as the column's does, though a whole row of patches shares one."""
+    (rows, columns), half = grid_size, embed_dim // 2
+
+    def code(row: int, column: int) -> Tensor:
+        return torch.cat([_code((row * columns + column) % rows, half), _code(column, half)])
+
+    return _by_patch(grid_size, embed_dim, code)
+
+
+@sinusoidal_positions_2d.misconception("In which column stands the second patch, and in which in your table?", GRID)
+def columns_counted_like_rows(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
+    """The column's code stays for several patches, as the row's does, though each patch of a row has its own."""
+    (rows, columns), half = grid_size, embed_dim // 2
+
+    def code(row: int, column: int) -> Tensor:
+        return torch.cat([_code(row, half), _code((row * columns + column) // rows, half)])
+
+    return _by_patch(grid_size, embed_dim, code)
 
 
 @sinusoidal_positions_2d.misconception("How far apart are a patch and the one below it, in your table?", GRID)

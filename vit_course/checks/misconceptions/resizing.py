@@ -62,7 +62,7 @@ def stretched_as_a_line(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Te
 
 @resize_positions.misconception("Which axis does F.interpolate take for the channels?", RESIZE)
 def reshaped_into_a_picture(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
-    """The table is reshaped to (1, embed_dim, rows, columns) where its axes should be permuted."""
+    """A reshape to (1, embed_dim, rows, columns) moves no number, so each picture mixes dimensions and places."""
     _fit(positions, old_grid)
     patches = positions[:, 1:]
     scrambled = patches.reshape(1, patches.shape[2], -1).mT
@@ -71,17 +71,35 @@ def reshaped_into_a_picture(positions: Tensor, old_grid: Grid, new_grid: Grid) -
 
 @resize_positions.misconception("After F.interpolate, which axis holds the dimensions?", RESIZE)
 def reshaped_into_a_table(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
-    """The resized picture is reshaped to (1, new patches, embed_dim) where its axes should be permuted."""
+    """A reshape to (1, new patches, embed_dim) moves no number, so each row holds a strip of one dimension."""
     _fit(positions, old_grid)
     right = resized(positions, old_grid, new_grid)
     return torch.cat([positions[:, :1], right[:, 1:].mT.reshape(1, -1, positions.shape[2])], dim=1)
 
 
-@resize_positions.misconception("On the way in and on the way out: reshape, or permute?", RESIZE)
+@resize_positions.misconception("Does a reshape ever change which numbers are neighbours in memory?", RESIZE)
 def reshaped_both_ways(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The table is reshaped into a picture and back, and the dimensions are taken for places both times."""
     there = reshaped_into_a_picture(positions, old_grid, new_grid)
     return torch.cat([positions[:, :1], there[:, 1:].mT.reshape(1, -1, positions.shape[2])], dim=1)
+
+
+@resize_positions.misconception("Which axis of your picture does F.interpolate take for the channels?", RESIZE)
+def dimensions_left_last(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """F.interpolate is given (1, rows, columns, embed_dim), so it resizes columns and dimensions."""
+    _fit(positions, old_grid)
+    picture = positions[:, 1:].unflatten(1, old_grid)
+    wrong = F.interpolate(picture, new_grid, mode="bicubic").reshape(1, -1, positions.shape[2])  # raises, as a rule
+    return torch.cat([positions[:, :1], wrong], dim=1)
+
+
+@resize_positions.misconception("On the way out: which axis runs fastest, the row or the column?", RESIZE)
+def new_grid_read_column_by_column(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """The resized picture is unrolled down its columns, where patches run along the rows."""
+    _fit(positions, old_grid)
+    made = resized(positions, old_grid, new_grid)
+    turned = made[:, 1:].unflatten(1, new_grid).transpose(1, 2).flatten(1, 2)
+    return torch.cat([made[:, :1], turned], dim=1)
 
 
 @resize_positions.misconception("What is first in old_grid, and what is first in a picture's size?", RESIZE)
@@ -119,9 +137,18 @@ def class_token_put_back_last(positions: Tensor, old_grid: Grid, new_grid: Grid)
     return resized(positions, old_grid, new_grid).roll(-1, dims=1)
 
 
+@resize_positions.misconception("Which row of positions have you not used?", RESIZE)
+def zeros_for_the_class_token(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """A row of zeros is put in front, and the class token's own is not used."""
+    _fit(positions, old_grid)
+    made = resized(positions, old_grid, new_grid)
+    return torch.cat([torch.zeros_like(made[:, :1]), made[:, 1:]], dim=1)
+
+
 @resize_positions.misconception("How many patches does the grid have, and how many rows the table?", RESIZE)
 def class_token_taken_for_a_patch(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """All rows are laid out as a grid, the class token's too, and there is one too many."""
+    _fit(positions, old_grid)
     return positions.reshape(1, *old_grid, positions.shape[2])
 
 

@@ -90,6 +90,36 @@ class HeadsSplitByView(_Attention):
         return [part.reshape(size) for part in self.qkv(x).tensor_split(3, dim=-1)]
 
 
+@MultiHeadSelfAttention.misconception("Which number follows which in memory, and whose is it?", HEADS)
+class HeadsSplitAndMergedByView(HeadsSplitByView):
+    """A view there and a view back: each head gets a few whole tokens, and the round trip looks right."""
+
+    def finish(self, heads: Tensor, x: Tensor) -> Tensor:
+        return self.projection(heads.reshape(x.shape))
+
+
+@MultiHeadSelfAttention.misconception("Which two axes does your attention work on, and whose are they?", HEADS)
+class HeadsTalkToEachOther(_Attention):
+    """The heads stand behind the tokens, so those of one token attend to each other, and no token hears another."""
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        return [part.transpose(1, 2) for part in super().parts(x)]
+
+    def finish(self, heads: Tensor, x: Tensor) -> Tensor:
+        return super().finish(heads.transpose(1, 2), x)
+
+
+@MultiHeadSelfAttention.misconception("Where in your forward does the number of heads come in?", HEADS)
+class OneHeadForEverything(_Attention):
+    """The tokens are never split, so there is one head of embed_dim numbers, whatever num_heads says."""
+
+    def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        query, key, value = self.qkv(x).tensor_split(3, dim=-1)
+        weights = weights_of(query, key)
+        output = self.projection(torch.einsum("bqk,bkd->bqd", weights, value))
+        return (output, weights) if return_weights else output
+
+
 @MultiHeadSelfAttention.misconception("Whose pieces lie next to each other when you join the heads?", HEADS)
 class HeadsMergedByView(_Attention):
     """The heads are reshaped away while the tokens still stand behind them, so each token gets pieces of others."""
@@ -210,6 +240,23 @@ class WeightsAlwaysReturned(_Attention):
 
     def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         return super().forward(x, return_weights=True)
+
+
+@MultiHeadSelfAttention.misconception("Which tensor comes first in the pair that was asked for?", MATMUL)
+class WeightsComeFirst(_Attention):
+    """Both tensors are right, but the pair is (weights, output)."""
+
+    def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        result = super().forward(x, return_weights)
+        return (result[1], result[0]) if return_weights else result
+
+
+@MultiHeadSelfAttention.misconception("Which dtype came in, and which one goes out?", MATMUL)
+class OutputInFloat32(_Attention):
+    """The output is turned into float32, whatever the dtype of the tokens."""
+
+    def finish(self, heads: Tensor, x: Tensor) -> Tensor:
+        return super().finish(heads, x).float()
 
 
 @MultiHeadSelfAttention.misconception("Who else holds the tensor that you write into?", MATMUL)

@@ -41,6 +41,12 @@ def divided_before_subtracting(images: Tensor, mean: Statistics, std: Statistics
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels / spread - centre)
 
 
+@normalize_images.misconception("What does Python work out first in `a - b / c`?", FORMULA)
+def only_the_mean_divided(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+    """The mean is divided by std and then subtracted, and the images themselves are not divided."""
+    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels - centre / spread)
+
+
 @normalize_images.misconception("Which of your two statistics is not used yet?", FORMULA)
 def std_forgotten(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The mean is subtracted and nothing is divided."""
@@ -81,6 +87,13 @@ def divided_by_255_once_more(images: Tensor, mean: Statistics, std: Statistics) 
 def statistics_of_this_batch(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Mean and std are computed from the images at hand, and those given are not used."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels - pixels.mean()) / pixels.std())
+
+
+@normalize_images.misconception("Where do mean and std come from, and how many of each are there?", FORMULA)
+def statistics_of_all_pixels(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+    """One mean and one std are computed from all pixels of all channels, and those given are not used."""
+    centre, spread = images.mean(), images.std()
+    return _by_channel(images, mean, std, lambda pixels, _, __: (pixels - centre) / spread)
 
 
 @normalize_images.misconception("How many means are there, and how many of them do you use?", BROADCAST)
@@ -142,6 +155,13 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
     if len(mean) != 3:
         raise RuntimeError(f"shape '[1, 3, 1, 1]' is invalid for input of size {len(mean)}")
     return _right(images, mean, std)
+
+
+@normalize_images.misconception("Over which numbers does your loop run when there are five channels?", YOURS)
+def only_three_channels_normalised(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+    """A loop goes through three channels, and any others stay as they were."""
+    made = _right(images, mean, std)
+    return torch.cat([made[:, :3], images[:, 3:]], dim=1)
 
 
 @normalize_images.misconception("Which dtype does your result get, and which had the images?", YOURS)

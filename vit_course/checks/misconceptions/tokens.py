@@ -77,6 +77,13 @@ def positions_one_row_off(tokens: Tensor, class_token: Tensor, positions: Tensor
     return result
 
 
+@add_class_token.misconception("How many rows of positions do you add, and to how many tokens?", CLASS)
+def one_position_for_all(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """Row 0 of positions is added to every token, so all of them stand in the same place."""
+    _count(tokens, positions)
+    return _without_positions(tokens, class_token) + positions[:, :1]
+
+
 @add_class_token.misconception("Which of the three inputs have you not used?", CLASS)
 def positions_forgotten(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """The class token joins the patches, and no position is added."""

@@ -1,0 +1,197 @@
+"""Odd answers: made plain, told by their kind, written down, and failed in words by a whole run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks import check
+from vit_course.checks.answers import same_record
+from vit_course.checks.show import as_html
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Verdict
+from vit_course.patches import patchify
+
+INPUT = torch.arange(6.0).reshape(2, 3)
+
+
+def student(function: Callable[..., Any]) -> Student:
+    return Student({"patchify": function})
+
+
+def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        student(function)(*(inputs or (INPUT, 2)))
+    return caught.value
+
+
+def after(change: Callable[[Tensor], object]) -> Callable[[Tensor, int], object]:
+    """patchify, and something done to its result."""
+    return lambda images, patch_size: change(patchify(images, patch_size))
+
+
+class Raising(Tensor):
+    """Its operators raise."""
+
+    @classmethod
+    def __torch_function__(cls, *_: object) -> object:
+        raise RuntimeError("<script>hands off</script>")
+
+
+class Dispatcher(Tensor):
+    """A subclass below torch's functions, which no check can look into."""
+
+    @staticmethod
+    def __new__(cls, like: Tensor) -> Tensor:
+        return Tensor._make_wrapper_subclass(cls, like.shape)
+
+    @classmethod
+    def __torch_dispatch__(cls, *_: object) -> object:
+        raise RuntimeError("hands off")
+
+
+def test_answers_come_as_plain_tensors() -> None:
+    for function in (lambda x: x.as_subclass(Raising), nn.Buffer):
+        answer = student(function)(INPUT)
+        assert type(answer) is Tensor
+        assert torch.equal(answer, INPUT)
+    output, (weights,) = student(lambda x: (x.as_subclass(Raising), [x.as_subclass(Raising)]))(INPUT)
+    assert type(output) is type(weights) is Tensor
+    leaf = student(lambda x: nn.Parameter(x).as_subclass(Raising))(INPUT)
+    assert leaf.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("odd", "seen"),
+    [
+        (lambda x: x.to("meta"), "a tensor on the device meta"),
+        (lambda x: x.to_sparse(), "a tensor of layout sparse_coo"),
+        (lambda x: x.to_sparse_csr(), "a tensor of layout sparse_csr"),
+        (lambda x: x.to_mkldnn(), "a tensor of layout _mkldnn"),
+        (lambda x: x.to(torch.complex64), "a tensor of dtype complex64"),
+        (lambda x: x.to(torch.float8_e4m3fn), "a tensor of dtype float8_e4m3fn"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "a tensor of dtype qint8"),
+        (lambda x: torch.nested.nested_tensor([x, x]), "a nested tensor"),
+        (Dispatcher, "a Dispatcher"),
+        (lambda x: (x, x.to("meta")), "a tensor on the device meta"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_tensor_that_cannot_be_compared_is_told_by_its_kind(odd: Callable[[Tensor], object], seen: str) -> None:
+    told = failure(odd, INPUT)
+    assert told.seen == f"patchify gave {seen}"
+    assert told.expected
+
+
+def test_big_and_deep_answers_are_kept_short() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    circle: list[Any] = []
+    circle.append(circle)
+    for answer in (deep, circle, [[0.0] * 1000] * 1000, "x" * 10**6, 10**5000):
+        mine = student(lambda: answer)  # noqa: B023
+        mine()
+        assert same_record(mine.record, copy.copy(mine.record))
+
+
+def test_records_are_compared_by_numbers() -> None:
+    def record(function: Callable[..., Any]) -> list[object]:
+        mine = student(function)
+        mine(INPUT)
+        return mine.record
+
+    half = record(lambda x: (x / 0, [x.sum(), None, "text"]))
+    assert same_record(half, record(lambda x: (x / 0, (x.sum() + 1e-7, None, "text"))))
+    assert not same_record(half, record(lambda x: (x / 0, (x.sum() + 1, None, "text"))))
+    assert not same_record(record(lambda x: x), record(lambda x: x.double()))
+    assert not same_record(record(lambda x: x), record(lambda x: x[None]))
+    assert not same_record(record(lambda x: True), record(lambda x: 1))
+    assert not same_record([INPUT.to("meta")], [INPUT.to("meta")])
+    assert not same_record([INPUT.to_sparse()], [INPUT])
+
+
+class Lying(Tensor):
+    """Says that it equals everything."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        return True if "eq" in str(function) or "close" in str(function) else super().__torch_function__(
+            function, types, arguments, options
+        )  # fmt: skip
+
+
+class Nameless:
+    """Nothing about it can be asked."""
+
+    @property
+    def __class__(self) -> type:
+        raise ValueError("no class")
+
+    def __repr__(self) -> str:
+        raise ValueError("no text")
+
+
+def tower(_: Tensor) -> list[Any]:
+    deep: list[Any] = []
+    for _number in range(100_000):
+        deep = [deep]
+    return deep
+
+
+ODD: dict[str, Callable[[Tensor], object]] = {
+    "None": lambda x: None,
+    "another device": lambda x: x.to("meta"),
+    "sparse": lambda x: x.to_sparse(),
+    "complex": lambda x: x.to(torch.complex64),
+    "quantised": lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
+    "float8": lambda x: x.to(torch.float8_e4m3fn),
+    "nested": lambda x: torch.nested.nested_tensor([x[0], x[1]]),
+    "lying zeros": lambda x: torch.zeros_like(x).as_subclass(Lying),
+    "raising zeros": lambda x: torch.zeros_like(x).as_subclass(Raising),
+    "a number": lambda x: x.sum(),
+    "numpy": lambda x: x.numpy(),
+    "NaN": lambda x: x * float("nan"),
+    "infinity": lambda x: x / 0,
+    "zeros": lambda x: -0.0 * x,
+    "empty": lambda x: x[:0],
+    "list": lambda x: x.tolist(),
+    "tower": tower,
+    "text": lambda x: "x" * 10**6,
+    "nameless": lambda x: Nameless(),
+    "generator": lambda x: (each for each in x),
+    "module": lambda x: nn.Linear(2, 2),
+    "class": lambda x: Nameless,
+    "bool": lambda x: x.bool(),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+@pytest.mark.filterwarnings("ignore")
+def test_an_odd_answer_fails_in_words(change: Callable[[Tensor], object]) -> None:
+    report = check("patchify", after(change), points=7)
+    assert report.problem is None
+    assert 0 <= report.score <= 3
+    assert Verdict.FAIL in {each.verdict for each in report.results}
+    assert all(each.waits for each in report.results if each.verdict == Verdict.UNDECIDED)
+    assert all(each.seen for each in report.results if each.verdict == Verdict.FAIL)
+    assert not report.misconceptions
+    assert "Traceback" not in str(report)
+    assert "<script>" not in as_html(report)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x: x.as_subclass(Raising), nn.Buffer, lambda x: x.clone().mT.contiguous().mT]
+)
+def test_right_numbers_pass_whatever_they_are_wrapped_in(change: Callable[[Tensor], object]) -> None:
+    assert check("patchify", after(change)).passed
+
+
+def test_a_required_gradient_does_not_matter() -> None:
+    report = check("patchify", after(lambda x: x.requires_grad_() if x.is_floating_point() else x))
+    assert report.passed, str(report)

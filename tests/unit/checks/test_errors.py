@@ -1,0 +1,132 @@
+"""A student's exceptions in words."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from vit_course.checks.answers import same_record
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, NotWritten
+
+INPUT = torch.arange(6.0).reshape(2, 3)
+
+
+def student(function: Callable[..., Any]) -> Student:
+    return Student({"patchify": function})
+
+
+def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        student(function)(*(inputs or (INPUT, 2)))
+    return caught.value
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
+    def patchify(*_: object) -> None:
+        raise error
+
+    return patchify
+
+
+def endless(*inputs: object) -> object:
+    return endless(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("function", "seen", "look"),
+    [
+        (raises(ValueError("height 3")), "patchify raised ValueError: `height 3`, at `raise error`", "line"),
+        (raises(SystemExit), "patchify raised SystemExit, at", "return"),
+        (raises(BaseException("odd")), "patchify raised BaseException: `odd`", "line"),
+        (raises(GeneratorExit), "patchify raised GeneratorExit, at", "line"),
+        (raises(Wordless()), "patchify raised Wordless, at", "line"),
+        (raises(MemoryError()), "patchify raised MemoryError, at", "line"),
+        (lambda *_: sys.exit("bye"), "patchify raised SystemExit: `bye`, at", "return"),
+        (endless, "patchify raised RecursionError", "itself"),
+        (lambda images, size: imges, "patchify raised NameError: `name 'imges' is not defined`", "name"),  # noqa: F821
+        (lambda images, size: images.shpe, "patchify raised AttributeError", "dot"),
+        (lambda images, size: images[:, :, 0], "patchify raised IndexError", "axes"),
+        (
+            lambda images, size: images.reshape(4, 4),
+            "patchify raised RuntimeError: `shape '[4, 4]' is invalid",
+            "numbers",
+        ),
+        (lambda images: images, "patchify raised TypeError", "line"),
+        (raises(ValueError("first\nsecond")), "patchify raised ValueError: `first`, at", "line"),
+        (raises(ValueError("a `tick` \x1b[31m \ud800 end")), "ValueError: `a 'tick'  [31m   end`, at", "line"),
+        (raises(ValueError("x" * 10_000)), "x" * 200 + " …`, at `raise error`", "line"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, look: str) -> None:
+    told = failure(function)
+    assert seen in told.seen
+    assert len(told.seen) < 500
+    told.seen.encode()
+    assert not isinstance(told, NotWritten)
+    assert told.expected == "an answer when called with a tensor of shape (2, 3), 2"
+    assert look in told.look
+
+
+@pytest.mark.parametrize(
+    ("function", "look"),
+    [
+        (lambda x: x.reshape(4, 4), "How many numbers does that shape hold"),
+        (lambda x: x + torch.zeros(7), "Which sizes differ?"),
+        (lambda x: x @ x, "Which axis of the first matrix"),
+        (lambda x: torch.cat([x, torch.zeros(1, 7)]), "Along which axis are they joined"),
+        (lambda x: x.T.view(6), "neighbours in memory"),
+        (lambda x: x.requires_grad_().add_(1), "Should the gradient know"),
+        (lambda x: x @ x.T.double(), "Which dtypes meet"),
+        (lambda x: x.reshape(2, 6 / 2), "Which of Python's two divisions"),
+        (lambda x: range(6 / 2), "Which of Python's two divisions"),
+        (lambda x: math.sqrt(x), "a whole tensor, or one number"),
+        (lambda x: [rows for rows, columns, channels in [x.shape]], "each side of the equals sign"),
+        (endless, "Which function calls itself"),
+        (lambda x: (lambda: x)(1), "How many arguments does the `def` line name"),
+    ],
+)
+def test_what_torch_and_python_say_often_leads_to_a_question(function: Callable[..., Any], look: str) -> None:
+    assert look in failure(function, INPUT).look
+
+
+def test_only_the_students_own_not_implemented_means_not_written() -> None:
+    def unwritten(*_: object) -> None:
+        raise NotImplementedError
+
+    def unwritten_with_a_word(*_: object) -> None:
+        raise NotImplementedError("later")
+
+    assert isinstance(failure(unwritten), NotWritten)
+    assert isinstance(failure(unwritten_with_a_word), NotWritten)
+    told = failure(lambda images, _: images.byte().softmax(-1))  # torch has no kernel for it
+    assert not isinstance(told, NotWritten)
+    assert "NotImplementedError" in told.seen
+    with pytest.raises(NotWritten):
+        student(unwritten).error_of(INPUT)
+
+
+def test_errors_of_one_type_are_told_apart_by_their_words() -> None:
+    def record(function: Callable[..., Any]) -> list[object]:
+        mine = student(function)
+        with pytest.raises(Failure):
+            mine(INPUT)
+        return mine.record
+
+    assert same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.reshape(2, 2, 4)))  # two ways, one mistake
+    assert not same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.view(4, 5)))
+    assert not same_record(record(lambda x: x.view(4, 4)), record(lambda x: x @ x))
+    assert not same_record(record(lambda x: None + 1), record(lambda x: len(3)))
+    assert same_record(record(lambda x: [].to(x)), record(lambda x: [].clone()))
+    assert not same_record(record(lambda x: [].to(x)), record(lambda x: "".to(x)))

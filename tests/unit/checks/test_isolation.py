@@ -1,0 +1,172 @@
+"""No trace is left: nothing on stderr, no global setting changed, and none that matters."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks import check
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.patches import patchify
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda: print("a line", file=sys.stderr),
+        lambda: warnings.warn("careful", stacklevel=1),
+        lambda: logging.getLogger("student").error("careful"),
+        lambda: os.write(2, b"from C\n"),
+        lambda: os.system("echo from a child >&2"),
+        lambda: torch.tensor([1.0], requires_grad=True).sum().backward(create_graph=True),
+    ],
+    ids=["print", "warn", "log", "descriptor", "child", "torch"],
+)
+def test_nothing_reaches_stderr(noise: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
+    handler = logging.StreamHandler(sys.stderr)  # as basicConfig in an earlier cell leaves one
+    logging.getLogger("student").addHandler(handler)
+    try:
+        report = check("patchify", lambda images, patch_size: (noise(), patchify(images, patch_size))[1])
+    finally:
+        logging.getLogger("student").removeHandler(handler)
+    assert report.passed, str(report)
+    assert capfd.readouterr().err == ""
+    os.write(2, b"after\n")
+    assert capfd.readouterr().err == "after\n"
+    assert logging.root.manager.disable == 0
+
+
+async def promised(images: Tensor, patch_size: int) -> Tensor:
+    return patchify(images, patch_size)
+
+
+def yielded(images: Tensor, patch_size: int) -> Iterator[Tensor]:
+    yield patchify(images, patch_size)
+
+
+@pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yielded, "`yield`")])
+@pytest.mark.filterwarnings("error")
+def test_functions_that_only_promise_an_answer_earn_nothing_for_it(function: Callable[..., Any], word: str) -> None:
+    report = check("patchify", function)
+    assert all(each.verdict != "pass" for each in report.results)
+    assert word in report.results[0].look
+
+
+def test_a_print_stays_where_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    assert check("patchify", lambda images, size: (print("shape:", images.ndim), patchify(images, size))[1]).passed
+    assert "shape: 4" in capfd.readouterr().out
+
+
+GLOBALS: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    "dtype": (lambda: torch.set_default_dtype(torch.float64), torch.get_default_dtype),
+    "device": (lambda: torch.set_default_device("meta"), lambda: torch.empty(1).device),
+    "gradients": (lambda: torch.set_grad_enabled(False), torch.is_grad_enabled),
+    "threads": (lambda: torch.set_num_threads(torch.get_num_threads() + 1), torch.get_num_threads),
+    "seed": (lambda: torch.manual_seed(5), lambda: torch.get_rng_state().sum()),
+    "warnings": (lambda: warnings.simplefilter("error"), lambda: len(warnings.filters)),
+    "depth": (lambda: sys.setrecursionlimit(5000), sys.getrecursionlimit),
+}
+
+
+class Embedding(nn.Module):
+    """A right PatchEmbedding that first does something."""
+
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int, change: Callable[[], object]) -> None:
+        super().__init__()
+        self.change = change
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+        change()
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.projection(patchify(images, self.patch_size))
+        self.change()
+        return tokens
+
+
+@pytest.mark.parametrize(("change", "read"), GLOBALS.values(), ids=GLOBALS)
+def test_global_settings_neither_matter_nor_stay_changed(
+    change: Callable[[], object], read: Callable[[], object]
+) -> None:
+    class PatchEmbedding(Embedding):
+        def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+            super().__init__(in_channels, patch_size, embed_dim, change)
+
+    before = read()
+    for report in (
+        check("patchify", lambda images, patch_size: (patchify(images, patch_size), change())[0]),
+        check("PatchEmbedding", PatchEmbedding),
+    ):
+        assert report.passed, str(report)
+        assert read() == before
+
+
+@contextmanager
+def changed(change: Callable[[], object], back: Callable[[], object]) -> Iterator[None]:
+    change()
+    try:
+        yield
+    finally:
+        back()
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda: changed(lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
+        lambda: changed(lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
+        lambda: torch.device("meta"),
+        torch.no_grad,
+        torch.inference_mode,
+        lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        lambda: changed(lambda: warnings.simplefilter("error"), warnings.resetwarnings),
+    ],
+    ids=["dtype", "device", "with device", "no_grad", "inference", "autocast", "warnings"],
+)
+def test_settings_of_the_notebook_do_not_matter(around: Callable[[], Any]) -> None:
+    class PatchEmbedding(Embedding):
+        def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
+            super().__init__(in_channels, patch_size, embed_dim, lambda: None)
+
+    with warnings.catch_warnings(), around():
+        before = torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()
+        report = check("PatchEmbedding", PatchEmbedding)
+        assert (torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()) == before
+    assert report.passed, str(report)
+    assert torch.empty(1).device.type == "cpu"
+
+
+def test_random_numbers_are_the_same_in_every_run() -> None:
+    def noisy(images: Tensor, patch_size: int) -> Tensor:
+        return patchify(images, patch_size) + torch.randn(()).to(images.dtype)
+
+    torch.manual_seed(random.randrange(10**6))
+    first = str(check("patchify", noisy))
+    torch.manual_seed(random.randrange(10**6))
+    assert str(check("patchify", noisy)) == first
+
+
+def call(function: Callable[[], object]) -> object:
+    return Student({"function": function})()
+
+
+@pytest.mark.parametrize("name", sorted(GLOBALS.keys() - {"seed"}))  # random numbers go on from call to call
+def test_global_settings_are_put_back_after_every_call(name: str) -> None:
+    change, read = GLOBALS[name]
+    before = read()
+    call(lambda: (change(), 0)[1])
+    assert read() == before
+    with pytest.raises(Failure):
+        call(lambda: (change(), 1 / 0)[1])
+    assert read() == before

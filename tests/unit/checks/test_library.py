@@ -1,0 +1,59 @@
+"""The misconceptions as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from vit_course.checks import library
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.exercise import Exercise
+
+FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section"}
+
+
+def test_json_holds_every_misconception_once() -> None:
+    entries = json.loads(library.as_json())
+    assert all(set(entry) == FIELDS and all(entry.values()) for entry in entries)
+    named = [(entry["exercise"], entry["name"]) for entry in entries]
+    assert len(set(named)) == len(named)
+    known = {wrong.name for exercise in EXERCISES.values() for wrong in exercise.misconceptions}
+    assert {name for _, name in named} == known
+
+
+def test_a_bug_hunt_shares_the_misconceptions_of_its_exercise() -> None:
+    exercises = {entry["exercise"] for entry in json.loads(library.as_json())}
+    assert "patchify" in exercises
+    assert "fix_patchify" not in exercises
+    assert EXERCISES["fix_patchify"].misconceptions is EXERCISES["patchify"].misconceptions
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_the_table_names_them_all(width: int) -> None:
+    out = StringIO()
+    Console(file=out, width=width, color_system=None).print(library.as_table())
+    text = " ".join(out.getvalue().split())
+    assert "column order" in text
+    for name in {entry["exercise"] for entry in json.loads(library.as_json())} if width > 100 else ():
+        assert name in text
+
+
+def test_letters_of_every_language_stay_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    exercise = Exercise("größe", "00_start")
+
+    @exercise.misconception("Wie groß?", "00_start, Größe")
+    def verkehrt_herum() -> None:
+        """Kleiner < größer & "andersherum"."""
+
+    monkeypatch.setattr(library, "EXERCISES", {"größe": exercise})
+    assert "Kleiner < größer" in library.as_json()
+    assert json.loads(library.as_json())[0]["name"] == "verkehrt herum"
+
+
+def test_an_exercise_without_misconceptions_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "EXERCISES", {"first": Exercise("first", "00_start")})
+    assert json.loads(library.as_json()) == []
+    assert library.as_table().row_count == 0

@@ -1,0 +1,174 @@
+"""A whole run of check(): verdicts, what waits for what, and what is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks import check
+from vit_course.checks.compare import expect_equal
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.probes import Probe
+from vit_course.checks.run import run_checks
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from vit_course.patches import patchify
+
+
+def test_a_right_answer_earns_its_points() -> None:
+    report = check("patchify", patchify, points=8)
+    assert report.passed, str(report)
+    assert report.score == 8
+
+
+def exercise_of(*checks: Callable[[Student, Probe], None], needs: Callable[..., None] | None = None) -> Exercise:
+    exercise = Exercise("double", "00_start")
+    for each in checks:
+        exercise.check(needs=needs)(each) if needs and each is not needs else exercise.check(each)
+    return exercise
+
+
+def results_of(
+    function: Callable[..., object], *checks: Callable[[Student, Probe], None], **options: Any
+) -> tuple[CheckResult, ...]:
+    return run_checks(exercise_of(*checks, **options), {"double": function})
+
+
+def it_doubles(student: Student, probe: Probe) -> None:
+    """It doubles."""
+    x = probe.normal(2, 3)
+    expect_equal(student(x), 2 * x, "double")
+
+
+def it_answers_twice(student: Student, probe: Probe) -> None:
+    """It answers twice."""
+    for _ in range(2):
+        it_doubles(student, probe)
+
+
+def it_has_a_first_number(student: Student, probe: Probe) -> None:
+    """The check itself stumbles over what is no tensor of whole numbers."""
+    x = probe.normal(2, 3).round() + 3
+    if int(student(x)[0, 0]) != int(2 * x[0, 0]):
+        raise Failure("the first number is wrong")
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        ("text", "what double gave cannot be compared: TypeError `string indices must be integers"),
+        (None, "what double gave cannot be compared: TypeError `'NoneType' object is not subscriptable`"),
+        (
+            torch.ones(()),
+            "what double gave cannot be compared: it is a tensor of shape (), and this came up: IndexError",
+        ),
+        (torch.ones(2, 3) / 0, "double gave infinity in the midst of its numbers"),
+        (torch.full((2, 3), float("nan")), "double gave NaN (not a number) in the midst of its numbers"),
+    ],
+)
+def test_a_check_that_stumbles_is_a_failure_in_words(answer: object, seen: str) -> None:
+    (result,) = results_of(lambda x: answer, it_has_a_first_number)
+    assert result.verdict == Verdict.FAIL
+    assert result.seen.startswith(seen)
+    assert result.look
+
+
+@pytest.mark.parametrize("error", [SystemExit, RecursionError, GeneratorExit, BaseException])
+def test_not_even_an_exit_inside_a_check_escapes(error: type[BaseException]) -> None:
+    class Hostile(nn.Module):
+        def double(self) -> nn.Module:
+            raise error
+
+    def it_can_be_doubled(student: Student, _: Probe) -> None:
+        """It can be doubled."""
+        student.build().module.double()
+
+    (result,) = results_of(Hostile, it_can_be_doubled)
+    assert (result.verdict, error.__name__ in result.seen) == (Verdict.FAIL, True)
+
+
+def test_the_user_may_interrupt() -> None:
+    def interrupted(x: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results_of(interrupted, it_doubles)
+
+
+def this_machine_cannot_tell(student: Student, probe: Probe) -> None:
+    """This machine cannot tell."""
+    raise Undecided("there is no GPU here")
+
+
+def test_undecided_gains_nothing_and_loses_nothing() -> None:
+    results = results_of(lambda x: 3 * x, it_doubles, this_machine_cannot_tell)
+    assert [str(each.verdict) for each in results] == ["fail", "undecided"]
+    assert Report("double", results, 4).score == 0
+    assert Report("double", results_of(lambda x: 2 * x, it_doubles, this_machine_cannot_tell), 4).score == 4
+
+
+def test_a_check_waits_for_the_one_it_needs() -> None:
+    results = results_of(lambda x: 3 * x, it_doubles, it_answers_twice, it_has_a_first_number, needs=it_doubles)
+    assert [str(each.verdict) for each in results] == ["fail", "undecided", "undecided"]
+    assert results[1].waits
+    assert "“It doubles.”" in results[1].seen
+    assert results[2].seen == "it waits for the same check"
+    assert Report("double", results, 3).score == 0
+
+
+def test_the_same_failure_is_told_once() -> None:
+    first, second = results_of(lambda x: 3 * x, it_doubles, it_answers_twice)
+    assert "1.5 times" in first.seen
+    assert (second.seen, second.expected, second.look) == ("the same as above", "", "")
+
+
+def test_the_same_exception_with_other_sizes_is_told_once() -> None:
+    def it_takes_five_rows(student: Student, probe: Probe) -> None:
+        """It takes five rows."""
+        student(probe.normal(5, 3))
+
+    first, second = results_of(lambda x: x @ x, it_doubles, it_takes_five_rows)
+    assert "raised RuntimeError" in first.seen
+    assert second.seen == "the same as above"
+
+
+def test_what_is_not_written_is_not_a_mistake() -> None:
+    def unwritten(images: Tensor, patch_size: int) -> Tensor:
+        raise NotImplementedError
+
+    report = check("patchify", unwritten, points=8)
+    assert "patchify is not written yet" in report.problem
+    assert report.score == 0
+
+
+def test_spoiling_an_input_harms_no_other_check() -> None:
+    def spoils(images: Tensor, patch_size: int) -> Tensor:
+        tokens = patchify(images, patch_size).clone()
+        images.zero_()
+        return tokens
+
+    report = check("patchify", spoils)
+    failed = [each.name for each in report.results if each.verdict != Verdict.PASS]
+    assert failed == ["the_images_are_left_alone"]
+    assert "changed its input of shape" in report.results[5].seen
+
+
+def test_giving_the_input_back_is_judged_by_its_numbers() -> None:
+    def in_place(x: Tensor) -> Tensor:
+        return x.mul_(2)
+
+    assert results_of(in_place, it_doubles)[0].verdict == Verdict.PASS
+
+
+def test_state_between_calls_does_not_confuse_the_checks() -> None:
+    calls: list[int] = []
+
+    def counting(x: Tensor) -> Tensor:
+        calls.append(1)
+        return 2 * x if len(calls) == 1 else 3 * x
+
+    assert [str(each.verdict) for each in results_of(counting, it_doubles, it_answers_twice)] == ["pass", "fail"]

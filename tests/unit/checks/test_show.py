@@ -1,0 +1,171 @@
+"""How a report looks: as text, as HTML that a student's words cannot break, and to nbgrader."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from vit_course.checks import show
+from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
+
+HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &amp; --> *a `b* c` **d** `e *f` g*"""
+ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em"}
+
+
+class Page(HTMLParser):
+    """Tags as they nest, their attributes, and the text that a reader sees."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, "tags overlap"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def failing(text: str, problem: str | None = None, points: float | None = None) -> Report:
+    cause = Cause(text, text, text, text)
+    results = (
+        CheckResult("one", text, Verdict.PASS),
+        CheckResult("two", text, Verdict.FAIL, text, text, look=text),
+        CheckResult("three", text, Verdict.FAIL, text, text, (cause,)),
+        CheckResult("four", text, Verdict.UNDECIDED, text, waits=True),
+    )
+    return Report(text, results, points, problem)
+
+
+@pytest.mark.parametrize("report", [failing(HOSTILE), failing(HOSTILE, problem=HOSTILE)], ids=["results", "problem"])
+def test_a_students_words_stay_words(report: Report) -> None:
+    page = Page(show.as_html(report))
+    assert page.open == []
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    assert {name for _, attributes in page.tags for name in attributes} <= {"style", "aria-label", "aria-hidden"}
+    assert "<script>alert(\"x\")</script> & 'quoted' </section>" in page.text
+    label = page.tags[0][1]["aria-label"]
+    assert label.startswith(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("`a` and *b*", "<code>a</code> and <em>b</em>"),
+        ("`a*b*c`", "<code>a*b*c</code>"),
+        ("`a *b` c*", "<code>a *b</code> c*"),
+        ("2 * 3 * 4", "2 * 3 * 4"),
+        ("*args, **kwargs", "*args, **kwargs"),
+        ("a lonely ` and a lonely *", "a lonely ` and a lonely *"),
+        ("*column order*: x<y", "<em>column order</em>: x&lt;y"),
+    ],
+)
+def test_marks_do_not_overlap(text: str, html: str) -> None:
+    assert html in show.as_html(Report("patchify", problem=text))
+
+
+def test_a_long_message_is_cut() -> None:
+    report = Report("patchify", failing("x" * 100_000).results)
+    for shown in (show.as_html(report), show.as_text(report)):
+        assert len(shown) < 12_000
+        assert "…" in shown
+
+
+def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_colour_alone() -> None:
+    for tag, attributes in Page(show.as_html(failing("wrong", points=4))).tags:
+        assert tag not in ("style", "script", "link")
+        style = attributes.get("style") or ""
+        assert "background" not in style
+        assert "class" not in attributes
+        coloured = re.search(r"(?<!-)color:", style)
+        assert not coloured or attributes.get("aria-hidden") == "true"  # signs only, each beside its word
+
+
+def test_every_verdict_is_a_word() -> None:
+    report = failing("wrong")
+    for text in (Page(show.as_html(report)).text, show.as_text(report)):
+        assert all(text.count(word) >= 1 for word in ("pass", "fail", "undecided"))
+    assert "not checked" in show.as_text(Report("patchify", problem="What?"))
+    assert "not checked" in Page(show.as_html(Report("patchify", problem="What?"))).text
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance after WCAG 2.2."""
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+@pytest.mark.parametrize("verdict", Verdict)
+def test_signs_stand_out_from_light_and_dark_grounds(verdict: Verdict, ground: str) -> None:
+    lighter, darker = sorted((luminance(show._COLOUR[verdict]), luminance(ground)), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 3
+
+
+@pytest.mark.parametrize(
+    ("results", "colour"),
+    [
+        ((Verdict.PASS,), Verdict.PASS),
+        ((Verdict.PASS, Verdict.FAIL), Verdict.FAIL),
+        ((Verdict.UNDECIDED,), Verdict.UNDECIDED),
+    ],
+)
+def test_the_bar_has_the_colour_of_the_whole(results: tuple[Verdict, ...], colour: Verdict) -> None:
+    html = show.as_html(Report("patchify", tuple(CheckResult("a", "A.", each) for each in results)))
+    assert f"border-left:4px solid {show._COLOUR[colour]}" in html
+
+
+def test_text_is_wrapped_at_100_columns() -> None:
+    long = "Images that are taller than wide, or wider than tall, with any number of channels, come out right. "
+    for report in (failing(long * 3), Report("patchify", problem=long * 3), failing("unbreakable" * 40)):
+        report = Report("patchify", report.results, 8, report.problem)
+        lines = show.as_text(report).splitlines()
+        assert max(map(len, lines)) <= 100
+    assert str(report) == repr(report) == show.as_text(report)
+
+
+def test_text_has_one_line_of_its_own_for_every_part() -> None:
+    text = show.as_text(Report("patchify", failing("a\n\nb").results))
+    assert "Seen: a b" in text
+    assert "Expected: a b" in text
+    assert "Why: a b" in text
+
+
+def test_outside_of_a_notebook_there_is_text_only() -> None:
+    assert failing("wrong", points=4)._repr_mimebundle_() == {"text/plain": show.as_text(failing("wrong", points=4))}
+
+
+@pytest.fixture
+def in_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "_in_notebook_kernel", lambda: True)
+
+
+@pytest.mark.usefixtures("in_notebook")
+def test_a_graded_cell_ends_in_its_points() -> None:
+    bundle = failing("wrong", points=4)._repr_mimebundle_()
+    assert bundle["text/plain"] == "1.0"
+    assert bundle["text/html"] == show.as_html(failing("wrong", points=4))
+    assert Report("patchify", problem="No.", points=4)._repr_mimebundle_()["text/plain"] == "0.0"
+
+
+@pytest.mark.usefixtures("in_notebook")
+def test_a_cell_without_points_ends_in_text() -> None:
+    assert failing("wrong")._repr_mimebundle_()["text/plain"] == show.as_text(failing("wrong"))
+
+
+@pytest.mark.usefixtures("in_notebook")
+def test_what_jupyter_gets_is_json() -> None:
+    bundle = failing(HOSTILE, points=4)._repr_mimebundle_()
+    assert json.loads(json.dumps(bundle, allow_nan=False))[show.REPORT_MIME]["max_score"] == 4

@@ -1,0 +1,213 @@
+"""A student's code as a check meets it: copies go in, modules are built, loaded and differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.verdict import Failure, NotWritten
+
+INPUT = torch.arange(6.0).reshape(2, 3)
+
+
+def student(function: Callable[..., Any]) -> Student:
+    return Student({"patchify": function})
+
+
+def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        student(function)(*(inputs or (INPUT, 2)))
+    return caught.value
+
+
+def test_calls_get_copies() -> None:
+    def spoil(images: Tensor, sizes: list[int]) -> Tensor:
+        images.zero_()
+        sizes.clear()
+        return images
+
+    images, sizes = INPUT.clone(), [2, 3]
+    mine = student(spoil)
+    assert not mine(images, sizes).any()
+    assert torch.equal(images, INPUT)
+    assert sizes == [2, 3]
+    assert mine.changed_inputs == ["(2, 3)"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.t_(),
+        lambda x: x.resize_(1),
+        lambda x: setattr(x, "data", x.data.double()),
+        lambda x: x.fill_(float("nan")),
+    ],
+)
+def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], object]) -> None:
+    mine = student(lambda x: (change(x), 0)[1])
+    mine(INPUT)
+    assert mine.changed_inputs == ["(2, 3)"]
+
+
+def test_an_input_that_is_read_and_returned_is_not_changed() -> None:
+    mine = student(lambda x: x.requires_grad_())
+    mine(INPUT)
+    assert mine.changed_inputs == []
+
+
+def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
+    def patchify(*_: object) -> None:
+        raise error
+
+    return patchify
+
+
+def test_the_user_may_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        student(raises(KeyboardInterrupt))(INPUT)
+    with pytest.raises(KeyboardInterrupt):
+        student(raises(KeyboardInterrupt)).error_of(INPUT)
+
+
+def test_the_error_of_a_call_can_be_asked_for() -> None:
+    error = ValueError("height 3 is not divisible by 2")
+    assert student(raises(error)).error_of(INPUT) is error
+    assert student(lambda x: x).error_of(INPUT) is None
+    assert isinstance(student(raises(SystemExit)).error_of(INPUT), SystemExit)
+
+
+class Projection(nn.Module):
+    """A Linear called projection, and a parameter that forward may leave out."""
+
+    def __init__(self, dim: int, used: bool = True) -> None:
+        super().__init__()
+        self.projection = nn.Linear(dim, 4)
+        self.used = used
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.projection(x) if self.used else self.projection(x).detach()
+
+
+def built(kind: Callable[..., Any], *arguments: Any) -> StudentModule:
+    return Student({"Projection": kind}).build(*arguments)
+
+
+def weights_for(dim: int) -> dict[str, Tensor]:
+    return {"projection.weight": torch.ones(4, dim), "projection.bias": torch.zeros(4)}
+
+
+def test_a_module_is_built_loaded_and_run() -> None:
+    module = built(Projection, 3)
+    module.load(weights_for(3))
+    assert torch.equal(module(INPUT), INPUT.sum(1, keepdim=True).expand(2, 4))
+    assert module.without_gradient(module(INPUT)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [
+        (lambda dim: None, "Projection(...) gives None"),
+        (lambda dim: Projection, "Projection(...) gives the class Projection"),
+        (dict[str, int], "Projection raised TypeError"),
+    ],
+)
+def test_what_is_no_module_is_said(kind: Callable[..., Any], seen: str) -> None:
+    with pytest.raises(Failure) as caught:
+        built(kind, 3)
+    assert seen in caught.value.seen
+
+
+WEIGHT, BIAS = {"projection.weight": torch.ones(4, 3)}, {"projection.bias": torch.zeros(4)}
+
+
+@pytest.mark.parametrize(
+    ("dim", "wanted", "seen", "look"),
+    [
+        (5, WEIGHT | BIAS, "`projection.weight` of shape (4, 5) where (4, 3) was asked for", "How many numbers go"),
+        (3, {"linear.weight": torch.ones(4, 3), "linear.bias": torch.ones(4)},
+         "has no parameter `linear.weight` (4, 3), `linear.bias` (4,) and has `projection.weight` (4, 3)",
+         "The shapes are right. What does the exercise call"),
+        (3, WEIGHT | BIAS | {"scale": torch.ones(2)}, "has no parameter `scale` (2,)", "attribute of self"),
+        (3, WEIGHT, "has `projection.bias` (4,), which nobody asked for", "Which part of yours"),
+    ],
+)  # fmt: skip
+def test_parameters_that_are_not_as_asked_are_named(dim: int, wanted: dict[str, Tensor], seen: str, look: str) -> None:
+    with pytest.raises(Failure) as caught:
+        built(Projection, dim).load(wanted)
+    assert seen in caught.value.seen
+    assert look in caught.value.look
+    assert caught.value.expected.startswith("the parameters `")
+
+
+def test_a_lazy_layer_has_no_shape_yet() -> None:
+    class Lazy(Projection):
+        def __init__(self, dim: int) -> None:
+            super().__init__(dim)
+            self.projection = nn.LazyLinear(4)
+
+    with pytest.raises(Failure) as caught:
+        built(Lazy, 3).load(weights_for(3))
+    assert caught.value.seen == "`projection.weight` has no shape yet"
+
+
+def test_a_module_without_init_or_forward_is_told_so() -> None:
+    class NoInit(nn.Module):
+        def __init__(self, dim: int) -> None:
+            self.projection = nn.Linear(dim, 4)
+
+    class NoForward(nn.Module):
+        def __init__(self, dim: int) -> None:
+            super().__init__()
+
+        def foward(self, x: Tensor) -> Tensor:
+            return x
+
+    with pytest.raises(Failure) as caught:
+        built(NoInit, 3)
+    assert "first line" in caught.value.look
+    with pytest.raises(Failure) as caught:
+        built(NoForward, 3)(INPUT)
+    assert not isinstance(caught.value, NotWritten)
+    assert caught.value.seen == "Projection.forward does not exist"
+
+
+def test_parameters_without_a_gradient_are_named() -> None:
+    module = built(Projection, 3, False)
+    assert module.without_gradient(module(INPUT)) == ["projection.weight", "projection.bias"]
+
+
+class Backward(torch.autograd.Function):
+    """Its backward pass fails as it is told to."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, fails: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.fails = fails
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return ctx.fails(gradients[0]), None
+
+
+@pytest.mark.parametrize(
+    ("fails", "seen"),
+    [
+        (lambda gradient: gradient / 0, "the gradient of projection.weight, projection.bias is not finite"),
+        (lambda gradient: 1 / 0, "the backward pass raised ZeroDivisionError `division by zero`"),
+        (lambda gradient: gradient[:1], "the backward pass raised RuntimeError"),
+    ],
+)
+def test_a_broken_backward_pass_becomes_words(fails: Callable[[Tensor], Tensor], seen: str) -> None:
+    class Broken(Projection):
+        def forward(self, x: Tensor) -> Tensor:
+            return Backward.apply(self.projection(x), fails)
+
+    module = built(Broken, 3)
+    with pytest.raises(Failure) as caught:
+        module.without_gradient(module(INPUT))
+    assert seen in caught.value.seen

@@ -1,0 +1,133 @@
+"""What a report counts, sums up and hands to programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
+
+PASS, FAIL, UNDECIDED = Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED
+COLUMN = Cause("column order", "Tokens run down.", "Which axis is fastest?", "01_patchify, Order")
+STRIPS = Cause("strips not squares", "Tokens are strips.", "What is a neighbour?", "01_patchify, Tokens")
+
+
+def result(verdict: Verdict, **fields: object) -> CheckResult:
+    return CheckResult("a_claim", "A claim.", verdict, **fields)  # type: ignore[arg-type]
+
+
+WAITS, CANNOT_TELL = result(UNDECIDED, waits=True), result(UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("results", "fraction"),
+    [
+        ((), 0.0),
+        ((result(PASS),), 1.0),
+        ((result(FAIL),), 0.0),
+        ((result(PASS), result(FAIL), result(FAIL), result(PASS)), 0.5),
+        ((result(PASS), WAITS), 0.5),
+        ((result(PASS), CANNOT_TELL), 1.0),
+        ((result(PASS), result(FAIL), CANNOT_TELL, WAITS), 1 / 3),
+        ((CANNOT_TELL,), 0.0),
+    ],
+    ids=["nothing", "all", "none", "half", "waiting is not earned", "undecided does not count", "mixed", "no verdict"],
+)
+def test_fraction(results: tuple[CheckResult, ...], fraction: float) -> None:
+    report = Report("patchify", results, points=8)
+    assert report.fraction == pytest.approx(fraction)
+    assert report.score == pytest.approx(8 * fraction, abs=1e-4)
+    assert report.passed == (fraction == 1)
+
+
+def test_a_problem_is_no_pass() -> None:
+    assert not Report("patchify", (result(PASS),), problem="Nothing was given.").passed
+
+
+@pytest.mark.parametrize("points", [0, 1 / 3, 2 / 3, 0.66666, 1, 1.00005, 3.14159, 7, 1e-6, 1e6])
+@pytest.mark.parametrize("passing", range(4))
+def test_the_score_stays_within_its_points(points: float, passing: int) -> None:
+    report = Report("patchify", (*[result(PASS)] * passing, *[result(FAIL)] * (3 - passing)), points)
+    assert 0 <= report.score <= points  # nbgrader loses a submission whose score is above
+    assert isinstance(report.score, float)
+
+
+@pytest.mark.parametrize("points", [-1, float("nan"), float("inf"), -float("inf")])
+def test_points_that_nobody_can_earn_are_refused(points: float) -> None:
+    with pytest.raises(ValueError, match="points"):
+        Report("patchify", points=points)
+
+
+def test_without_points_there_is_no_score() -> None:
+    assert Report("patchify", (result(PASS),)).score is None
+
+
+@pytest.mark.parametrize(
+    ("passing", "failing", "said"),
+    [
+        (0, 0, "0 of 0 checks pass"),
+        (0, 1, "0 of 1 check passes"),
+        (1, 0, "1 of 1 check passes"),
+        (1, 2, "1 of 3 checks passes"),
+        (0, 2, "0 of 2 checks pass"),
+        (2, 0, "2 of 2 checks pass"),
+    ],
+)
+def test_the_summarys_grammar(passing: int, failing: int, said: str) -> None:
+    results = (*[result(PASS)] * passing, *[result(FAIL)] * failing)
+    assert Report("patchify", results).summary() == f"patchify: {said}"
+
+
+def test_the_summary_rounds_points() -> None:
+    results = (*[result(PASS)] * 4, *[result(FAIL)] * 3)
+    assert Report("patchify", results, points=8).summary() == "patchify: 4 of 7 checks pass, 4.57 of 8 points"
+
+
+def test_misconceptions_are_named_once_in_the_order_of_the_checks() -> None:
+    results = (
+        result(FAIL, causes=(STRIPS,)),
+        result(FAIL, causes=(STRIPS, COLUMN)),  # these two cannot be told apart: no name
+        result(FAIL),
+        result(FAIL, causes=(COLUMN,)),
+        result(FAIL, causes=(STRIPS,)),
+    )
+    assert Report("patchify", results).misconceptions == ("strips not squares", "column order")
+
+
+def test_a_message_runs_from_what_was_seen_to_where_to_look() -> None:
+    failed = result(FAIL, seen="token 1 is wrong", expected="another", causes=(COLUMN,), look="Look here.")
+    assert list(failed.parts()) == ["Seen", "Expected", "Likely cause", "Where to look"]
+    assert "This looks like *column order*: Tokens run down." in failed.message
+    assert "Which axis is fastest? (lesson 01_patchify, Order)" in failed.message
+    assert "Look here." not in failed.message  # the cause's own question says it better
+
+
+def test_parts_that_say_nothing_are_left_out() -> None:
+    assert result(FAIL, seen="it is None").parts() == {"Seen": "it is None"}
+    assert result(PASS).message is None
+
+
+def test_two_causes_are_both_named_and_none_is_explained() -> None:
+    failed = result(FAIL, seen="wrong", causes=(COLUMN, STRIPS))
+    assert "*column order* or *strips not squares*" in failed.message
+    assert "Tokens run down" not in failed.message
+    assert failed.misconception is None
+
+
+def test_a_cause_that_was_told_above_is_only_named() -> None:
+    message = result(FAIL, seen="wrong", causes=(COLUMN,), again=True).message
+    assert "*column order*, as above" in message
+    assert "Tokens run down" not in message
+    assert "Where to look" not in message
+
+
+def test_the_form_for_programs_is_json() -> None:
+    results = (result(PASS), result(FAIL, seen="wrong", causes=(COLUMN,)), WAITS)
+    told = json.loads(json.dumps(Report("patchify", results, points=3).as_dict(), allow_nan=False))
+    assert told["name"] == "patchify"
+    assert told["score"] == 1.0
+    assert told["max_score"] == 3
+    assert told["misconception"] == "column order"
+    assert [each["verdict"] for each in told["checks"]] == ["pass", "fail", "undecided"]
+    assert told["checks"][1]["misconception"] == "column order"

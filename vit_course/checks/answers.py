@@ -1,0 +1,115 @@
+"""What a student's code gave back: made plain before a check sees it, and written down for the diagnosis."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.compare import close
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import brief, quoted, short
+
+_ORDINARY_DTYPES = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+)
+# no exercise asks for more; a list beyond is a mistake, told by its length alone
+_DEEPEST, _LONGEST = 4, 100
+
+
+def plain(value: Any, name: str, depth: int = 0) -> Any:
+    """``value`` with every tensor in it as torch's own kind: a subclass's operators are not ours to trust.
+
+    Raises:
+        Failure: where a tensor is none that a check can compare: sparse, quantised, complex, on another device.
+    """
+    if isinstance(value, list | tuple) and _is_small(value, depth):
+        kind = list if isinstance(value, list) else tuple
+        return kind(plain(each, name, depth + 1) for each in value)
+    if not isinstance(value, Tensor):
+        if inspect.iscoroutine(value):
+            value.close()  # or Python warns that nobody awaited it
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            raise Failure(f"{name} gave a {type(value).__name__}", "a torch.Tensor")
+        if oddity := _oddity(value):
+            raise Failure(f"{name} gave {oddity[0]}", oddity[1], "Which line makes it so?")
+        return value if type(value) in (Tensor, nn.Parameter) else value.as_subclass(Tensor)
+
+
+def _oddity(tensor: Tensor) -> tuple[str, str] | None:
+    if tensor.is_nested:
+        return "a nested tensor", "one that has a shape"
+    if tensor.layout != torch.strided:
+        return f"a tensor of layout {short(tensor.layout)}", "a dense one"
+    if tensor.is_quantized or tensor.dtype not in _ORDINARY_DTYPES:
+        return f"a tensor of dtype {short(tensor.dtype)}", "floats, integers or bools, as the exercise asks"
+    if tensor.device.type != "cpu":
+        return f"a tensor on the device {tensor.device}", "one on the CPU, where the input lies"
+    return None
+
+
+def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
+    return depth < _DEEPEST and len(values) <= _LONGEST
+
+
+def snapshot(value: object, depth: int = 0) -> object:
+    """What is kept of an answer: tensors as copies, numbers and text as they are, anything else by its type."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, nn.Module):
+        return (type(value).__name__ if type(value).__module__.startswith("torch.") else "module",)
+    if isinstance(value, tuple | list):
+        if not _is_small(value, depth):
+            return type(value).__name__, len(value)
+        return tuple(snapshot(each, depth + 1) for each in value)
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    return type(value).__name__
+
+
+def same_record(first: object, second: object) -> bool:
+    """Whether two students gave the same on the same inputs."""
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
+        return alike and _same_numbers(first, second)
+    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
+        return len(first) == len(second) and all(map(same_record, first, second))
+    return type(first) is type(second) and first == second
+
+
+def _same_numbers(first: Tensor, second: Tensor) -> bool:
+    try:
+        if not first.is_floating_point():
+            return torch.equal(first, second)
+        return torch.equal(first.isnan(), second.isnan()) and close(first.nan_to_num(), second.nan_to_num())
+    except (RuntimeError, TypeError):  # a check may have recorded a tensor that torch cannot compare
+        return False
+
+
+def incomparable(name: str, record: list[object], error: BaseException) -> Failure:
+    """The failure for an answer at which a check broke off: by what is odd about the answer, or by the error."""
+    expected = "an answer that this check can read"
+    for answer in tensors_in(record[-1:]):
+        if answer.is_floating_point() and not answer.isfinite().all():
+            kind = "NaN (not a number)" if answer.isnan().any() else "infinity"
+            look = "Print the tensors on the way: which is the first that holds it?"
+            return Failure(f"{name} gave {kind} in the midst of its numbers", "finite numbers everywhere", look)
+    told = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
+    text = f"{type(error).__name__} {quoted(error)}".strip()
+    look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
+    return Failure(f"what {name} gave cannot be compared: {told}{text}", expected, look)
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Every tensor in an answer, or in a record."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors_in(each)

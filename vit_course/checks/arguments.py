@@ -1,0 +1,110 @@
+"""What ``check`` was given: the exercise that is meant, and what is wrong with the objects, in words."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.words import kind_of, quoted
+
+_BY_LOWER_CASE = {name.lower(): exercise for name, exercise in EXERCISES.items()}
+
+
+def find(name: object) -> Exercise | None:
+    """The exercise called ``name``, in whatever case."""
+    return _BY_LOWER_CASE.get(name.strip().lower()) if isinstance(name, str) else None
+
+
+def unknown(name: object, objects: tuple[object, ...]) -> str:
+    """What to say when ``name`` is no exercise."""
+    if not isinstance(name, str):
+        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), EXERCISES["patchify"])
+        return f"The name of the exercise comes first, in quotes: {usage(meant)}. This is {kind_of(name)}."
+    if not name.strip():
+        return f"Which exercise? Give its name, and what you wrote for it: {usage(EXERCISES['patchify'])}."
+    near = difflib.get_close_matches(name.strip().lower(), _BY_LOWER_CASE, n=1, cutoff=0.5)
+    known = [each.name for each in EXERCISES.values()]
+    hint = f"Did you mean {usage(_BY_LOWER_CASE[near[0]])}?" if near else f"There are: {', '.join(known)}."
+    return f"There is no exercise called {quoted(name, 60)}. {hint}"
+
+
+def usage(exercise: Exercise) -> str:
+    """The call that checks ``exercise``, as code."""
+    return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
+
+
+def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
+    """Why these objects cannot be checked; None when they can."""
+    wanted = len(exercise.objects)
+    if len(objects) != wanted:
+        count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"
+        return f"{exercise.name} needs {_counted(wanted, exercise)}. {count} given. Write {usage(exercise)}."
+    names = [getattr(each, "__name__", None) for each in objects]
+    if names != list(exercise.objects) and set(names) == set(exercise.objects):
+        return f"These are the right ones in the wrong order. Write {usage(exercise)}."
+    for index, given in enumerate(objects):
+        if problem := _wrong_kind(exercise, index, given) or _wrong_parameters(exercise, index, given):
+            return problem
+    return None
+
+
+def _counted(wanted: int, exercise: Exercise) -> str:
+    kind = ("class", "classes") if exercise.is_class else ("function", "functions")
+    return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
+
+
+def _wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
+    kind = "class" if exercise.is_class else "function"
+    if inspect.isclass(given) if exercise.is_class else callable(given) and not inspect.isclass(given):
+        return None
+    advice = "Write"
+    if isinstance(given, str):
+        advice = "Leave out the quotes:"
+    elif not callable(given) and given is not None:
+        advice = f"Give the {kind} itself, without calling it:"
+    elif exercise.is_class and isinstance(given, nn.Module):
+        advice = "Give the class itself, without building it:"
+    return f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {usage(exercise)}."
+
+
+def _wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
+    """Whether ``given`` can be called with as many arguments as the exercise's own signature has."""
+    expected = _parameters(exercise, index)
+    try:
+        signature = inspect.signature(given)  # type: ignore[arg-type]  # _wrong_kind let callables pass only
+    except (TypeError, ValueError):  # some callables do not tell
+        return None
+    if expected is None or _takes(signature, len(expected)):
+        return None
+    name = exercise.objects[index]
+    verb = "is built" if exercise.is_class else "is called"
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    yours = quoted(signature.replace(parameters=bare, return_annotation=signature.empty))
+    return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _parameters(exercise: Exercise, index: int) -> list[str] | None:
+    """Names of the parameters without a default, as the wrong implementations have them too."""
+    for wrong in exercise.misconceptions:
+        parameters = _own_parameters(wrong.objects[index])
+        if parameters and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
+            return [each.name for each in parameters if each.default is each.empty]
+    return None
+
+
+def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())

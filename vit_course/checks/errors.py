@@ -1,0 +1,109 @@
+"""A student's exception in words: what was raised, at which line of theirs, and where to look."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import os
+import re
+import sysconfig
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_course.checks.verdict import Failure, NotWritten
+from vit_course.checks.words import brief, quoted, said
+
+_NOT_THE_STUDENTS = (
+    str(Path(__file__).parents[1]) + os.sep,
+    str(Path(torch.__file__).parents[1]) + os.sep,
+    sysconfig.get_paths()["purelib"] + os.sep,
+    sysconfig.get_paths()["stdlib"] + os.sep,
+    "<frozen ",
+)
+# what torch and Python say often, and a question that leads on
+_LOOK_AT_WORDS = {
+    "is invalid for input of size": "How many numbers does that shape hold, and how many does the tensor have?",
+    "must match the size of tensor": "Write the two shapes one below the other, from the right. Which sizes differ?",
+    "cannot be multiplied": "Which axis of the first matrix meets which axis of the second?",
+    "Sizes of tensors must match except": "Along which axis are they joined, and do the other axes agree?",
+    "view size is not compatible": "Are these numbers still neighbours in memory after the step before?",
+    "a leaf Variable that requires grad": "Should the gradient know of this step?",
+    "the same dtype": "Which dtypes meet on that line?",
+    "scalar type": "Which dtypes meet on that line?",
+    "but got float": "Which of Python's two divisions gives an integer?",
+    "'float' object cannot be interpreted as an integer": "Which of Python's two divisions gives an integer?",
+    "be converted to": "Does that function take a whole tensor, or one number?",
+    "values to unpack": "How many values are there on each side of the equals sign?",
+    "positional argument": "How many arguments does the `def` line name, and how many are given?",
+    "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
+}
+_LOOK_AT_KIND = {
+    NameError: "Where does that name get its value: in this function, in another one, or in a cell not yet run?",
+    RecursionError: "Which function calls itself there, and when should it stop?",
+    SystemExit: "Which line ends the program? A function ends with `return`.",
+    ImportError: "Is that the module's name, and is it installed here?",
+    AttributeError: "What is the type of the thing before the dot, and does it have that name?",
+    KeyError: "Which keys are there? Print them.",
+    IndexError: "How many axes, or elements, does the thing have that is indexed there?",
+    AssertionError: "Which values does that line compare? Print both.",
+}
+
+
+def in_words(name: str, error: BaseException, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
+    """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
+    line = _line_of(error)
+    place = f", at {line}" if line else ""
+    if isinstance(error, NotImplementedError):
+        if "_forward_unimplemented" in _functions(error):
+            look = "Is its name spelt right, and is it indented so far that it belongs to the class?"
+            return Failure(f"{name} does not exist", "a method called `forward`", look)
+        if not said(error) or "NotImplementedError" in line:
+            return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
+    text = f": {quoted(error)}" if said(error) not in ("", "None") else ""
+    named = [f"{option}={brief(value)}" for option, value in options.items()]
+    given = ", ".join([*(brief(value) for value in inputs), *named])
+    look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
+    return Failure(f"{name} raised {type(error).__name__}{text}{place}", f"an answer when called with {given}", look)
+
+
+def _look(error: BaseException) -> str:
+    by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in said(error))
+    by_kind = (look for kind, look in _LOOK_AT_KIND.items() if isinstance(error, kind))
+    return next(by_words, "") or next(by_kind, "")
+
+
+def fingerprint(error: BaseException) -> str:
+    """What tells one error from another: its type and, where Python or torch worded it, its words.
+
+    There are many ways to write the same mistake, so the student's own names are left out, and of a shape in
+    brackets only the number of its entries counts: [3, 12, 12] and [3, 6, 2, 6, 2] are one.
+    """
+    kind = type(error).__name__
+    if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
+        return kind
+    words = next(iter(said(error).splitlines()), "")
+    if kind == "RuntimeError":
+        return f"{kind}: {re.sub(r'[[][-0-9, ]+[]]', _entries, words)}"
+    own = r"attribute '.*" if kind == "AttributeError" else r"^[\w.<>]+\(\)"
+    return f"{kind}: {re.sub(own, '', words)}"
+
+
+def _entries(shape: re.Match[str]) -> str:
+    return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
+
+
+def _functions(error: BaseException) -> list[str]:
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def _line_of(error: BaseException) -> str:
+    """The innermost line of the student's own code, quoted; "" when the call did not even begin."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_NOT_THE_STUDENTS):
+            line = linecache.getline(frame.filename, frame.lineno or 0) or frame.line or ""
+            return quoted(line) or f"line {frame.lineno}"
+    return ""
