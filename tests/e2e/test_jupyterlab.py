@@ -47,7 +47,9 @@ def lab(tmp_path_factory):
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"]
     options = ["--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own_settings = str(tmp_path_factory.mktemp("settings"))  # the dark theme below must not become the user's
+    environment = {**os.environ, "PATH": path, "JUPYTERLAB_SETTINGS_DIR": own_settings}
     log = (folder / "lab.log").open("w")
     server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"

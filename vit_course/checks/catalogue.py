@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import vit_course.checks.misconceptions.attention
 import vit_course.checks.misconceptions.block
+import vit_course.checks.misconceptions.embedding
 import vit_course.checks.misconceptions.heads
 import vit_course.checks.misconceptions.is_attention
 import vit_course.checks.misconceptions.layer_norm
@@ -21,6 +22,7 @@ from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons import (
     attention,
     block,
+    embedding,
     heads,
     is_attention,
     layer_norm,
@@ -40,6 +42,7 @@ EXERCISES: dict[str, Exercise] = {
     for lesson in (
         start,
         patches,
+        embedding,
         positions,
         tokens,
         attention,

@@ -20,7 +20,7 @@ def expect_left_alone(student: Student) -> None:
         raise Failure(
             f"{student.name} changed its input of shape {student.changed_inputs[0]}",
             "the same numbers in it after the call as before",
-            "Which operation ends in an underscore, or assigns into a slice of the input?",
+            "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
         )
     if not answered:
         look = "Does every path end in a `return`?"
@@ -33,7 +33,13 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
     wanted = f"a ValueError that names {' and '.join(str(number) for number in numbers)}"
     look = "The exercise's text says which error to raise; test for it before you compute."
     if error is None:
-        raise Failure(f"{student.name} accepted {described}", wanted, look)
+        returned = student.record[-1:] == [("returned", "ValueError")]
+        did = "returned a ValueError on" if returned else "accepted"
+        raise Failure(
+            f"{student.name} {did} {described}",
+            wanted,
+            "What does `raise` do that `return` does not?" if returned else look,
+        )
     if not isinstance(error, ValueError):
         text = f"{type(error).__name__} {quoted(error)}".strip()
         raise Failure(f"{student.name} raised {text} on {described}", wanted, look)

@@ -1,0 +1,130 @@
+"""Public checks of lesson 01: patches into tokens, by a Linear and by a convolution.
+
+The oracle is ``F.linear`` on the patches of torch's own ``F.unfold``.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_course.checks.compare import expect_equal, expect_tensor
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.patches import LESSON, patches_of
+from vit_course.checks.probes import TALL, WIDE, Probe
+from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, shape
+
+TOKEN_AXES = ("image", "token", "dimension")
+
+PatchEmbedding = Exercise("PatchEmbedding", LESSON, is_class=True)
+
+
+def _embedding(
+    student: Student, probe: Probe, channels: int, patch_size: int
+) -> tuple[StudentModule, dict[str, Tensor]]:
+    module = student.build(channels, patch_size, 7)
+    weights = probe.weights({"projection.weight": (7, channels * patch_size**2), "projection.bias": (7,)})
+    module.load(weights)
+    return module, weights
+
+
+def _embedded(weights: dict[str, Tensor], images: Tensor, patch_size: int) -> Tensor:
+    return F.linear(patches_of(images, patch_size), weights["projection.weight"], weights["projection.bias"])
+
+
+@PatchEmbedding.check
+def its_parameters_are_one_linear(student: Student, probe: Probe) -> None:
+    """Its parameters are those of one Linear called projection."""
+    _embedding(student, probe, 3, 4)
+
+
+@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
+    """A token is the projection of its patch, for tall and wide images alike."""
+    for (height, width), channels, patch_size in ((TALL, 3, 4), (WIDE, 5, 2)):
+        module, weights = _embedding(student, probe, channels, patch_size)
+        images = probe.images(2, channels, height, width)
+        expect_equal(module(images), _embedded(weights, images, patch_size), "the embedding", TOKEN_AXES)
+
+
+@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches the weight and the bias of the projection."""
+    module, _ = _embedding(student, probe, 3, 2)
+    output = expect_tensor(module(probe.images(2, 3, 4, 6)), (2, 6, 7), "the embedding")
+    if names := module.without_gradient(output):
+        raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter")
+
+
+@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+    """After `.double()` it embeds float64 images."""
+    module, weights = _embedding(student, probe, 3, 2)
+    module.module.double()
+    images = probe.images(2, 3, 4, 6, dtype=torch.float64)
+    doubled = {name: tensor.double() for name, tensor in weights.items()}
+    expect_equal(module(images), _embedded(doubled, images, 2), "the embedding in float64", TOKEN_AXES)
+
+
+conv_from_linear = Exercise("conv_from_linear", LESSON)
+
+
+def _convolution(student: Student, linear: nn.Linear, channels: int, patch_size: int) -> nn.Conv2d:
+    made = student(linear, channels, patch_size)
+    if not isinstance(made, nn.Conv2d):
+        look = "Does every path end in a `return`?" if made is None else "What does your `return` line give back?"
+        raise Failure(f"conv_from_linear gave {kind_of(made)}", "an nn.Conv2d", look)
+    return made
+
+
+def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
+    linear = nn.Linear(patch_dim, 7, bias=bias)
+    with torch.no_grad():
+        for parameter in linear.parameters():
+            parameter.copy_(probe.normal(*parameter.shape))
+    return linear
+
+
+@conv_from_linear.check
+def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
+    """The convolution's kernel is one patch, and it strides from patch to patch."""
+    made = _convolution(student, _linear(probe, 27), 3, 3)
+    padding = (0, 0) if made.padding == "valid" else made.padding
+    found = (made.in_channels, made.out_channels, made.kernel_size, made.stride, padding)
+    student.record += [str(found), shape(made.weight)]
+    wanted = (3, 7, (3, 3), (3, 3), (0, 0))
+    names = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
+    slips = [number for number in range(5) if found[number] != wanted[number]]
+    if slips:
+        seen, right = (", ".join(f"{names[number]} {each[number]}" for number in slips) for each in (found, wanted))
+        raise Failure(f"its {seen}", f"{right}, where in_channels is 3, patch_size 3, and the Linear goes to 7")
+    if made.weight.shape != (7, 3, 3, 3):
+        look = "Is one kernel a row of numbers, or one square for each channel?"
+        raise Failure(f"its weight has the shape {shape(made.weight)}", "(7, 3, 3, 3)", look)
+
+
+@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
+def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
+    """On the same image the convolution gives what the Linear gives on the patches."""
+    for (height, width), channels in ((TALL, 3), (WIDE, 2)):
+        linear = _linear(probe, channels * 4)
+        images = probe.images(3, channels, height, width)
+        made = _convolution(student, linear, channels, 2)
+        with torch.no_grad():
+            tokens = made(images).flatten(2).transpose(1, 2)
+            wanted = linear(patches_of(images, 2))
+        student.record.append(tokens)
+        look = "In which order does a row of the Linear's weight hold channel, pixel row and pixel column?"
+        expect_equal(tokens, wanted, "the convolution's output", TOKEN_AXES, look=look)
+
+
+@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
+def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
+    """A Linear without a bias becomes a convolution without a bias."""
+    made = _convolution(student, _linear(probe, 12, bias=False), 3, 2)
+    student.record.append(made.bias is None)
+    if made.bias is not None and made.bias.abs().max() > 0:
+        raise Failure("the convolution has a bias", "none, as the Linear has none")
