@@ -119,10 +119,11 @@ def _needs(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("vit_course"):
+        package = (error.name or "").partition(".")[0]
+        if package == "vit_course":
             raise
         install = f'pip install "vit-course[{extra}]"'
-        raise _stop(f"This command needs {error.name}, which is not installed. Install it with: {install}") from None
+        raise _stop(f"This command needs {package}, which is not installed. Install it with: {install}") from None
 
 
 @contextmanager

@@ -1,9 +1,15 @@
 """The command line: what it prints, and how it says no."""
 
 import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+
+from vit_course.authoring.build import BuildReport
 
 from vit_course.cli import app
 
@@ -37,11 +43,59 @@ def test_new_class_refuses_a_folder_in_use(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["grades.csv"]
 
 
-def test_build_elsewhere_says_what_is_missing(tmp_path):
-    result = runner.invoke(app, ["build", "--root", str(tmp_path)])
+@pytest.mark.parametrize(
+    "command", [["build"], ["build", "--check"], ["new-class", "class"], ["demo", "--out", "demo"]]
+)
+def test_a_root_without_lessons_is_told_before_anything_is_written(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    result = runner.invoke(app, [*command, "--root", str(tmp_path / "no clone")])
     assert result.exit_code == 1
-    assert "Traceback" not in result.stderr
-    assert str(tmp_path) in result.stderr.replace("\n", "")
+    assert (
+        result.stderr == f"there is no folder {tmp_path}/no clone/solutions; name a clone of the course with --root\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["misconceptions", "--json"], ["demo", "--out"], ["new-class"]])
+def test_a_place_that_cannot_be_written_is_told_in_one_line(tmp_path, command):
+    (tmp_path / "file").write_text("mine")
+    result = runner.invoke(app, [*command, str(tmp_path / "file" / "inside")])
+    assert result.exit_code == 1
+    assert not isinstance(result.exception, OSError)
+    assert result.stderr.count("\n") == 1
+    assert f"{tmp_path}/file" in result.stderr
+
+
+def test_new_class_tells_stale_lessons_and_commands_that_can_be_copied(tmp_path, monkeypatch):
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions" / "01_a.ipynb").write_text("{}")
+    stale = BuildReport(stale=(Path("solutions/01_a.ipynb"),))
+    monkeypatch.setattr("vit_course.authoring.build.build", lambda root, check: stale)
+    folder = tmp_path / "a [new] class with a name that is longer than any line of a terminal, which would break it"
+    result = runner.invoke(app, ["new-class", str(folder), "--root", str(tmp_path)])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert "Older than their sources: solutions/01_a.ipynb" in lines
+    assert lines[-2:] == [f"  cd {shlex.quote(str(folder))}", "  nbgrader generate_assignment 01_a"]
+
+
+@pytest.mark.parametrize(("stale", "orphaned"), [(("solutions/01_a.ipynb",), ()), ((), ("notebooks/09_old.ipynb",))])
+def test_build_says_what_to_do_about_what_it_found(tmp_path, monkeypatch, stale, orphaned):
+    (tmp_path / "solutions").mkdir()
+    report = BuildReport(stale=stale, orphaned=orphaned)
+    monkeypatch.setattr("vit_course.authoring.build.build", lambda root, check: report)
+    result = runner.invoke(app, ["build", "--check", "--root", str(tmp_path)])
+    assert result.exit_code == 1
+    assert ("Run: vit-course build" in result.stderr) is bool(stale)
+    assert ("Remove them" in result.stderr) is bool(orphaned)
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it():
+    code = "import sys; sys.modules['nbgrader'] = None; from vit_course.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "build"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    install = 'pip install "vit-course[grading]"'
+    assert done.stderr == f"This command needs nbgrader, which is not installed. Install it with: {install}\n"
 
 
 def test_demo_does_not_clear_a_folder_of_somebody_else(tmp_path):

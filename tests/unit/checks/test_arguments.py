@@ -51,8 +51,7 @@ from vit_course.patches import patchify
         (("patchify", lambda: None), "yours takes `()`"),
         (("PatchEmbedding", type("Small", (nn.Module,), {"__init__": lambda self, dim: None})), "takes `(dim)`"),
     ],
-    ids=str,
-)  # fmt: skip
+)
 def test_what_cannot_be_checked_is_said_in_words(arguments: tuple[Any, ...], said: str) -> None:
     report = check(*arguments, points=4)
     assert said in report.problem

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import runpy
 import stat
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -68,7 +69,11 @@ def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, kind):
         place.mkdir()
     (place / "notes.txt" if kind == "folder" else place).write_text("mine", encoding="utf-8")
     before = tree(tmp_path)
-    with pytest.raises(ClassFolderError, match="class exists and is not empty; name a new folder"):
+    words = {
+        "file": "class is not a folder; name a new one",
+        "folder": "class exists and is not empty; name a new folder",
+    }
+    with pytest.raises(ClassFolderError, match=words[kind]):
         new_class(place, lessons)
     assert tree(tmp_path) == before
 
@@ -101,9 +106,18 @@ def test_the_settings_read_twice_are_the_same(tmp_path, lessons):
     assert settings.Execute.skip_cells_with_tag == EXPERIMENT_TAG
 
 
+def test_what_the_settings_name_exists(tmp_path, lessons):
+    settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
+    named = [settings.Autograde.pre_convert_hook, *settings.Autograde.sanitize_preprocessors]
+    for module, name in (each.rsplit(".", 1) for each in named):
+        assert callable(getattr(import_module(module), name))
+
+
 def test_the_readme_names_the_lessons_and_every_command(tmp_path, lessons):
     text = (new_class(tmp_path / "class", lessons).path / "README.md").read_text(encoding="utf-8")
     assert "Lessons here: 00_start, 01_patchify." in text
-    for command in ("generate_assignment", "autograde", "generate_feedback", "export"):
-        assert f"nbgrader {command}" in text
+    for command in ("generate_assignment", "autograde", "generate_feedback", "export", "db assignment add"):
+        assert f"    nbgrader {command}" in text
+    for command in ("autograde", "generate_feedback"):
+        assert f"nbgrader {command} 00_start --student=STUDENT --force" in text
     assert "$" not in text
