@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from vit_course.authoring.build import BuildReport
-
 from vit_course.cli import app
 
 runner = CliRunner()
