@@ -29,6 +29,7 @@
 # | `count_parameters` | 10 | 3 |
 # | bug hunt: `fix_vit` | 10 | 3 |
 # | `load_torchvision` | 25 | 7 |
+# | one written question | 8 | 2 |
 
 # %%
 from dataclasses import replace
@@ -220,8 +221,8 @@ print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 
 # believe the mult-adds, by the way. torchinfo counts a Linear once, though it works for each of 197 tokens.)
 #
 # One more habit before any training: **ask the fresh model what it knows.** It knows nothing, so it should give each of
-# ten classes about the same chance, and its loss should be about −log(1/10) = 2.30. A first loss of 2.3 is the smell of
-# a healthy start; a first loss of 7 is a bug, usually in the initial scale.
+# ten classes about the same chance, and its loss should be near −log(1/10) = 2.30, or a little above where a fresh head
+# has its whims. That is the smell of a healthy start; a first loss of 7 is a bug, usually in the initial scale.
 
 # %%
 data = shapes(9000)

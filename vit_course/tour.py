@@ -17,6 +17,8 @@ from vit_course.grading.class_folder import new_class
 from vit_course.grading.rehearsal import LESSON, Graded, rehearse
 
 MARKER = ".vit-course-demo"
+# the order in which a student reads a message's parts; in a saved notebook they are sorted by name
+PARTS = ("Seen", "Expected", "Likely cause", "Where to look")
 
 
 class TourError(Exception):
@@ -84,15 +86,14 @@ def _tell(console: Console, status: object, words: str) -> None:
 
 
 def _table(graded: list[Graded]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("student")
-    table.add_column("handed in")
-    for name, _, _ in graded[0].exercises:
-        table.add_column(name, justify="right")
-    table.add_column("points", justify="right", style="bold")
+    """Points: a row for every exercise and a column for every student, which fits a terminal of 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("points")
     for student in graded:
-        scores = (f"{score:.3g} of {worth:g}" for _, score, worth in student.exercises)
-        table.add_row(student.student, student.handed_in, *scores, f"{student.score:.3g} of {student.max_score:g}")
+        table.add_column(student.student, justify="right")
+    for row in zip(*(student.exercises for student in graded), strict=True):
+        table.add_row(row[0][0], *(f"{score:.3g} of {worth:g}" for _, score, worth in row))
+    table.add_row("all", *(f"{student.score:.3g} of {student.max_score:g}" for student in graded), style="bold")
     return table
 
 
@@ -102,7 +103,7 @@ def _show_reading(console: Console, student: Graded) -> None:
         verdicts = [each["verdict"] for each in report["checks"]]
         passing = f"{verdicts.count('pass')} of {len(verdicts)} checks pass"
         if report["problem"]:
-            console.print(Text(f"  ○ {report['problem']}"))
+            console.print(Padding(Text(f"○ {report['problem']}"), (0, 0, 0, 2)))
         else:
             sign = "✓" if set(verdicts) == {"pass"} else "✗"
             console.print(Text(f"  {sign} {report['name']}: {passing}"))
@@ -117,9 +118,9 @@ def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
             continue
         console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
         again = each["misconception"] is not None and each["misconception"] in told
-        parts = {"Likely cause": each["parts"]["Likely cause"]} if again else each["parts"]
-        for label, words in parts.items():
-            console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
+        for label in ("Likely cause",) if again else PARTS:
+            if words := each["parts"].get(label):
+                console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
         told.add(each["misconception"])
 
 
@@ -131,7 +132,7 @@ def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
         ("The training curves:", _shown(out / "curves.png")),
         ("What the trained ViT looks at:", _shown(out / "attention.png")),
         ("The gradebook, in formgrader:", f'cd "{_shown(out / "class")}" && jupyter lab'),
-        ("A class of your own:", "vit-course new-class my-class"),
+        ("A class of your own:", "vit-course new-class ../my-class"),
     ]
 
 

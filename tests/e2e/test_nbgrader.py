@@ -31,6 +31,12 @@ def patchify(images, patch_size):
     grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
     return grid.permute(0, 4, 2, 1, 3, 5).reshape(batch, rows * columns, channels * patch_size**2)
 """
+ENDLESS = """
+def fix_patchify(images, patch_size):
+    while True:
+        pass
+"""
+SHORT_TIMEOUT = 15
 
 
 @dataclass(frozen=True)
@@ -55,19 +61,21 @@ class GradedClass:
             return {cell.name: cell.max_score for cell in gradebook.find_notebook(LESSON, LESSON).grade_cells}
 
 
-def nbgrader(folder: Path, *command: str) -> None:
-    """Run one of nbgrader's commands as an instructor does; fail with its log."""
+def nbgrader(folder: Path, *command: str, status: int = 0) -> str:
+    """Run one of nbgrader's commands as an instructor does and give its log; fail with it on another exit status."""
     scripts = str(Path(sys.executable).parent)
     offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
     environment = {**os.environ, **offline, "PATH": os.pathsep.join([scripts, os.environ["PATH"]])}
     done = subprocess.run(
         ["nbgrader", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
-    assert done.returncode == 0, f"nbgrader {' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    log = f"nbgrader {' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == status, log
+    return log
 
 
 def tear(path: Path) -> None:
-    """What happens to notebooks: cells deleted, one copied, a long run added."""
+    """What happens to notebooks: cells deleted, one copied, a run added that raises."""
     notebook = nbformat.read(path, as_version=4)
     lost = {"setup", "patchify", "check-patchify"}
     cells = [cell for cell in notebook.cells if grade_id(cell) not in lost]
@@ -94,9 +102,18 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
         "cleo": right | {"patchify": PATCHIFY_BY_COLUMNS},
         "dan": {},
         "eve": right,
+        "fay": {},
+        "gus": right | {"fix_patchify": ENDLESS},
     }
-    tear(write_submissions(folder, LESSON, answers)["eve"])
-    nbgrader(folder, "autograde", LESSON)
+    written = write_submissions(folder, LESSON, answers)
+    tear(written["eve"])
+    written["eve"].rename(written["eve"].with_stem(f"{LESSON} (1)"))
+    written["fay"].write_text("<html>not a notebook</html>", encoding="utf-8")
+    log = nbgrader(folder, "autograde", LESSON, f"--Execute.timeout={SHORT_TIMEOUT}", status=1)
+    assert [line for line in log.splitlines() if "for student" in line] == [
+        f"[AutogradeApp | ERROR] There was an error processing assignment '{LESSON}' for student 'fay'"
+    ]
+    assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
     nbgrader(folder, "generate_feedback", LESSON)
     nbgrader(folder, "export")
     return GradedClass(folder)
@@ -148,7 +165,20 @@ def test_experiments_are_not_run(graded):
     assert experiment.outputs == []
 
 
-@pytest.mark.parametrize("student", ["ada", "ben", "cleo", "dan", "eve"])
+def test_a_loop_that_never_ends_costs_one_exercise_and_is_told(graded):
+    worth, scores = graded.max_scores(), graded.auto_scores("gus")
+    assert scores["check-fix_patchify"] == 0
+    assert scores["check-patchify"] == worth["check-patchify"]
+    assert "never ends?" in graded.feedback("gus")
+    assert "never ends?" not in graded.feedback("ada")
+
+
+def test_what_is_no_notebook_waits_for_the_instructor(graded):
+    assert set(graded.auto_scores("fay").values()) == {None}
+    assert not (graded.folder / "autograded" / "fay" / LESSON).exists()
+
+
+@pytest.mark.parametrize("student", ["ada", "ben", "cleo", "dan", "eve", "gus"])
 def test_feedback_shows_the_reports_and_no_answer(graded, student):
     page = graded.feedback(student)
     assert "checks pass" in page or "is not written yet" in page

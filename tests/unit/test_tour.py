@@ -1,0 +1,52 @@
+"""What the demo prints of a graded class."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from vit_course import check
+from vit_course.grading.rehearsal import STRIPS, Graded
+from vit_course.tour import TourError, _show_reading, _table, run_tour
+
+
+@pytest.fixture
+def console():
+    return Console(width=80, record=True, file=StringIO())
+
+
+@pytest.fixture
+def cleo():
+    scope = {"torch": torch}
+    exec(STRIPS, scope)
+    report = check("patchify", scope["patchify"], points=8).as_dict()
+    for each in report["checks"]:
+        each["parts"] = dict(sorted(each["parts"].items()))  # as a notebook saves them
+    unwritten = {"name": "unpatchify", "problem": "unpatchify is not written yet. " * 4, "checks": []}
+    exercises = (("patchify", 4.5714, 8.0), ("a_long_name_of_an_exercise", 0.0, 5.0))
+    return Graded("cleo", "a plain reshape", 4.5714, 13.0, exercises, (report, unwritten), Path("cleo.html"))
+
+
+def test_a_failure_starts_with_what_was_seen(console, cleo):
+    _show_reading(console, cleo)
+    words = console.export_text()
+    labels = ["Seen:", "Expected:", "Likely cause:", "Where to look:"]
+    assert [words.index(label) for label in labels] == sorted(words.index(label) for label in labels)
+    assert "strips not squares" in words
+
+
+def test_the_table_of_a_class_fits_a_terminal(console, cleo):
+    console.print(_table([cleo] * 4))
+    lines = console.export_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["points", "patchify", "a_long_name_of_an_exercise", "all"]
+    assert lines[1].count("4.57 of 8") == lines[3].count("4.57 of 13") == 4
+    assert "…" not in "".join(lines)
+
+
+def test_what_no_demo_made_is_left(tmp_path, console):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(TourError, match="another folder with --out"):
+        run_tour(tmp_path, tmp_path, console)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
