@@ -11,6 +11,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import playwright.sync_api as playwright
 import pytest
 
 from vit_course.grading.rehearsal import STRIPS
@@ -18,6 +19,11 @@ from vit_course.grading.rehearsal import STRIPS
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LESSON = ROOT / "notebooks" / "01_patchify.ipynb"
+KERNEL_IS_READY = """async () => {
+    const context = window.jupyterapp.shell.currentWidget.context.sessionContext;
+    await context.ready;
+    await context.session.kernel.info;
+}"""
 # set to a folder to keep what the browser showed
 SCREENSHOTS = os.environ.get("VIT_COURSE_SCREENSHOTS")
 
@@ -76,20 +82,13 @@ def _wait_for(address, server, log):
 @pytest.fixture(scope="module")
 def page(lab):
     """The lesson, opened in JupyterLab, with all its cells run."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         opened = browser.new_page(viewport={"width": 1200, "height": 1400})
         opened.goto(f"{lab}/lab/tree/lesson.ipynb?reset", timeout=120_000)
         opened.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
-        opened.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000)
-        _command(opened, "notebook:run-all-cells")
-        try:
-            opened.wait_for_selector('section[aria-label^="unpatchify"]', timeout=180_000)
-        except Exception:
-            _keep(opened, "never-finished")
-            raise
+        opened.evaluate(KERNEL_IS_READY)
+        _run_all(opened)
         yield opened
         browser.close()
 
@@ -142,6 +141,20 @@ def test_the_report_can_be_read_on_a_dark_theme(page):
     colour = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
     red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
     assert min(red, green, blue) > 150, f"dark text on a dark theme: {colour}"
+
+
+def _run_all(page):
+    """Run every cell; asked again where JupyterLab, still settling, lets the request fall."""
+    last = page.locator('section[aria-label^="unpatchify"]')
+    for _ in range(6):
+        _command(page, "notebook:run-all-cells")
+        try:
+            last.wait_for(timeout=30_000)
+        except playwright.TimeoutError:
+            continue
+        return
+    _keep(page, "never-finished")
+    raise AssertionError("JupyterLab did not run the notebook")
 
 
 def _command(page, name, arguments=None):

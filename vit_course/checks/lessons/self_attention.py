@@ -132,7 +132,7 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     expect_equal(module(x[:, order]), plain[:, order], "the output for shuffled tokens", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
     module, _ = _attention(student, probe)
@@ -158,7 +158,7 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _ = _attention(student, probe)
