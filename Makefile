@@ -25,8 +25,9 @@ check: install
 	$(RUN) -m mypy
 	$(RUN) -m vit_course build --check
 
+# make bench DATA=path/to/cifar10.npz
 bench: install
-	$(RUN) benchmarks/broken_vit.py --help
+	$(RUN) benchmarks/broken_vit.py --data "$(DATA)"
 
 install: $(VENV)/installed
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +128,10 @@ def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
 
 def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
     classic = next(student for student in graded if student.student == "cleo")
+    is_active = os.environ.get("VIRTUAL_ENV") == sys.prefix or sys.prefix == sys.base_prefix
+    first = [] if is_active else [("First, in this shell:", f'. "{_shown(Path(sys.prefix))}/bin/activate"')]
     return [
+        *first,
         ("A lesson, as a student:", "jupyter lab notebooks/00_start.ipynb"),
         ("Cleo's feedback page:", _shown(classic.feedback)),
         ("The training curves:", _shown(out / "curves.png")),

@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 
 from vit_course.authoring.build import SOURCES, STUDENT_FOLDER, build
 from vit_course.authoring.lesson import Lesson, Role, read_lesson
+from vit_course.authoring.opening import setup_source
 from vit_course.authoring.regions import split_regions
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.grading.conventions import EXPERIMENT_TAG, check_grade_id
@@ -64,7 +65,7 @@ def test_the_built_notebooks_are_fresh():
 @every_lesson
 def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
     answers: set[str] = set()
-    given: set[str] = set()
+    given = {line.strip() for line in setup_source("").split("\n")}
     for cell in source_of(name).cells:
         split = split_regions(cell.source)
         answers.update(line.strip() for line in split.inside)

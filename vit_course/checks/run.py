@@ -36,11 +36,10 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
     results = run_checks(known, dict(zip(known.objects, objects, strict=True)))
-    nothing_there = any(each.unwritten for each in results) and not any(
-        each.verdict == Verdict.PASS for each in results
-    )
-    problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-    return Report(known.name, results, points, problem if nothing_there else None)
+    unwritten = any(each.unwritten for each in results)
+    if unwritten and not any(each.verdict == Verdict.PASS for each in results):
+        problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
+    return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class))
 
 
 def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckResult, ...]:

@@ -109,13 +109,15 @@ class Report:
     """What ``check`` returns: it shows itself in a notebook and in a terminal.
 
     Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
-    (None outside of a graded cell), ``problem`` when nothing could be checked at all.
+    (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
+    of a class still has to be written: what it inherits or has by default earns nothing.
     """
 
     exercise: str
     results: tuple[CheckResult, ...] = ()
     points: float | None = None
     problem: str | None = None
+    complete: bool = True
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -131,8 +133,10 @@ class Report:
         """The share of the points earned, from 0 to 1.
 
         A check that waits for another one has not earned its share yet; a check that this machine cannot
-        decide does not count at all.
+        decide does not count at all. Nothing is earned before everything is written.
         """
+        if not self.complete:
+            return 0.0
         counted = [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
         return sum(each.verdict == Verdict.PASS for each in counted) / len(counted) if counted else 0.0
 
@@ -173,7 +177,9 @@ class Report:
         total = len(self.results)
         verb = "passes" if 1 in (passing, total) else "pass"
         line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
-        return line if self.score is None else f"{line}, {round(self.score, 2):g} of {self.points:g} points"
+        if self.score is not None:
+            line += f", {round(self.score, 2):g} of {self.points:g} points"
+        return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:
         from vit_course.checks.show import as_text

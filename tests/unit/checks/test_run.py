@@ -17,6 +17,7 @@ from vit_course.checks.run import run_checks
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from vit_course.patches import patchify
+from vit_course.vit import VisionTransformer
 
 
 def test_a_right_answer_earns_its_points() -> None:
@@ -172,3 +173,14 @@ def test_state_between_calls_does_not_confuse_the_checks() -> None:
         return 2 * x if len(calls) == 1 else 3 * x
 
     assert [str(each.verdict) for each in results_of(counting, it_doubles, it_answers_twice)] == ["pass", "fail"]
+
+
+def test_a_class_that_inherits_its_parts_earns_nothing_before_it_is_written() -> None:
+    class FixedViT(VisionTransformer):
+        def forward(self, images: Tensor) -> Tensor:
+            raise NotImplementedError
+
+    report = check("fix_vit", FixedViT, points=3)
+    assert any(each.verdict == Verdict.PASS for each in report.results)
+    assert (report.score, report.passed) == (0.0, False)
+    assert "not written yet" in str(report)

@@ -19,9 +19,9 @@ def _only(config: ViTConfig, *parts: str) -> int:
     return sum(math.prod(size) for name, size in shapes if any(part in name for part in parts))
 
 
-@count_parameters.misconception("How many vectors does the model keep that belong to no patch?", COUNT)
-def class_token_forgotten(config: ViTConfig) -> int:
-    """One vector of embed_dim numbers is missing: the class token, or its row in the positions."""
+@count_parameters.misconception("Which parts outside of the blocks are one vector of embed_dim numbers?", COUNT)
+def one_vector_forgotten(config: ViTConfig) -> int:
+    """One vector of embed_dim numbers is missing: the class token, its row in the positions, or a bias."""
     return number_of_parameters(config) - _only(config, "class_token")
 
 
