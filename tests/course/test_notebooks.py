@@ -23,6 +23,16 @@ from vit_course.grading.conventions import EXPERIMENT_TAG, check_grade_id
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / SOURCES).glob("*.py"))
 SECONDS_PER_CELL = 120
+RUN_EXAMPLES = """
+import doctest
+
+def run_examples(name):
+    text = globals()[name].__doc__
+    examples = doctest.DocTestParser().get_doctest(text, dict(globals()), name, None, 0)
+    return tuple(doctest.DocTestRunner(verbose=False).run(examples))[:2]
+
+{{name: run_examples(name) for name in {objects}}}
+"""
 PICTURE_ADDRESS = re.compile(r"!\[[^\]]*\]\(([^)\s]*)|<(?:img|iframe|video|source)[^>]*\bsrc=[\"']?([^\"'\s>]*)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK_ADDRESS = re.compile(r"(?<!!)\[[^\[\]]*\]\(([^)\s]+)")
@@ -161,6 +171,18 @@ def test_the_solution_runs_and_earns_every_point(name, tmp_path):
     checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
     earned = {grade_id: points_shown(cell) for grade_id, cell in checks.items()}
     assert earned == {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}
+
+
+@every_lesson
+def test_the_worked_examples_of_the_exercises_are_true(name, tmp_path):
+    """Every exercise's docstring holds a doctest, and the solution passes it."""
+    notebook = notebook_of(SOURCES, name)
+    objects = [each for cell in source_of(name).of_role(Role.EXERCISE) for each in EXERCISES[cell.name].objects]
+    notebook.cells.append(nbformat.v4.new_code_cell(RUN_EXAMPLES.format(objects=objects)))
+    run(notebook, tmp_path, allow_errors=False)
+    results = ast.literal_eval(notebook.cells[-1].outputs[-1].data["text/plain"])
+    assert set(results) == set(objects)
+    assert [each for each, (failed, attempted) in results.items() if failed or not attempted] == []
 
 
 @every_lesson

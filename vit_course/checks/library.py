@@ -31,15 +31,17 @@ def as_json() -> str:
 
 
 def as_table() -> Table:
-    """The same as a table for a terminal, one block an exercise."""
+    """The same as a table for a terminal: a section for each exercise, a row for each of its misconceptions."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(show_lines=False, box=None, pad_edge=False)
-    for heading in ("exercise", "misconception", "what it is"):
-        table.add_column(heading)
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(max_width=34)
+    table.add_column()
     for exercise in _with_their_own():
-        for number, wrong in enumerate(exercise.misconceptions):
-            table.add_row("" if number else exercise.name, wrong.name, wrong.cause.explanation)
+        table.add_row(Text(f"\n{exercise.name}", style="bold"), Text(f"\n{exercise.lesson}", style="dim"))
+        for wrong in exercise.misconceptions:
+            table.add_row(Text(f"  {wrong.name}"), Text(wrong.cause.explanation))
     return table
 
 

@@ -1,0 +1,100 @@
+"""What a student installs: the wheel alone, where neither nbgrader nor JupyterLab nor this clone is."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# stands for a machine like Colab: what is installed here for authors and instructors cannot be imported
+STUDENTS_MACHINE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"nbgrader", "jupyterlab", "jupytext", "nbclient", "nbconvert", "sklearn", "timm",
+                                  "transformers", "einops", "pytest", "playwright"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+FIRST_HOUR = """
+import vit_course
+from vit_course import check
+from vit_course.config import PRESETS
+from vit_course.data import photo, shapes
+from vit_course.patches import patchify
+from vit_course.plots import show_patches
+from vit_course.vit import VisionTransformer
+
+print(vit_course.__file__)
+report = check("patchify", patchify)
+assert report.passed, report
+wrong = check("patchify", lambda images, patch_size: patchify(images.transpose(2, 3), patch_size))
+assert wrong.misconceptions == ("the whole image transposed",), wrong
+show_patches(patchify(photo()[None].float() / 255, 8)[0], (75, 64))
+VisionTransformer(PRESETS["lab_cifar10"])(shapes(4).images / 255)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that holds what the wheel installs."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    source = folder / "source"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout: nobody can say which files are the project's")
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if name.startswith("vit_course/") or "/" not in name:
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+    built = subprocess.run([*command, "--wheel-dir", folder, source], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        wheel.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_the_wheel_holds_no_answer_and_no_test(installed):
+    top = {path.name for path in installed.iterdir()}
+    assert {name.split("-")[0] for name in top} == {"vit_course"}
+    assert not list(installed.rglob("*.ipynb"))
+    assert not [path for path in installed.rglob("*.py") if "test" in path.name or "hidden" in path.parts]
+    assert list(installed.glob("vit_course/grading/templates/*"))
+
+
+def test_a_student_needs_nothing_else(installed, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(STUDENTS_MACHINE)
+    path = os.pathsep.join([str(tmp_path), str(installed)])
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_HOUR],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.splitlines()[0]).is_relative_to(installed)
+
+
+def test_a_command_for_staff_names_the_extra_that_it_needs(installed, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(STUDENTS_MACHINE)
+    path = os.pathsep.join([str(tmp_path), str(installed)])
+    done = subprocess.run(
+        [sys.executable, "-m", "vit_course", "new-class", "my-class", "--root", str(ROOT)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "vit-course[grading]" in done.stderr
+    assert "Traceback" not in done.stderr
