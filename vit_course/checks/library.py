@@ -49,6 +49,6 @@ def _with_their_own() -> Iterator[Exercise]:
     """Exercises, without the bug hunts that share another one's misconceptions."""
     shown: list[object] = []
     for exercise in EXERCISES.values():
-        if not any(exercise.misconceptions is library for library in shown):
+        if exercise.misconceptions and not any(exercise.misconceptions is library for library in shown):
             shown.append(exercise.misconceptions)
             yield exercise
