@@ -123,13 +123,13 @@ def from_transformers(state: State) -> dict[str, Tensor]:
     return renamed
 
 
-def load_torchvision(model: nn.Module, state: State) -> nn.Module:
+def load_torchvision(model: nn.Module, state_dict: State) -> nn.Module:
     """Load a torchvision state dict into ``model``, ours or a student's of the same names; return ``model``.
 
     Raises:
         ValueError: names or shapes do not fit; the first few are listed.
     """
-    return load_weights(model, from_torchvision(state))
+    return load_weights(model, from_torchvision(state_dict))
 
 
 def load_weights(model: nn.Module, state: State) -> nn.Module:
