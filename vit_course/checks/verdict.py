@@ -101,7 +101,8 @@ class CheckResult:
     @property
     def message(self) -> str | None:
         """The whole message in one paragraph; None for a check that passed."""
-        return " ".join(f"{label}: {text}" for label, text in self.parts().items()) or None
+        sentences = (f"{label}: {text}" for label, text in self.parts().items())
+        return " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences) or None
 
 
 @dataclass(frozen=True)

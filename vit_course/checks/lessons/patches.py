@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal, expect_tensor
+from vit_course.checks.differences import without_content
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.probes import TALL, WIDE, Probe
 from vit_course.checks.student import Student
@@ -46,6 +47,9 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
     height, width, patch_size = 8, 12, 4
     images = _numbered(probe, 2, 3, height, width)
     tokens = expect_tensor(student(images, patch_size), (2, 6, 48), student.name)
+    if empty := without_content(tokens, images):
+        seen, wanted, look = empty
+        raise Failure(f"{student.name} gave (2, 6, 48), as expected, but {seen}", wanted, look)
     corners = images[:, 0, ::patch_size, ::patch_size].flatten(1)
     wrong = (tokens[:, :, 0] != corners).nonzero()
     if len(wrong):
