@@ -31,7 +31,8 @@ WHITE, HAIR, QUIET = "#ffffff", "#d9d6cd", "#566170"
 FOLDER = Path(__file__).parent
 POINTS_PER_PIXEL = 0.75
 MARGIN = 8
-PNG_DPI, PNG_COLOURS = 144, 240
+# 112: a card is 817 pixels wide then, which fits the column of every page that shows a notebook
+PNG_DPI, PNG_COLOURS = 112, 240
 
 mpl.rcParams.update(
     {
