@@ -490,6 +490,27 @@ def fix_patchify(images, patch_size):
     ### END SOLUTION
 
 
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Every single tile of the picture is in order; the tiles are not. So whatever happens *inside* a patch is right.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Follow tile 1 of the broken picture: where in the photo does it belong, beside tile 0 or below it? Which axis of the
+# six must run slower, then, that of the patch rows or that of the patch columns?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# first: refuse a side that does not fit, with both numbers in the message
+# then: name the six axes after the reshape, write down the order that a token needs, and compare it with the permute
+# ```
+#
+# </details>
+
 # %% check="fix_patchify" points=3
 check("fix_patchify", fix_patchify)
 

@@ -166,6 +166,16 @@ def points_shown(cell: nbformat.NotebookNode) -> float:
 
 
 @every_lesson
+def test_every_exercise_has_three_folded_hints_before_its_check(name):
+    cells = source_of(name).cells
+    places = {(cell.role, cell.name): number for number, cell in enumerate(cells)}
+    for cell in source_of(name).of_role(Role.EXERCISE):
+        between = cells[places[Role.EXERCISE, cell.name] : places[Role.CHECK, cell.name]]
+        hints = [number for each in between for number in re.findall(r"<summary>Hint (\d)", each.source)]
+        assert hints == ["1", "2", "3"], cell.name
+
+
+@every_lesson
 def test_the_solution_runs_and_earns_every_point(name, tmp_path):
     cells = run(notebook_of(SOURCES, name), tmp_path, allow_errors=False)
     checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
