@@ -4,40 +4,12 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from vit_course.grading.restore import RestoreCells, find_renamed
+from vit_course.grading.restore import RestoreCells
 
 LESSON = "01_double"
 # what nbgrader notes of a released lesson: an exercise and the cell that checks it
 EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
 CHECK = {"name": "check-double", "cell_type": "code", "source": 'check("double", double)', "locked": True}
-
-
-def hand_in(folder, *names):
-    paths = [folder / "submitted" / "ada" / LESSON / name for name in names]
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(path.name)
-    return [str(path) for path in paths]
-
-
-@pytest.mark.parametrize("name", ["01_double (1).ipynb", "01_double-Copy1.ipynb", "ada 01_double.ipynb"])
-def test_a_renamed_notebook_gets_its_lesson_s_name_back(tmp_path, name):
-    notebooks = hand_in(tmp_path, name)
-    find_renamed(notebooks=notebooks, assignment=LESSON, student="*")
-    (folder,) = (tmp_path / "submitted" / "ada").iterdir()
-    assert [path.name for path in folder.iterdir()] == ["01_double.ipynb"]
-    assert notebooks == [str(folder / "01_double.ipynb")]
-    assert (folder / "01_double.ipynb").read_text() == name
-
-
-@pytest.mark.parametrize(
-    "names", [["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], []]
-)
-def test_what_is_in_place_unknown_or_one_of_two_is_left(tmp_path, names):
-    notebooks = hand_in(tmp_path, *names)
-    find_renamed(notebooks=notebooks, assignment=LESSON, student="*")
-    assert notebooks == hand_in(tmp_path, *names)
-    assert sorted(path.name for path in tmp_path.rglob("*.ipynb")) == sorted(names)
 
 
 @pytest.fixture

@@ -1,0 +1,166 @@
+"""What of a submitted notebook may reach nbgrader's database and the pages that it makes: the text of its cells.
+
+A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a mark of a
+cell that never was, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So every
+cell is rebuilt from its text and from what the gradebook knows of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import bleach
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode, from_dict
+from nbgrader.api import Gradebook, Notebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import compute_checksum
+
+from vit_course.grading.conventions import NBGRADER_SCHEMA
+
+# the place of a cell in the submitted file, for the step that fills in what the cell printed
+PLACE = "vit_course_place"
+_CELL_TYPES = ("code", "markdown", "raw")
+_PICTURES = ("image/png", "image/jpeg", "image/gif")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TAGS = frozenset(f"h{level}" for level in range(1, 7)) | {
+    *("a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "hr", "i", "img"),
+    *("kbd", "li", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary", "sup"),
+    *("table", "tbody", "td", "th", "thead", "tr", "u", "ul", "var"),
+}
+_ATTRIBUTES = {"a": ("href",), "img": ("src", "alt", "width", "height"), "td": ("align",), "th": ("align",)}
+_PROTOCOLS = frozenset({"http", "https", "mailto", "data"})
+# a picture from elsewhere would tell its server who reads the page, and when
+_OWN_PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
+_LONGEST = 50_000
+# MathJax makes a link of \href{...}, and attributes of the others
+_LIVE_MATH = re.compile(r"\\(href|class|style|cssId|unicode|require|html\w*|data)(?=\s*[\[{])", re.IGNORECASE)
+# it would end a block of HTML, also inside of <pre>
+_BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
+
+
+def marks_of(released: Notebook) -> dict[str, dict[str, Any]]:
+    """nbgrader's metadata of every cell that was released with a mark, by its grade id, as the gradebook has it."""
+    points = {cell.name: cell.max_score for cell in released.grade_cells}
+    solutions = {cell.name for cell in released.solution_cells}
+    marks = {}
+    for source in released.source_cells:
+        mark = {
+            "schema_version": NBGRADER_SCHEMA,
+            "grade_id": source.name,
+            "cell_type": source.cell_type,
+            "grade": source.name in points,
+            "solution": source.name in solutions,
+            "locked": source.locked,
+            "task": False,
+        }
+        known = {"points": points.get(source.name), "checksum": source.checksum}
+        marks[source.name] = mark | {key: value for key, value in known.items() if value is not None}
+    return marks
+
+
+class CleanCells(NbGraderPreprocessor):
+    """The first step of `nbgrader autograde`: every cell keeps its text, and nothing else of the student's.
+
+    Of two cells with the same mark the last keeps it, as of two definitions in Python the last counts.
+    """
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Rebuild a submission's cells in place."""
+        where = resources["nbgrader"]
+        with Gradebook(where["db_url"]) as gradebook:
+            marks = marks_of(gradebook.find_notebook(where["notebook"], where["assignment"]))
+        for place in reversed(range(len(notebook.cells))):
+            cell = notebook.cells[place]
+            grade_id = _grade_id(cell)
+            mark = marks.get(grade_id) if grade_id else None
+            kept = mark is not None and mark["cell_type"] == cell.cell_type
+            if kept and grade_id:
+                del marks[grade_id]
+            notebook.cells[place] = _rebuilt(cell, place, mark if kept else None)
+        notebook.metadata = NotebookNode()
+        _rename_ids(notebook.cells)
+        return notebook, resources
+
+
+def _grade_id(cell: NotebookNode) -> str | None:
+    mark = cell.metadata.get("nbgrader")
+    found = mark.get("grade_id") if isinstance(mark, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _rebuilt(cell: NotebookNode, place: int, mark: Mapping[str, Any] | None) -> NotebookNode:
+    kind = cell.cell_type if cell.cell_type in _CELL_TYPES else "raw"
+    metadata: dict[str, Any] = {PLACE: place}
+    if mark is not None:
+        metadata["nbgrader"] = dict(mark)
+    rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": cell.source, "metadata": metadata}
+    if kind == "code":
+        rebuilt |= {"execution_count": None, "outputs": []}
+    if attachments := _pictures(cell.get("attachments")):
+        rebuilt["attachments"] = attachments
+    node: NotebookNode = from_dict(rebuilt)
+    return node
+
+
+def _pictures(attachments: object) -> dict[str, dict[str, str]]:
+    """A markdown cell's own pictures, of kinds that hold no script."""
+    kept = {}
+    for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
+        pictures = {kind: data for kind, data in bundle.items() if kind in _PICTURES and isinstance(data, str)}
+        if pictures and re.fullmatch(r"[\w.() -]{1,200}", name):
+            kept[name] = pictures
+    return kept
+
+
+def _rename_ids(cells: list[NotebookNode]) -> None:
+    """Give a cell an id of its own where it has none, one that nbformat refuses, or another cell's."""
+    taken: set[str] = set()
+    for place, cell in enumerate(cells):
+        name = cell.get("id")
+        if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or name in taken:
+            name = f"cell-{place}"
+        taken.add(name)
+        cell["id"] = name
+
+
+class TameMarkdown(NbGraderPreprocessor):
+    """The last step before grading: what the student wrote in markdown shows on a page, and does nothing there."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict[str, Any], _: int
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Tame a cell in place; a cell as it was released stays as it is, as nbgrader knows it by its checksum."""
+        released = cell.metadata.get("nbgrader", {}).get("checksum") == compute_checksum(cell)
+        if cell.cell_type == "raw":
+            cell.source = escape(cell.source)
+        elif cell.cell_type == "markdown" and not released:
+            cell.source = tamed(cell.source, cell.get("attachments"))
+        return cell, resources
+
+
+def tamed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
+    r"""Markdown as one block of harmless HTML, which markdown gives on as it is.
+
+    >>> tamed("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
+    '<p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p>'
+    """
+    if len(markdown) > _LONGEST:
+        markdown = f"{markdown[:_LONGEST]} … (cut: the answer has {len(markdown):,} characters)"
+    try:
+        html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(markdown)
+    except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
+        html = f"<pre>{escape(markdown)}</pre>"
+    harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
+    return _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", harmless).strip())
+
+
+def _may_stay(tag: str, attribute: str, value: str) -> bool:
+    if attribute not in _ATTRIBUTES.get(tag, ()):
+        return False
+    if tag == "img" and attribute == "src":
+        return _OWN_PICTURE.fullmatch(value) is not None
+    return not value.strip().lower().startswith("data:")
