@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
 MINIMUM_PYTHON = (3, 11)
 MINIMUM_TORCH = (2, 9)
@@ -33,15 +34,18 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
 
 
 def require_supported() -> None:
-    """Raise ImportError, with a remedy, where Python or torch is too old."""
-    try:
-        import torch
-    except ImportError:
-        found = None
-    else:
-        found = torch.__version__
-    if problem := problem_with(sys.version_info[:3], found):
+    """Raise ImportError, with a remedy, where Python or torch is too old. Torch itself is not imported for it."""
+    if problem := problem_with(sys.version_info[:3], _torch_version()):
         raise ImportError(problem)
+
+
+def _torch_version() -> str | None:
+    if loaded := sys.modules.get("torch"):
+        return str(loaded.__version__)
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return None
 
 
 def _dotted(version: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,11 @@ def test_require_supported_raises_the_message(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr("vit_course.supported.version", not_installed)
     with pytest.raises(ImportError, match="pip install torch torchvision"):
         require_supported()
 
@@ -56,17 +61,23 @@ def test_minimum_versions_agree_with_the_package_metadata() -> None:
     assert f"torch>={MINIMUM_TORCH[0]}.{MINIMUM_TORCH[1]}" in project["dependencies"]
 
 
-def test_import_loads_torch_and_nothing_heavier() -> None:
-    heavy = ["torchvision", "matplotlib", "sklearn", "scipy", "pandas", "PIL", "nbgrader", "nbformat"]
-    heavy += ["jupyterlab", "IPython", "timm", "transformers", "torchinfo", "einops", "typer", "rich"]
-    program = (
-        "import sys; import torch; before = set(sys.modules); import vit_course;"
-        "from vit_course import PRESETS, VisionTransformer, ViTConfig;"
-        "print(sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "vit_course" in loaded.stdout
-    assert not [name for name in heavy if f"'{name}'" in loaded.stdout]
+def loaded_by(program: str) -> set[str]:
+    """The packages that a program loads, in a process of its own."""
+    program += "; import sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert "torch" not in loaded_by("import vit_course")
+
+
+def test_the_model_loads_torch_and_nothing_heavier() -> None:
+    own = loaded_by("from vit_course import PRESETS, VisionTransformer, ViTConfig") - loaded_by("import torch")
+    heavy = {"torchvision", "matplotlib", "sklearn", "scipy", "pandas", "PIL", "nbgrader", "nbformat"}
+    heavy |= {"jupyterlab", "IPython", "timm", "transformers", "torchinfo", "einops", "typer", "rich"}
+    assert "vit_course" in own
+    assert not own & heavy
 
 
 def test_unknown_attribute_of_the_package_is_an_attribute_error() -> None:
