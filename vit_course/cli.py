@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from vit_course.grading.doctor_command import doctor
+
 app = typer.Typer(
     help="A hands-on course on the Vision Transformer, with checks that name the mistake.",
     no_args_is_help=True,
@@ -81,6 +83,44 @@ def new_class(
 
 
 @app.command()
+def grade(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Notebooks, .py files, folders of them, or nbgrader's submitted/ tree.")
+    ],
+    exercise: Annotated[str | None, typer.Option(help="Grade this exercise alone.")] = None,
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many submissions are graded at the same time.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers grade.", metavar="ADDRESS")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run ended; tell how many results were taken over.")
+    ] = False,
+    no_sandbox: Annotated[
+        bool, typer.Option("--no-sandbox", help="Run students' code unguarded, with your rights.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Grade all again, whatever was graded before.")] = False,
+) -> None:
+    """Grade submissions with the hidden checks, each in a sandbox of its own."""
+    with _needs("grading"):
+        from vit_course.grading.command import GradeError, GradeOptions, GradeUsageError
+        from vit_course.grading.command import grade as grade_paths
+    options = GradeOptions(paths, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh)
+    try:
+        with _in_words(GradeError), _needs("grading"):
+            every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))
+    except GradeUsageError as error:
+        raise typer.BadParameter(str(error), param_hint="--exercise") from None
+    except KeyboardInterrupt:
+        raise _stop("Stopped. What was graded is kept; the same command goes on from there.", 130) from None
+    if not every_one:
+        raise typer.Exit(1)
+
+
+app.command()(doctor)
+
+
+@app.command()
 def misconceptions(
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
 ) -> None:
@@ -138,9 +178,9 @@ def _in_words(*ours: type[Exception]) -> Iterator[None]:
         raise _stop(f"cannot use {where}: {error.strerror}" if where else str(error)) from None
 
 
-def _stop(message: str) -> typer.Exit:
+def _stop(message: str, status: int = 1) -> typer.Exit:
     Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
-    return typer.Exit(1)
+    return typer.Exit(status)
 
 
 def main() -> None:

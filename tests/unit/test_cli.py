@@ -108,3 +108,76 @@ def test_demo_does_not_clear_a_folder_of_somebody_else(tmp_path):
 @pytest.mark.parametrize("arguments", [["nonsense"], ["new-class"], ["build", "--nonsense"]])
 def test_wrong_usage_exits_with_2(arguments):
     assert runner.invoke(app, arguments).exit_code == 2
+
+
+@pytest.fixture
+def handed_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "handed in"
+    folder.mkdir()
+    for name in ("bad 😀.ipynb", "also bad.ipynb"):
+        (folder / name).write_text("{")
+    (folder / "notes.txt").write_text("nothing")
+    return folder
+
+
+def test_grade_tells_what_it_cannot_grade_and_exits_1(handed_in):
+    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox"])
+    assert result.exit_code == 1
+    assert result.stdout.count("rejected") == 2
+    assert "0 of 2 graded" in result.stdout
+    assert "Not sandboxed" in result.stdout
+    assert "not-sandboxed" in result.stdout
+    assert result.stderr == "", "no progress bar in a pipe"
+
+
+@pytest.mark.parametrize("target", ["-", "results.json"])
+def test_grade_writes_one_json_object(handed_in, target, monkeypatch):
+    monkeypatch.chdir(handed_in.parent)
+    result = runner.invoke(app, ["grade", "handed in", "no.ipynb", "--no-sandbox", "--json", target])
+    assert result.exit_code == 1
+    told = json.loads(result.stdout if target == "-" else Path(target).read_text(encoding="utf-8"))
+    assert told["version"] == 1
+    assert [entry["path"] for entry in told["submissions"]] == [
+        "handed in/also bad.ipynb",
+        "handed in/bad 😀.ipynb",
+        "no.ipynb",
+    ]
+    fields = {"path", "student", "assignment", "status", "reason", "flags"}
+    fields |= {"score", "max_score", "seconds", "exercises"}
+    assert all(fields <= set(entry) for entry in told["submissions"])
+    assert result.stderr.count("rejected") == 3
+    assert [path.name for path in Path().iterdir() if path.name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize("options", [["--exercise", "nothing"], ["--jobs", "0"], ["--what"]])
+def test_grade_says_no_to_what_there_is_not(handed_in, options):
+    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", *options])
+    assert result.exit_code == 2
+
+
+def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
+    (tmp_path / "empty").mkdir()
+    result = runner.invoke(app, ["grade", str(tmp_path / "empty"), "--no-sandbox", "--json", "-"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["submissions"] == []
+    assert "nothing to grade" in result.stderr
+
+
+def test_grade_refuses_without_walls_and_names_the_remedy(handed_in, monkeypatch):
+    from vit_course.grading.worker import survey
+
+    missing = survey.Walls(landlock=0, seccomp=False, namespaces=False, missing={"landlock": "use Linux 5.13 or newer"})
+    monkeypatch.setattr(survey, "available", lambda: missing)
+    result = runner.invoke(app, ["grade", str(handed_in)])
+    assert result.exit_code == 1
+    assert "use Linux 5.13 or newer" in result.stderr
+    assert "--no-sandbox" in result.stderr
+    assert result.stdout == ""
+
+
+def test_grade_tells_of_a_scheduler_that_is_not_there(handed_in):
+    result = runner.invoke(app, ["grade", str(handed_in), "--scheduler", "tcp://127.0.0.1:9", "--no-sandbox"])
+    assert result.exit_code == 1
+    assert "no scheduler at tcp://127.0.0.1:9" in result.stderr

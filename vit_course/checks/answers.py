@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -17,41 +17,63 @@ _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
 )
+_INSTEAD_OF = {
+    "a nested tensor": "one that has a shape",
+    "a tensor of layout": "a dense one",
+    "a tensor of dtype": "floats, integers or bools, as the exercise asks",
+    "a tensor on the device": "one on the CPU, where the input lies",
+}
 # no exercise asks for more; a list beyond is a mistake, told by its length alone
 _DEEPEST, _LONGEST = 4, 100
 
 
-def plain(value: Any, name: str, depth: int = 0) -> Any:
-    """``value`` with every tensor in it as torch's own kind: a subclass's operators are not ours to trust.
+class OddTensor:
+    """A tensor in another process that cannot be sent here; ``seen`` says what it is, as "a nested tensor"."""
+
+    def __init__(self, seen: str) -> None:
+        self.seen = seen
+
+
+def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
+    """``value``, an answer to ``inputs``, with tensors of torch's own kind: a subclass's operators are not to trust.
 
     Raises:
-        Failure: where a tensor is none that a check can compare: sparse, quantised, complex, on another device.
+        Failure: where a tensor is none that a check can compare: sparse, quantised, complex, on a device on which
+            none of the inputs lies, the CPU aside.
     """
     if isinstance(value, list | tuple) and _is_small(value, depth):
         kind = list if isinstance(value, list) else tuple
-        return kind(plain(each, name, depth + 1) for each in value)
+        return kind(plain(each, name, inputs, depth + 1) for each in value)
+    if isinstance(value, OddTensor):
+        raise _odd(name, value.seen)
     if not isinstance(value, Tensor):
         if inspect.iscoroutine(value):
             value.close()  # or Python warns that nobody awaited it
         return value
     with torch._C.DisableTorchFunctionSubclass():
-        if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-            raise Failure(f"{name} gave a {type(value).__name__}", "a torch.Tensor")
-        if oddity := _oddity(value):
-            raise Failure(f"{name} gave {oddity[0]}", oddity[1], "Which line makes it so?")
+        if oddity := _oddity(value, inputs):
+            raise _odd(name, oddity)
         return value if type(value) in (Tensor, nn.Parameter) else value.as_subclass(Tensor)
 
 
-def _oddity(tensor: Tensor) -> tuple[str, str] | None:
+def _oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
+    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f"a {type(tensor).__name__}"
     if tensor.is_nested:
-        return "a nested tensor", "one that has a shape"
+        return "a nested tensor"
     if tensor.layout != torch.strided:
-        return f"a tensor of layout {short(tensor.layout)}", "a dense one"
+        return f"a tensor of layout {short(tensor.layout)}"
     if tensor.is_quantized or tensor.dtype not in _ORDINARY_DTYPES:
-        return f"a tensor of dtype {short(tensor.dtype)}", "floats, integers or bools, as the exercise asks"
-    if tensor.device.type != "cpu":
-        return f"a tensor on the device {tensor.device}", "one on the CPU, where the input lies"
-    return None
+        return f"a tensor of dtype {short(tensor.dtype)}"
+    devices = {each.device.type for each in inputs if isinstance(each, Tensor)}
+    return "" if tensor.device.type in {"cpu", *devices} else f"a tensor on the device {tensor.device}"
+
+
+def _odd(name: str, oddity: str) -> Failure:
+    kind = next((kind for kind in _INSTEAD_OF if oddity.startswith(kind)), None)
+    if kind is None:
+        return Failure(f"{name} gave {oddity}", "a torch.Tensor")
+    return Failure(f"{name} gave {oddity}", _INSTEAD_OF[kind], "Which line makes it so?")
 
 
 def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
@@ -70,7 +92,16 @@ def snapshot(value: object, depth: int = 0) -> object:
         return tuple(snapshot(each, depth + 1) for each in value)
     if isinstance(value, bool | int | float | str | None):
         return value
+    if inspect.isroutine(value):
+        return "function"
     return type(value).__name__
+
+
+def numbers_in(model: object) -> object:
+    """What is kept of a model that a call was given: names and numbers of its parameters; None for anything else."""
+    if not isinstance(model, nn.Module):
+        return None
+    return tuple((name, snapshot(each)) for name, each in model.named_parameters())
 
 
 def same_record(first: object, second: object) -> bool:

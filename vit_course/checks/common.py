@@ -9,7 +9,7 @@ from typing import Any
 from vit_course.checks.answers import tensors_in
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
-from vit_course.checks.words import quoted, said
+from vit_course.checks.words import quoted
 
 
 def expect_left_alone(student: Student) -> None:
@@ -40,11 +40,10 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
             wanted,
             "What does `raise` do that `return` does not?" if returned else look,
         )
-    if not isinstance(error, ValueError):
-        text = f"{type(error).__name__} {quoted(error)}".strip()
-        raise Failure(f"{student.name} raised {text} on {described}", wanted, look)
-    named = set(re.findall(r"\d+", said(error)))
+    if not error.is_a("ValueError"):
+        raise Failure(f"{student.name} raised {error} on {described}", wanted, look)
+    named = set(re.findall(r"\d+", error.words))
     student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
     if not all(str(number) in named for number in numbers):
-        text = quoted(error) or "no text"
+        text = quoted(error.words) or "no text"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look)

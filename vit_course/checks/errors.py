@@ -9,6 +9,7 @@ import re
 import sysconfig
 import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _NOT_THE_STUDENTS = (
     sysconfig.get_paths()["stdlib"] + os.sep,
     "<frozen ",
 )
+_LONGEST = 300  # characters that tell two errors apart
 # what torch and Python say often, and a question that leads on
 _LOOK_AT_WORDS = {
     "is invalid for input of size": "How many numbers does that shape hold, and how many does the tensor have?",
@@ -42,50 +44,84 @@ _LOOK_AT_WORDS = {
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
 }
 _LOOK_AT_KIND = {
-    NameError: "Where does that name get its value: in this function, in another one, or in a cell not yet run?",
-    RecursionError: "Which function calls itself there, and when should it stop?",
-    SystemExit: "Which line ends the program? A function ends with `return`.",
-    ImportError: "Is that the module's name, and is it installed here?",
-    AttributeError: "What is the type of the thing before the dot, and does it have that name?",
-    KeyError: "Which keys are there? Print them.",
-    IndexError: "How many axes, or elements, does the thing have that is indexed there?",
-    AssertionError: "Which values does that line compare? Print both.",
+    "NameError": "Where does that name get its value: in this function, in another one, or in a cell not yet run?",
+    "RecursionError": "Which function calls itself there, and when should it stop?",
+    "SystemExit": "Which line ends the program? A function ends with `return`.",
+    "ImportError": "Is that the module's name, and is it installed here?",
+    "AttributeError": "What is the type of the thing before the dot, and does it have that name?",
+    "KeyError": "Which keys are there? Print them.",
+    "IndexError": "How many axes, or elements, does the thing have that is indexed there?",
+    "AssertionError": "Which values does that line compare? Print both.",
 }
 
 
-def in_words(name: str, error: BaseException, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
+@dataclass(frozen=True)
+class Raised:
+    """An exception of the student's code, described, so that it may have been raised in another process.
+
+    Attributes: ``kinds``, the names of its class and of all that this inherits from; ``words``, its text;
+    ``line``, the innermost line of the student's own code, quoted, or ""; ``functions``, the names of the functions
+    that it came through, outermost first.
+    """
+
+    kinds: tuple[str, ...]
+    words: str = ""
+    line: str = ""
+    functions: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return self.kinds[0]
+
+    def is_a(self, name: str) -> bool:
+        """Whether its class is called ``name``, or inherits from one that is."""
+        return name in self.kinds
+
+    def __str__(self) -> str:
+        """Its class, and its words in backticks."""
+        return f"{self.kind} {quoted(self.words)}".strip()
+
+
+def described(error: BaseException) -> Raised:
+    """What can be told of an exception that was raised here."""
+    kinds = tuple(each.__name__ for each in type(error).__mro__ if each is not object)
+    functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
+    return Raised(kinds, said(error), _line_of(error), functions)
+
+
+def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
     """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
-    line = _line_of(error)
-    place = f", at {line}" if line else ""
-    if isinstance(error, NotImplementedError):
-        if "_forward_unimplemented" in _functions(error):
+    place = f", at {error.line}" if error.line else ""
+    if error.is_a("NotImplementedError"):
+        if "_forward_unimplemented" in error.functions:
             look = "Is its name spelt right, and is it indented so far that it belongs to the class?"
             return Failure(f"{name} does not exist", "a method called `forward`", look)
-        if not said(error) or "NotImplementedError" in line:
+        if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
-    text = f": {quoted(error)}" if said(error) not in ("", "None") else ""
+    text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    return Failure(f"{name} raised {type(error).__name__}{text}{place}", f"an answer when called with {given}", look)
+    return Failure(f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}", look)
 
 
-def _look(error: BaseException) -> str:
-    by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in said(error))
-    by_kind = (look for kind, look in _LOOK_AT_KIND.items() if isinstance(error, kind))
+def _look(error: Raised) -> str:
+    by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)
+    by_kind = (look for kind, look in _LOOK_AT_KIND.items() if error.is_a(kind))
     return next(by_words, "") or next(by_kind, "")
 
 
-def fingerprint(error: BaseException) -> str:
+def fingerprint(error: Raised) -> str:
     """What tells one error from another: its type and, where Python or torch worded it, its words.
 
     There are many ways to write the same mistake, so the student's own names are left out, and of a shape in
     brackets only the number of its entries counts: [3, 12, 12] and [3, 6, 2, 6, 2] are one.
     """
-    kind = type(error).__name__
+    kind = error.kind
     if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
         return kind
-    words = next(iter(said(error).splitlines()), "")
+    words = next(iter(error.words.splitlines()), "")[:_LONGEST]
     if kind == "RuntimeError":
         return f"{kind}: {re.sub(r'[[][-0-9, ]+[]]', _entries, words)}"
     own = r"attribute '.*" if kind == "AttributeError" else r"^[\w.<>]+\(\)"
@@ -94,10 +130,6 @@ def fingerprint(error: BaseException) -> str:
 
 def _entries(shape: re.Match[str]) -> str:
     return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
-
-
-def _functions(error: BaseException) -> list[str]:
-    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
 def _line_of(error: BaseException) -> str:

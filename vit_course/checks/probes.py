@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 TALL = (12, 8)
 WIDE = (6, 10)
+Element = TypeVar("Element")
 
 
 class Probe:
@@ -37,6 +39,22 @@ class Probe:
     def integers(self, *shape: int, high: int) -> Tensor:
         """Independent integers from 0 to high - 1."""
         return torch.randint(high, shape, generator=self._generator, device="cpu")
+
+    def sizes(self, count: int, low: int = 2, high: int = 9) -> tuple[int, ...]:
+        """Integers from ``low`` to ``high``, no two of them equal and none of them 1.
+
+        Raises:
+            ValueError: there are fewer than ``count`` such integers.
+        """
+        possible = [size for size in range(low, high + 1) if size != 1]
+        if count > len(possible):
+            raise ValueError(f"there are no {count} different sizes from {low} to {high}")
+        order = torch.randperm(len(possible), generator=self._generator, device="cpu")
+        return tuple(possible[int(index)] for index in order[:count])
+
+    def choice(self, among: Sequence[Element]) -> Element:
+        """One of the elements of ``among``."""
+        return among[int(self.integers(1, high=len(among)))]
 
     def permutation(self, length: int) -> Tensor:
         """A random order of 0 to length - 1, never the given one."""

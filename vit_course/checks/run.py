@@ -58,7 +58,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckRes
         failed = {name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten}
         for name in failed:
             results[name] = replace(results[name], causes=causes(exercise, records, failed, name))
-    return _without_repetition(list(results.values()))
+    return without_repetition(list(results.values()))
 
 
 def _run_one(each: PublicCheck, student: Student) -> CheckResult:
@@ -78,7 +78,7 @@ def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, waits=True)
 
 
-def _without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
+def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
     """Say the same thing once: a failure, or a cause, that was told before is only named again."""
     told: set[tuple[str, tuple[str, ...]]] = set()
     explained: set[tuple[str, ...]] = set()
@@ -87,7 +87,7 @@ def _without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
         names = tuple(cause.name for cause in result.causes)
         # an exception comes back with other sizes for other inputs, and is the same all the same
         seen = re.sub(r"[0-9]+", "#", result.seen) if " raised " in result.seen else result.seen
-        known = (seen, names) in told
+        known = bool(seen) and (seen, names) in told
         told.add((seen, names))
         if known and result.verdict == Verdict.FAIL:
             result = replace(result, seen="the same as above", expected="", look="")

@@ -39,13 +39,13 @@ def as_html(report: Report) -> str:
     """The report for a notebook: one section, a heading line, and a list with an entry for each check."""
     if report.problem:
         heading = f"{report.exercise}: not checked"
-        told = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {_rich(report.problem)}"
-        return _section(heading, _paragraph(told), Verdict.UNDECIDED)
+        told = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
+        return section(heading, paragraph(told), Verdict.UNDECIDED)
     verdict = _overall(report)
-    heading = _paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
-    entries = "".join(_entry(result) for result in report.results)
+    heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
+    entries = "".join(entry(result) for result in report.results)
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
-    return _section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>', verdict)
+    return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>', verdict)
 
 
 def as_mimebundle(report: Report) -> dict[str, object]:
@@ -84,26 +84,29 @@ def _visible_parts(result: CheckResult) -> dict[str, str]:
     return parts
 
 
-def _section(label: str, body: str, verdict: Verdict) -> str:
+def section(label: str, body: str, verdict: Verdict) -> str:
+    """A block with a coloured edge, called ``label`` for those who hear the page; ``body`` is HTML."""
     style = f"border-left:4px solid {_COLOUR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 
 
-def _entry(result: CheckResult) -> str:
+def entry(result: CheckResult) -> str:
+    """A check as an item of a list."""
     sign = f'<span aria-hidden="true" style="color:{_COLOUR[result.verdict]}">{_SIGN[result.verdict]}</span>'
-    head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{_rich(result.claim)}"
+    head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{rich(result.claim)}"
     rows = "".join(
-        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {_rich(text)}</div>'
+        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {rich(text)}</div>'
         for label, text in _visible_parts(result).items()
     )
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'
 
 
-def _paragraph(body: str) -> str:
+def paragraph(body: str) -> str:
+    """``body``, which is HTML, on its own line."""
     return f'<p style="margin:0">{body}</p>'
 
 
-def _rich(text: str) -> str:
+def rich(text: str) -> str:
     """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another."""
 
     def marked(match: re.Match[str]) -> str:

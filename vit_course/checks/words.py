@@ -42,7 +42,7 @@ def said(value: object) -> str:
 
 def kind_of(value: object) -> str:
     """What a value is, with its article: "a list of 3 elements", "the class Linear", "the float `3.5`"."""
-    name = type(value).__name__
+    name = "Tensor" if isinstance(value, Tensor) else type(value).__name__
     if value is None:
         return "None"
     if type(value) in (bool, int, float) and said(value):

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from uuid import uuid4
 
-from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB
+from vit_course.grading.conventions import CODE_STUB, TEXT_STUB
 
 TEMPLATES = files("vit_course.grading") / "templates"
 
@@ -34,7 +34,8 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
 
     Args:
         directory: where to make it; it must not exist, or be empty.
-        lessons_root: the repository's root, whose `solutions/` holds the built notebooks with answers.
+        lessons_root: the repository's root, whose `solutions/` holds the built notebooks with answers, and whose
+            `tests/hidden/` the checks that grade.
 
     Raises:
         ClassFolderError: the directory is in use, or no lesson has been built.
@@ -51,6 +52,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         _fill(draft, notebooks)
+        _copy_checks(lessons_root / "tests" / "hidden", draft / "hidden")
         _move(draft, directory)
     except OSError as error:
         raise ClassFolderError(f"cannot make {directory}: {error}") from error
@@ -78,10 +80,16 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
         "nbgrader_config.py.txt",
         code_stub=repr(CODE_STUB),
         text_stub=repr(TEXT_STUB),
-        experiment_tag=repr(EXPERIMENT_TAG),
         lesson=names[0],
     )
     _write(folder / "README.md", "README.md", lesson=names[0], lessons=", ".join(names))
+
+
+def _copy_checks(checks: Path, target: Path) -> None:
+    """The hidden checks, so that an instructor edits the class's own; nbgrader gives them to nobody."""
+    target.mkdir()
+    for path in sorted(checks.glob("*.py")):
+        shutil.copyfile(path, target / path.name)
 
 
 def _write(path: Path, template: str, **values: str) -> None:

@@ -92,3 +92,16 @@ def test_weights_tell_answers_apart() -> None:
     assert weights["norm.weight"].mean() == pytest.approx(1, abs=0.15)
     assert weights["norm.weight"].std() > 0.2
     assert min(weights[name].std() for name in ("norm.bias", "fc.bias", "positions")) > 0.3
+
+
+def test_sizes_differ_and_none_is_one() -> None:
+    for seed in range(50):
+        sizes = Probe(seed).sizes(4, low=1, high=5)
+        assert sorted(sizes) == [2, 3, 4, 5]
+    assert len({Probe(seed).sizes(2) for seed in range(50)}) > 20
+    with pytest.raises(ValueError, match="no 3 different sizes from 1 to 3"):
+        Probe(0).sizes(3, low=1, high=3)
+
+
+def test_every_choice_is_made_sometimes() -> None:
+    assert {Probe(seed).choice("abc") for seed in range(50)} == set("abc")

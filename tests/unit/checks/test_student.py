@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure, NotWritten
 
 INPUT = torch.arange(6.0).reshape(2, 3)
@@ -76,9 +77,72 @@ def test_the_user_may_interrupt() -> None:
 
 def test_the_error_of_a_call_can_be_asked_for() -> None:
     error = ValueError("height 3 is not divisible by 2")
-    assert student(raises(error)).error_of(INPUT) is error
+    raised = student(raises(error)).error_of(INPUT)
+    assert raised is not None
+    assert raised.is_a("ValueError")
+    assert not raised.is_a("TypeError")
+    assert raised.words == "height 3 is not divisible by 2"
+    assert raised.line == "`raise error`"
+    assert raised.functions[-1] == "patchify"
     assert student(lambda x: x).error_of(INPUT) is None
-    assert isinstance(student(raises(SystemExit)).error_of(INPUT), SystemExit)
+    ended = student(raises(SystemExit)).error_of(INPUT)
+    assert ended is not None
+    assert ended.is_a("SystemExit")
+
+
+def test_what_a_call_left_behind_is_seen() -> None:
+    def load(model: nn.Linear, weights: dict[str, Tensor]) -> nn.Linear:
+        model.weight.data = weights.pop("weight")
+        return model
+
+    model, weights = nn.Linear(3, 2), {"weight": torch.ones(2, 3), "bias": torch.ones(2)}
+    seen = student(load).see(model, weights)
+    assert seen.result is seen.inputs[0]
+    assert seen.result is not model
+    assert seen.result.weight.eq(1).all()
+    assert list(seen.inputs[1]) == ["bias"]
+    assert list(weights) == ["weight", "bias"]
+
+
+@pytest.mark.parametrize(
+    ("function", "shares"),
+    [
+        (lambda model, state: model, False),
+        (lambda model, state: state["weight"].mT, True),
+        (lambda model, state: [1, (model.weight[1:],)], True),
+        (lambda model, state: model.weight.clone(), False),
+        (lambda model, state: nn.Linear(3, 2), False),
+        (lambda model, state: setattr(model, "bias", nn.Parameter(state["weight"][0])), True),
+        (lambda model, state: setattr(nn.Linear(3, 2), "weight", model.weight), False),
+        (lambda model, state: None, False),
+    ],
+)
+def test_shared_memory_is_seen(function: Callable[..., Any], shares: bool) -> None:
+    assert student(function).see(nn.Linear(3, 2), {"weight": torch.ones(2, 3)}).shares_memory is shares
+
+
+def test_an_input_that_comes_back_shares_its_memory() -> None:
+    seen = student(lambda x: x).see(INPUT)
+    assert seen.shares_memory
+    assert seen.result is seen.inputs[0]
+
+
+def test_gradients_of_inputs_are_those_of_any_right_implementation() -> None:
+    x, scale = torch.randn(2, 3).mT, torch.randn(2)
+    first = student(lambda x, scale, power: ((x * scale) ** power, x.sum(0))).input_gradients(x, scale, 2)
+    second = student(lambda x, scale, power: [x * x * scale * scale, torch.ones(3) @ x]).input_gradients(x, scale, 2)
+    for one, other in zip(first[:2], second[:2], strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    assert first[2] is None
+    assert not x.requires_grad
+    assert x.grad is None
+
+
+def test_what_does_not_depend_on_an_input_has_no_gradient() -> None:
+    assert student(lambda x, y: x.detach() * y).input_gradients(INPUT, INPUT)[0] is None
+    assert student(lambda x: 3).input_gradients(INPUT) == (None,)
+    with pytest.raises(Failure, match="patchify raised RuntimeError"):
+        student(lambda x: x.exp().sin_().mul_(2)).input_gradients(INPUT)
 
 
 class Projection(nn.Module):
@@ -142,6 +206,58 @@ def test_parameters_that_are_not_as_asked_are_named(dim: int, wanted: dict[str, 
     assert seen in caught.value.seen
     assert look in caught.value.look
     assert caught.value.expected.startswith("the parameters `")
+
+
+def test_a_module_tells_its_parameters_and_its_state() -> None:
+    module = Student({"Projection": Projection}).build(3, used=False)
+    assert module.parameter_shapes() == {"projection.weight": (4, 3), "projection.bias": (4,)}
+    module.load(weights_for(3))
+    module.double()
+    tensors = module.tensors()
+    assert tensors["projection.weight"].dtype == torch.float64
+    assert tensors["projection.weight"].eq(1).all()
+    tensors["projection.weight"].zero_()
+    assert module.module.get_parameter("projection.weight").eq(1).all()
+
+
+def test_a_module_changes_its_mode_and_its_dtype() -> None:
+    class Dropped(Projection):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.dropout(super().forward(x), training=self.training)
+
+    module = built(Dropped, 3)
+    module.load(weights_for(3) | {"projection.bias": torch.ones(4)})
+    module.eval()
+    assert module(INPUT).all()
+    module.train()
+    module.to(torch.float64)
+    assert not torch.cat([module(INPUT.double()) for _ in range(9)]).all()
+
+
+def test_gradients_of_parameters_start_from_the_same_cotangent() -> None:
+    module = built(Projection, 3)
+    module.load(weights_for(3))
+    gradients = module.gradients(module(INPUT))
+    start = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(gradients["projection.bias"], start.sum(0))
+    assert torch.allclose(gradients["projection.weight"], start.T @ INPUT)
+    module = built(Projection, 3, False)
+    assert module.gradients(module(INPUT)) == {"projection.weight": None, "projection.bias": None}
+
+
+def test_a_method_of_the_students_that_raises_is_told() -> None:
+    class Odd(Projection):
+        def state_dict(self, *_: Any, **__: Any) -> dict[str, Tensor]:
+            raise KeyError("no state")
+
+        def train(self, mode: bool = True) -> Odd:
+            raise ValueError("never")
+
+    for method in (StudentModule.tensors, StudentModule.parameter_shapes):
+        with pytest.raises(Failure, match=r"Projection.state_dict raised KeyError"):
+            method(built(Odd, 3))
+    with pytest.raises(Failure, match=r"Projection.eval raised ValueError: `never`"):
+        built(Odd, 3).eval()
 
 
 def test_a_lazy_layer_has_no_shape_yet() -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from vit_course.grading.class_folder import ClassFolder, ClassFolderError, new_class
-from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB
+from vit_course.grading.conventions import CODE_STUB, TEXT_STUB
 
 
 class Settings(SimpleNamespace):
@@ -26,6 +26,10 @@ def lessons(tmp_path):
     for name in ("00_start", "01_patchify"):
         (root / "solutions" / f"{name}.ipynb").write_text(f'{{"lesson": "{name}"}}', encoding="utf-8")
     (root / "solutions" / "00_start.py").write_text("# %%\n", encoding="utf-8")
+    checks = root / "tests" / "hidden"
+    (checks / "__pycache__").mkdir(parents=True)
+    for name in ("conftest.py", "test_a.py", "__pycache__/test_a.pyc"):
+        (checks / name).write_text(name, encoding="utf-8")
     return root
 
 
@@ -45,6 +49,8 @@ def test_the_folder_holds_lessons_settings_and_a_readme(tmp_path, lessons, name)
     assert made == ClassFolder((tmp_path / name).resolve(), ("00_start", "01_patchify"))
     assert tree(made.path) == [
         "README.md",
+        "hidden/conftest.py",
+        "hidden/test_a.py",
         "nbgrader_config.py",
         "source/00_start/00_start.ipynb",
         "source/01_patchify/01_patchify.ipynb",
@@ -103,12 +109,12 @@ def test_the_settings_read_twice_are_the_same(tmp_path, lessons):
     assert settings.CourseDirectory.root == str((tmp_path / "a class").resolve())
     assert settings.ClearSolutions.code_stub == {"python": CODE_STUB}
     assert settings.ClearSolutions.text_stub == TEXT_STUB
-    assert settings.Execute.skip_cells_with_tag == EXPERIMENT_TAG
 
 
 def test_what_the_settings_name_exists(tmp_path, lessons):
     settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
-    named = [settings.Autograde.pre_convert_hook, *settings.Autograde.sanitize_preprocessors]
+    steps = [*settings.Autograde.sanitize_preprocessors, *settings.Autograde.autograde_preprocessors]
+    named = [settings.Autograde.pre_convert_hook, *steps]
     for module, name in (each.rsplit(".", 1) for each in named):
         assert callable(getattr(import_module(module), name))
 

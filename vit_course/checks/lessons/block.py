@@ -16,7 +16,8 @@ from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.lessons.mlp import Weights, expect_gradients, expect_same_twice, transformed
 from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 
 EPS = 1e-6
@@ -96,9 +97,9 @@ def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
     module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
-    before = set(module.module.state_dict())
+    before = set(module.tensors())
     module(probe.normal(2, 5, EMBED_DIM))
-    new = sorted(set(module.module.state_dict()) - before)
+    new = sorted(set(module.tensors()) - before)
     # what forward gives is not the matter here, and random weights would make it another for everyone
     student.record[:] = [("made in forward", tuple(new))]
     if new:
@@ -166,7 +167,7 @@ def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
     """Both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
     for norm, silent, oracle in (("norm1", WRITES_MLP, _first_half), ("norm2", WRITES_ATTENTION, _second_half)):
         module, weights = _block(student, probe, *silent)
-        module.module.double()
+        module.double()
         doubled = {name: tensor.double() for name, tensor in weights.items()}
         x = probe.normal(2, 5, EMBED_DIM, scale=1e-3, dtype=torch.float64)
 
@@ -190,7 +191,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     module, weights = _block(student, probe)
-    module.module.double()
+    module.double()
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     # variance 1e4, so that the norms' eps is the business of its own check
     x = 100 * probe.normal(2, EMBED_DIM, 5, dtype=torch.float64).transpose(1, 2)

@@ -13,7 +13,8 @@ from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.patches import LESSON, patches_of
 from vit_course.checks.probes import TALL, WIDE, Probe
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of, shape
 
@@ -63,7 +64,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it embeds float64 images."""
     module, weights = _embedding(student, probe, 3, 2)
-    module.module.double()
+    module.double()
     images = probe.images(2, 3, 4, 6, dtype=torch.float64)
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     expect_equal(module(images), _embedded(doubled, images, 2), "the embedding in float64", TOKEN_AXES)

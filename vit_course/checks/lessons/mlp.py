@@ -15,7 +15,8 @@ from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 
 Weights = Mapping[str, Tensor]
@@ -102,7 +103,7 @@ def nothing_follows_the_last_linear(student: Student, probe: Probe) -> None:
 def the_gelu_is_the_exact_one(student: Student, probe: Probe) -> None:
     """The GELU is the exact one; in float64 an approximation shows."""
     module, weights = _mlp(student, probe)
-    module.module.double()
+    module.double()
     x = 2 * probe.normal(2, 3, 5, dtype=torch.float64)
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     look = "If the checks above pass, what is left is the gate. Which forms of GELU does torch know?"

@@ -14,7 +14,8 @@ from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.checks.lessons.heads import TOKEN_AXES
 from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 
 MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
@@ -153,7 +154,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     module, oracle = _attention(student, probe)
-    module.module.double()
+    module.double()
     x = probe.normal(2, 12, 5, dtype=torch.float64).transpose(1, 2)
     expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
 

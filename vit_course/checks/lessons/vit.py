@@ -18,7 +18,8 @@ from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.patches import patches_of
 from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student, StudentModule
+from vit_course.checks.student import Student
+from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import short
 from vit_course.config import ViTConfig
@@ -115,7 +116,7 @@ VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
 def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
     """A model with random weights, in evaluation mode, so that a dropout of the student's own is not judged."""
     module = student.build(config)
-    module.module.eval()
+    module.eval()
     weights = probe.weights(parameter_shapes(config))
     try:
         module.load(weights)
@@ -276,7 +277,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it classifies float64 images."""
     module, weights = _loaded(student, probe, WIDE_MODEL)
-    module.module.double()
+    module.double()
     images = _images(probe, 3, WIDE_MODEL, torch.float64)
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     output = expect_tensor(module(images), (3, 7), "the model's output")

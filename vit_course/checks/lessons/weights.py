@@ -18,7 +18,7 @@ from vit_course.checks.lessons.vit import LESSON, WIDE_MODEL, logits_of, paramet
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, quoted, said, shape
+from vit_course.checks.words import kind_of, quoted, shape
 from vit_course.config import ViTConfig
 
 MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
@@ -34,10 +34,7 @@ _AT_THE_END = ("encoder.ln.weight", "encoder.ln.bias", "heads.head.weight", "hea
 
 
 class StateDict(dict[str, Tensor]):
-    """A state dict that the student receives itself, not a copy of it, so that changes show."""
-
-    def __deepcopy__(self, _: object) -> StateDict:
-        return self
+    """A state dict that shows itself in a few words."""
 
     def __repr__(self) -> str:
         return f"a state dict of {len(self)} tensors"
@@ -67,9 +64,6 @@ class StandIn(nn.Module):
                 home.add_module(part, nn.ModuleList() if child.isdigit() else nn.Module())
             home = home.get_submodule(part)
         home.add_module(layer.rpartition(".")[2], made)
-
-    def __deepcopy__(self, _: object) -> StandIn:
-        return self
 
     def __repr__(self) -> str:
         return "the model"
@@ -108,12 +102,13 @@ class _Loading:
     """One call of load_torchvision: what went in, what came back, and what the model holds after it."""
 
     def __init__(self, student: Student, probe: Probe, config: ViTConfig) -> None:
-        self.state, self.wanted = torchvision_weights(probe, config)
+        self.theirs, self.wanted = torchvision_weights(probe, config)
         self.names = torchvision_names(config)
-        self.model = stand_in(probe, config)
-        self.before = _numbers(self.model)
-        self.theirs = {name: tensor.clone() for name, tensor in self.state.items()}
-        self.returned = student(self.model, self.state)
+        model = stand_in(probe, config)
+        self.before = _numbers(model)
+        seen = student.see(model, self.theirs)
+        self.model, self.state = seen.inputs
+        self.returned = seen.result
         self.loaded = self.returned if isinstance(self.returned, nn.Module) else self.model
         student.record.append(tuple(_numbers(self.loaded).items()))
 
@@ -162,13 +157,12 @@ def _expect_named(student: Student, state: StateDict, probe: Probe, names: tuple
     look = "Compare the names and shapes of both sides before you copy, or catch torch's error and say it as yours."
     if error is None:
         raise Failure(f"load_torchvision accepted {described}", wanted, look)
-    named = any(name in said(error) for name in names)
+    named = any(name in error.words for name in names)
     student.record.append(("named", named))
-    if not isinstance(error, ValueError):
-        text = f"{type(error).__name__} {quoted(error)}".strip()
-        raise Failure(f"load_torchvision raised {text} on {described}", wanted, look)
+    if not error.is_a("ValueError"):
+        raise Failure(f"load_torchvision raised {error} on {described}", wanted, look)
     if not named:
-        text = quoted(error, 80) or "no text"
+        text = quoted(error.words, 80) or "no text"
         raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look)
 
 

@@ -1,0 +1,222 @@
+"""The proof of the hidden checks: right variants pass them, misconceptions fail and are named, nothing is given away.
+
+For one exercise: ``pytest tests/course/test_hidden_checks.py -k patchify``. All of it runs in this process; that the
+sandboxed worker gives the same verdicts is another test's matter.
+"""
+
+import json
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.course.test_checks import _right_variants
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Verdict
+from vit_course.grading import hidden_fixtures
+from vit_course.grading.hidden import HiddenChecks
+from vit_course.grading.marking import fraction
+from vit_course.grading.naming import name_failures
+from vit_course.grading.reference import REFERENCE, reference_student
+
+ROOT = Path(__file__).parents[2]
+KEYS = (b"one submission", b"another one")
+
+
+@cache
+def hidden_checks():
+    return HiddenChecks(ROOT / "tests" / "hidden")
+
+
+@cache
+def ask(exercise, objects, key):
+    """What every hidden check of an exercise finds about an answer."""
+    names = EXERCISES[exercise].objects
+    return tuple(hidden_checks().run(exercise, lambda: Student(dict(zip(names, objects, strict=True))), key))
+
+
+def observed(exercise, key):
+    """What a misconception does in a check, as ``naming.Replays`` would find it, but asked once for all tests."""
+
+    def observe(wrong, name):
+        outcome = next(each for each in ask(exercise, wrong.objects, key) if each.check.name == name)
+        return outcome.result.verdict == Verdict.FAIL, outcome.record
+
+    return observe
+
+
+def told(outcomes):
+    """Everything that was found, to be read when a test fails."""
+    return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
+
+
+def by_exercise(parameters):
+    """In one process for each exercise, so that an answer is asked only once."""
+    return [
+        pytest.param(*each.values, id=each.id, marks=pytest.mark.xdist_group(each.values[0])) for each in parameters
+    ]
+
+
+def misconceptions():
+    for exercise in EXERCISES.values():
+        for wrong in exercise.misconceptions:
+            yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
+
+
+EACH_EXERCISE = pytest.mark.parametrize("exercise", by_exercise([pytest.param(name, id=name) for name in EXERCISES]))
+
+
+@pytest.mark.parametrize(("exercise", "objects"), by_exercise(_right_variants()))
+def test_a_right_variant_passes(exercise, objects):
+    for key in KEYS:
+        outcomes = ask(exercise, objects, key)
+        assert all(each.result.verdict == Verdict.PASS for each in outcomes), told(outcomes)
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), by_exercise(misconceptions()))
+def test_a_misconception_fails_and_is_named(exercise, wrong):
+    for key in KEYS:
+        outcomes = ask(exercise, wrong.objects, key)
+        assert any(each.result.verdict == Verdict.FAIL for each in outcomes), f"every check passes {wrong.name}"
+        assert fraction(exercise, outcomes) < 1
+        assert not any(each.log for each in outcomes), told(outcomes)
+        named = {
+            cause.name
+            for each in name_failures(exercise, outcomes, observed(exercise, key))
+            for cause in each.result.causes
+        }
+        assert wrong.name in named, f"named {named or 'nothing'}\n{told(outcomes)}"
+
+
+@EACH_EXERCISE
+def test_every_check_is_failed_by_a_misconception(exercise):
+    failed = {
+        each.check.name
+        for wrong in EXERCISES[exercise].misconceptions
+        for each in ask(exercise, wrong.objects, KEYS[0])
+        if each.result.verdict == Verdict.FAIL
+    }
+    names = {each.name for each in hidden_checks().exercises()[exercise]}
+    assert failed == names, f"no misconception fails {names - failed}"
+
+
+@EACH_EXERCISE
+def test_every_check_reads_as_a_claim(exercise):
+    for each in hidden_checks().exercises()[exercise]:
+        assert each.item.function.__doc__, f"{each.name} lacks the sentence that a student reads"
+        assert each.claim.endswith("."), each.claim
+
+
+@EACH_EXERCISE
+def test_every_check_draws_afresh(exercise, monkeypatch):
+    """Somebody who has read the hidden checks does not know which sizes and numbers will come."""
+    made = []
+
+    class Watched(hidden_fixtures.Probe):
+        def __init__(self, seed):
+            super().__init__(seed)
+            made.append((self._generator, self._generator.get_state()))
+
+    monkeypatch.setattr(hidden_fixtures, "Probe", Watched)
+    for check in hidden_checks().exercises()[exercise]:
+        made.clear()
+        hidden_checks().ask(exercise, check, reference_student(exercise), KEYS[0])
+        assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
+
+
+def zeroed(value):
+    """The same shapes and kinds, and nothing in them."""
+    if isinstance(value, Tensor):
+        return torch.zeros_like(value)
+    if isinstance(value, tuple):
+        return tuple(zeroed(each) for each in value)
+    if isinstance(value, nn.Module):
+        for parameter in value.parameters():
+            nn.init.zeros_(parameter)
+        return value
+    return type(value)()
+
+
+def worthless(right):
+    """Answers that have the right shape, or none at all, and were computed by nobody."""
+
+    def zeros(*inputs):
+        return zeroed(right(*inputs))
+
+    def ones(*inputs):
+        value = zeros(*inputs)
+        return torch.ones_like(value) if isinstance(value, Tensor) else True
+
+    def first_input(*inputs):
+        return inputs[0]
+
+    def nothing(*_):
+        return None
+
+    def refuses(*inputs):
+        raise ValueError(f"{inputs}")
+
+    def unwritten(*_):
+        raise NotImplementedError
+
+    return [zeros, ones, first_input, nothing, refuses, unwritten]
+
+
+def worthless_classes(right):
+    class Zeros(right):
+        def forward(self, *inputs, **options):
+            return zeroed(super().forward(*inputs, **options))
+
+    class Input(right):
+        def forward(self, x, *_, **options):
+            return x
+
+    class Refuses(right):
+        def forward(self, *inputs, **options):
+            raise ValueError(f"{inputs}")
+
+    class RefusesToBeBuilt(right):
+        def __init__(self, *arguments, **options):
+            raise ValueError(f"{arguments}")
+
+    class Unwritten(right):
+        def forward(self, *_, **options):
+            raise NotImplementedError
+
+    class Empty(nn.Module):
+        def __init__(self, *_, **options):
+            super().__init__()
+
+    return [Zeros, Input, Refuses, RefusesToBeBuilt, Unwritten, Empty]
+
+
+@EACH_EXERCISE
+def test_a_worthless_answer_earns_nothing(exercise):
+    """A shape, a refusal of everything, an input given back: none of it is worth a point."""
+    right = REFERENCE[exercise]
+    kind = worthless_classes if EXERCISES[exercise].is_class else worthless
+    for objects in zip(*map(kind, right), strict=True):
+        outcomes = ask(exercise, objects, KEYS[0])
+        assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{told(outcomes)}"
+
+
+def points_of_lessons():
+    """Exercise → points of its check cell in the notebooks that students get."""
+    points = Counter()
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            called = re.search(r'^check\("(\w+)"', "".join(cell["source"]), re.MULTILINE)
+            if called and cell["metadata"].get("nbgrader", {}).get("grade"):
+                points[called[1]] += cell["metadata"]["nbgrader"]["points"]
+    return points
+
+
+def test_points_are_those_of_the_lessons():
+    marked = {name: sum(each.points for each in checks) for name, checks in hidden_checks().exercises().items()}
+    assert marked == pytest.approx(dict(points_of_lessons()))
+    assert marked.keys() == EXERCISES.keys() == REFERENCE.keys()

@@ -1,0 +1,39 @@
+"""What an attack is: a notebook of lesson 01 whose author wants points, secrets, or the grader's machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+WRONG = """\
+def patchify(images, patch_size):
+    return images
+"""
+RIGHT = """\
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    for name, side in (("height", height), ("width", width)):
+        if side % patch_size:
+            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+    rows, columns = height // patch_size, width // patch_size
+    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, rows * columns, channels * patch_size**2)
+"""
+ALL_OF_PATCHIFY = 8.0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A hostile submission.
+
+    Attributes: ``name``, ``aim`` (what its author tries, as a clause), ``answer`` (the cell of patchify; what else the
+    lesson asks stays unwritten), ``honest`` (the points that the answer deserves), ``first`` (a cell put before all
+    others) and ``check`` (what stands in the check's cell, None where that is left alone).
+    """
+
+    name: str
+    aim: str
+    answer: str
+    honest: float = 0.0
+    first: str = ""
+    check: str | None = None
+    flags: tuple[str, ...] = field(default=())

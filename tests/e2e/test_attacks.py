@@ -1,0 +1,158 @@
+"""The attack corpus before the real judge: no undeserved point, no leak, nothing changed outside, no neighbour hurt."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+import torch
+
+from tests.e2e.attacks import bombs, escapes, folders, lies, protocol, reading
+from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
+from vit_course.grading.finding import find
+from vit_course.grading.judge import Judge
+from vit_course.grading.limits import Limits
+from vit_course.grading.reading import read
+from vit_course.grading.released import Lessons
+from vit_course.grading.result import Result
+from vit_course.grading.worker.survey import available
+
+pytestmark = [
+    pytest.mark.xdist_group("attacks"),
+    pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
+]
+ROOT = Path(__file__).parents[2]
+LESSON = "01_patchify"
+ATTACKS: list[Attack] = [each for kind in (lies, reading, escapes, protocol, bombs) for each in kind.ATTACKS]
+SECRET = "INSTRUCTOR-7f3a"
+SHORT = Limits(cell_seconds=2.0, call_seconds=2.0, total_seconds=20.0)
+
+
+@dataclass(frozen=True)
+class Grader:
+    """A class folder, and the judge that grades it."""
+
+    folder: Path
+    judge: Judge
+    lessons: Lessons
+
+    def grade(self, path: Path) -> Result:
+        (found,) = find([path], self.lessons.names)
+        return self.judge.grade(read(found, self.lessons))
+
+
+@pytest.fixture(scope="module")
+def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
+    folder = tmp_path_factory.mktemp("attacked") / "class"
+    for name in ("release", "source"):
+        place = folder / name / LESSON
+        place.mkdir(parents=True)
+        built = ROOT / ("notebooks" if name == "release" else "solutions") / f"{LESSON}.ipynb"
+        (place / built.name).write_bytes(built.read_bytes())
+    (folder / "nbgrader_config.py").write_text("c = get_config()\n")
+    (folder / "gradebook.db").write_bytes(b"the grades")
+    (folder / ".vit_course").mkdir()
+    (folder / ".vit_course" / "secret").write_text(SECRET)
+    os.environ["INSTRUCTOR_TOKEN"] = SECRET
+    neighbour = hand_in(folder, "neighbour-0", RIGHT)
+    with Judge(ROOT / "tests" / "hidden", SECRET.encode(), SHORT) as judge:
+        grader = Grader(folder, judge, Lessons(folder))
+        assert grader.grade(neighbour).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
+        yield grader
+    del os.environ["INSTRUCTOR_TOKEN"]
+
+
+def released() -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{LESSON}.ipynb", as_version=4)
+
+
+def hand_in(folder: Path, student: str, answer: str, first: str = "", check: str | None = None) -> Path:
+    notebook = released()
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if grade_id == "patchify":
+            cell.source = answer
+        if grade_id == "check-patchify" and check is not None:
+            cell.source = check
+    if first:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
+    path = folder / "submitted" / student / LESSON / f"{LESSON}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def outside(folder: Path) -> dict[str, object]:
+    """What an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
+    torch_home = Path(torch.__file__).parent
+    watched = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    watched += [*torch_home.glob("*.py"), Path(os.path.realpath(os.sys.executable)), Path("/etc/passwd")]
+    state: dict[str, object] = {str(path): _facts(path) for path in watched}
+    for home in (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/"), Path.home(), torch_home, ROOT):
+        state[f"in {home}"] = sorted(name for name in os.listdir(home) if "attacked" in name or "bomb" in name)
+    return state
+
+
+def _facts(path: Path) -> tuple[int, int, int, int]:
+    fact = path.stat()
+    return fact.st_mode, fact.st_uid, fact.st_size, fact.st_mtime_ns
+
+
+def below() -> set[int]:
+    """The processes that this one has started, and theirs."""
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each.name)
+def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None:
+    student = f"attack-{ATTACKS.index(attack)}"
+    path = hand_in(grader.folder, student, attack.answer, attack.first, attack.check)
+    processes = below()
+    before = outside(grader.folder)
+    result = grader.grade(path)
+    told = json.dumps(result.to_store())
+    assert result.status == "graded", result.reason
+    assert result.score == attack.honest, told[:3000]
+    assert "LEAK" not in told
+    assert SECRET not in told
+    assert "<script>" not in json.dumps([run.outputs for run in result.runs if _is_html(run.outputs)])
+    assert set(attack.flags) <= set(result.flags), result.flags
+    assert outside(grader.folder) == before
+    neighbour = grader.grade(grader.folder / "submitted" / "neighbour-0" / LESSON / f"{LESSON}.ipynb")
+    assert neighbour.score == ALL_OF_PATCHIFY, "the next submission suffers"
+    assert len(below()) <= len(processes), "a process is left"
+
+
+def _is_html(outputs: tuple[object, ...]) -> bool:
+    return any(set(each.get("data", {})) - {"text/plain", "image/png"} for each in outputs if isinstance(each, dict))
+
+
+@pytest.mark.parametrize("attack", folders.FOLDER_ATTACKS, ids=lambda each: each.name)
+def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
+    notebook = released()
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "patchify":
+            cell.source = WRONG
+    home = grader.folder / "submitted" / f"folder-{attack.name.replace(' ', '-')}" / LESSON
+    home.mkdir(parents=True)
+    attack.build(home, json.loads(nbformat.writes(copy.deepcopy(notebook))))
+    before = outside(grader.folder)
+    results = [grader.judge.grade(read(each, grader.lessons)) for each in find([home.parent], grader.lessons.names)]
+    told = json.dumps([each.to_store() for each in results])
+    assert all(each.score == 0 for each in results), told[:3000]
+    assert ("graded" in {each.status for each in results}) == attack.graded, told[:3000]
+    assert all(each.reason for each in results if each.status != "graded")
+    assert SECRET not in told
+    assert outside(grader.folder) == before
+
+
+def test_there_are_enough_attacks() -> None:
+    names = [each.name for each in (*ATTACKS, *folders.FOLDER_ATTACKS)]
+    assert len(names) == len(set(names)) >= 50

@@ -1,0 +1,92 @@
+"""Hidden checks of ``sinusoidal_positions_2d``.
+
+A table may be float32 or, as NumPy makes it, float64. Grids are small, so float32 angles are right to 1e-6.
+"""
+
+import pytest
+import torch
+
+from vit_course.checks.common import expect_value_error
+from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import short
+
+AXES = ("patch", "dimension")
+LOOK = "Write down the (row, column) of the first patches. Which of the two changes from one to the next?"
+
+
+def _table(student, grid, embed_dim):
+    """(name, table) of one call; Failure unless it has the right shape and at least the precision of float32."""
+    name = f"sinusoidal_positions_2d({grid}, {embed_dim})"
+    table = expect_tensor(student(grid, embed_dim), (grid[0] * grid[1], embed_dim), name)
+    if table.dtype not in (torch.float32, torch.float64):
+        raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", "Which line decides the dtype of the table?")
+    return name, table
+
+
+def _expect_right(student, reference, grid, embed_dim):
+    name, table = _table(student, grid, embed_dim)
+    expect_equal(table, reference.sinusoidal_positions_2d(grid, embed_dim), name, AXES, look=LOOK, any_float=True)
+
+
+def _expect_half(student, reference, probe, half):
+    """The first half of the dimensions (0) against the 1-D codes of the rows, the second (1) of the columns."""
+    rows, columns = probe.sizes(2, low=2, high=7)
+    for grid, quarter in (((rows, columns), probe.choice((2, 4, 5))), ((columns, rows), 3)):
+        name, table = _table(student, grid, 4 * quarter)
+        codes = reference.sinusoidal_positions(grid[half], 2 * quarter)
+        halves = table[:, 2 * quarter * half :][:, : 2 * quarter]
+        axis, part = ("row", "column")[half], ("first", "second")[half]
+
+        def describe(actual, expected, codes=codes, across=grid[1], axis=axis):
+            patch = next(number for number in range(len(actual)) if not close(actual[number], expected[number]))
+            place = divmod(patch, across)
+            told = [number for number, code in enumerate(codes) if close(actual[patch], code)]
+            seen = f"patch {patch}, in row {place[0]} and column {place[1]}, is told to be in {axis} {told[0]}"
+            return seen, f"{axis} {place[half]}"
+
+        right = codes[[divmod(patch, grid[1])[half] for patch in range(len(table))]]
+        expect_equal(halves, right, f"the {part} half of {name}", AXES, describe, LOOK, any_float=True)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=1.25)
+def test_the_first_half_tells_the_row(student, reference, probe):
+    """The first half of a patch's dimensions is the 1-D code of its row, in tall grids and in wide ones."""
+    _expect_half(student, reference, probe, 0)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=1.25)
+def test_the_second_half_tells_the_column(student, reference, probe):
+    """The second half of a patch's dimensions is the 1-D code of its column, in tall grids and in wide ones."""
+    _expect_half(student, reference, probe, 1)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.75)
+def test_grids_of_any_size_are_right(student, reference, probe):
+    """Square grids, a single row, a single column, one hand for each or many: every patch has both of its codes."""
+    rows, columns, quarter = probe.sizes(3, low=2, high=8)
+    for grid, embed_dim in (
+        ((rows, rows), 4 * quarter),
+        ((1, columns), 4 * quarter),
+        ((rows, 1), 4),
+        ((columns, rows), 4 * probe.choice((13, 16, 19))),
+        ((probe.choice((23, 31)), 2), 8),
+    ):
+        _expect_right(student, reference, grid, embed_dim)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.75)
+def test_every_call_stands_alone(student, reference, probe):
+    """A table depends on the grid and on the length of its own call, and on no call before."""
+    rows, columns, quarter, other = probe.sizes(4, low=2, high=7)
+    for grid, length in (((rows, columns), quarter), ((columns, rows), quarter), ((rows, columns), other)):
+        _expect_right(student, reference, grid, 4 * length)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=1.0)
+def test_a_length_that_four_does_not_divide_is_refused(student, reference, probe):
+    """An embed_dim that is not divisible by 4 raises ValueError naming it, an even one like an odd one."""
+    rows, columns, quarter = probe.sizes(3, low=2, high=7)
+    _expect_right(student, reference, (rows, columns), 4 * quarter)
+    for embed_dim in (4 * quarter + 2, 4 * quarter + 1, 4 * quarter + 3, 2):
+        expect_value_error(student, ((rows, columns), embed_dim), (embed_dim,), f"embed_dim {embed_dim}")

@@ -1,0 +1,82 @@
+"""``vit-course doctor``: findings with verdicts, remedies, and an exit code that says whether grading is safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from vit_course.grading import doctor as module
+from vit_course.grading.doctor import Finding, examine
+from vit_course.grading.doctor_command import doctor
+from vit_course.grading.worker.survey import Walls
+
+NO_WALLS = Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux"))
+ALL_WALLS = Walls(7, True, True, {})
+
+
+@pytest.fixture
+def findings(tmp_path: Path) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in examine(tmp_path)[0]}
+
+
+def run(hidden: Path) -> tuple[int, str]:
+    app = typer.Typer()
+    app.command()(doctor)
+    result = CliRunner().invoke(app, ["--hidden", str(hidden)])
+    return result.exit_code, result.output
+
+
+def test_everything_that_is_not_fine_has_advice(findings: dict[str, Finding]) -> None:
+    assert findings["Python and PyTorch"].verdict == "fine"
+    assert {finding.verdict for finding in findings.values()} <= {"fine", "weaker", "missing"}
+    assert all(finding.advice for finding in findings.values() if finding.verdict != "fine")
+    assert all(finding.seen for finding in findings.values())
+
+
+def test_hidden_checks_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "test_patchify.py").touch()
+    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    assert found["Hidden checks"].seen.startswith("1 file in ")
+    assert {finding.subject: finding for finding in examine(tmp_path / "none")[0]}["Hidden checks"].verdict == "missing"
+
+
+def test_a_program_beside_python_but_not_on_path_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "alembic").touch()
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "")
+    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    assert found["alembic"].verdict == "missing"
+    assert found["alembic"].advice == f'export PATH="{tmp_path}:$PATH"'
+    assert "pip install" in found["nbgrader"].advice
+
+
+def test_without_the_needed_walls_it_exits_1_and_names_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "available", lambda: NO_WALLS)
+    code, text = run(tmp_path)
+    assert code == 1
+    assert text.count("Grade on Linux") == 3
+    assert "--no-sandbox" in text
+    assert "missing Sandbox: files (Landlock)" in text
+    assert "weaker  Sandbox: namespaces" in text
+
+
+def test_with_them_it_exits_0_and_says_so_without_colours_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "available", lambda: ALL_WALLS)
+    code, text = run(tmp_path)
+    assert code == 0
+    assert "Grading can run in the sandbox." in text
+    assert "\x1b" not in text
+
+
+def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "MEMORY_WANTED", 1 << 60)
+    monkeypatch.setattr(module, "DISK_WANTED", 1 << 60)
+    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    assert found["Memory"].verdict == found["Disk for temporary files"].verdict == "weaker"

@@ -1,0 +1,349 @@
+"""A warm process for test_walls.py: forks, confines, tries one thing in each child, and prints what came of it.
+
+Called with JSON: uid (become this user first, or null), namespaces, scratch, and the places of things that the test
+watches from outside. Everything is imported before the user changes, for that user may see no Python at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import io
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import numpy as np
+import torch
+import torch._dynamo  # the first step of an optimiser imports it
+from matplotlib import pyplot
+
+from vit_course.grading.worker import readable, walls
+from vit_course.grading.worker.kernel import LIBC, prctl, syscall
+
+PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
+ARM = platform.machine() == "aarch64"
+ATTEMPTS: dict[str, Callable[[], Any]] = {}
+
+
+def attempt(function: Callable[[], Any]) -> Callable[[], Any]:
+    ATTEMPTS[function.__name__] = function
+    return function
+
+
+def attempts(**functions: Callable[[], Any]) -> None:
+    ATTEMPTS.update(functions)
+
+
+def write(path: str, text: str = "changed") -> int:
+    return Path(path).write_text(text)
+
+
+def connect(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+
+
+def ptrace_parent() -> int:
+    return syscall(117 if ARM else 101, 16, os.getppid(), 0, 0)  # PTRACE_ATTACH
+
+
+def outside() -> int:
+    return int(PLACES["bystander"])
+
+
+# refused with EPERM by seccomp
+attempts(
+    fork=os.fork,
+    execute=lambda: os.execv("/bin/true", ["true"]),
+    run_program=lambda: subprocess.run(["true"], check=False),
+    internet=lambda: socket.socket().connect(("127.0.0.1", 80)),
+    unix_socket=lambda: connect(PLACES["socket"]),
+    datagram_pair=lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
+    kill_parent=lambda: os.kill(os.getppid(), signal.SIGKILL),
+    kill_everybody=lambda: os.kill(-1, 0),
+    kill_group=lambda: os.killpg(0, signal.SIGKILL),
+    kill_bystander=lambda: os.kill(outside(), signal.SIGKILL),
+    ptrace=ptrace_parent,
+    limit_of_parent=lambda: resource.prlimit(os.getppid() or 1, resource.RLIMIT_CPU, (1, 1)),
+    memory_file=lambda: os.memfd_create("x"),
+    shared_memory=lambda: syscall(194 if ARM else 29, 0, 4096, 0o1600),
+    message_queue=lambda: syscall(186 if ARM else 68, 0, 0o1600),
+    unshare=lambda: syscall(97 if ARM else 272, 0x10000000),
+    mount=lambda: syscall(40 if ARM else 165, b"none", b"/student", b"tmpfs", 0, 0),
+    unmount=lambda: syscall(39 if ARM else 166, b"/student", 2),
+    chroot=lambda: os.chroot("/"),
+    change_mode=lambda: os.chmod(PLACES["own"], 0o777),
+    change_times=lambda: os.utime(PLACES["own"], (1, 1)),
+    change_owner=lambda: os.chown(PLACES["own"], 1, 1),
+    change_attribute=lambda: os.setxattr(PLACES["own"], "user.x", b"1"),
+    shorten=lambda: os.truncate(PLACES["own"], 0),
+    become_root=lambda: os.setuid(0),
+    change_groups=lambda: os.setgroups([0]),
+    bpf=lambda: syscall(280 if ARM else 321, 0, 0, 0),
+    io_uring=lambda: syscall(425, 1, 0),
+    user_faults=lambda: syscall(282 if ARM else 323, 0),
+    performance_events=lambda: syscall(241 if ARM else 298, 0, 0, -1, -1, 0),
+    keys=lambda: syscall(219 if ARM else 250, 0, 0),
+    read_memory_of_parent=lambda: syscall(270 if ARM else 310, os.getppid() or 1, 0, 0, 0, 0, 0),
+    watch_process=lambda: os.pidfd_open(os.getpid()),
+    priority=lambda: os.setpriority(os.PRIO_PROCESS, os.getppid() or 1, 19),
+    processors_of_parent=lambda: os.sched_setaffinity(os.getppid() or 1, {0}),
+    owner_of_signals=lambda: fcntl.fcntl(0, fcntl.F_SETOWN, outside()),
+    live_on=lambda: prctl(1, 0),
+    be_dumped=lambda: prctl(4, 1),
+    clock=lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()),
+    host_name=lambda: socket.sethostname("mine"),
+    node=lambda: os.mknod("node"),
+)
+
+# refused by Landlock, or not there
+attempts(
+    read_passwords=lambda: Path("/etc/passwd").read_text(),
+    read_secret=lambda: Path(PLACES["secret"]).read_text(),
+    read_other_view=lambda: (Path(PLACES["other_view"]) / "answer.py").read_text(),
+    read_process=lambda: Path("/proc/self/environ").read_bytes(),
+    read_memory_of_process=lambda: Path("/proc/1/maps").read_bytes(),
+    list_root=lambda: os.listdir("/"),
+    list_home=lambda: os.listdir(PLACES["home"]),
+    write_readable=lambda: write(PLACES["own"]),
+    write_beside=lambda: write(PLACES["own"] + ".new"),
+    write_temp=lambda: write("/tmp/vit_course_test"),
+    write_home=lambda: write(PLACES["home"] + "/new"),
+    make_folder=lambda: os.mkdir(str(Path(PLACES["own"]).parent / "new")),
+    remove=lambda: os.remove(PLACES["own"]),
+    rename=lambda: os.rename(PLACES["own"], PLACES["own"] + ".moved"),
+    link_into_scratch=lambda: os.link(PLACES["own"], "linked"),
+    make_pipe=lambda: os.mkfifo("pipe"),
+)
+
+attempts(
+    clone3=lambda: syscall(435, 0, 0),
+    call_of_the_future=lambda: syscall(5000),
+    other_architecture=lambda: LIBC.syscall(ctypes.c_long(0x40000000 + 39)),
+    four_gigabytes=lambda: torch.ones(1 << 30).sum().item(),
+    four_gigabytes_of_bytes=lambda: len(bytearray(1 << 32)),
+)
+
+
+@attempt
+def symlink_out() -> str:
+    os.symlink(PLACES["secret"], "secret_link")
+    return Path("secret_link").read_text()
+
+
+@attempt
+def endless_loop() -> None:
+    while True:
+        pass
+
+
+@attempt
+def endless_loop_that_will_not_stop() -> None:
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    while True:
+        pass
+
+
+@attempt
+def ten_thousand_threads() -> int:
+    threading.stack_size(32768)
+    hold = threading.Event()
+    started = 0
+    try:
+        for _ in range(10_000):
+            threading.Thread(target=hold.wait, daemon=True).start()
+            started += 1
+    except RuntimeError:
+        pass
+    return started
+
+
+@attempt
+def fill_scratch() -> list[int]:
+    """How many bytes went into files of 4 MB, and the errno that ended it."""
+    written = 0
+    try:
+        for number in range(40):
+            written += Path(f"big{number}").write_bytes(bytes(4 << 20))
+    except OSError as error:
+        return [written, error.errno or 0]
+    return [written, 0]
+
+
+@attempt
+def one_big_file() -> None:
+    with open("big", "wb") as file:
+        for _ in range(40):
+            file.write(bytes(1 << 20))
+
+
+@attempt
+def open_descriptors() -> list[int]:
+    found = []
+    for descriptor in range(1024):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            continue
+        found.append(descriptor)
+    return found
+
+
+@attempt
+def who_am_i() -> dict[str, Any]:
+    sets = ctypes.create_string_buffer(24)
+    head = ctypes.create_string_buffer((0x20080522).to_bytes(4, "little") + bytes(4), 8)
+    syscall(90 if ARM else 125, head, sets)
+    null = os.stat("/dev/null").st_rdev
+    return {
+        "uid": os.getuid(),
+        "capabilities": any(sets.raw),
+        "bounding": sum(prctl(23, number) for number in range(40)),
+        "parent": os.getppid(),
+        "folder": os.getcwd(),
+        "leader": os.getsid(0) == os.getpid(),
+        "null": [os.fstat(descriptor).st_rdev == null for descriptor in range(3)],
+    }
+
+
+@attempt
+def differentiate() -> list[float]:
+    x = torch.ones(64, 64, requires_grad=True)
+    (x @ torch.full((64, 64), 2.0)).sum().backward()
+    assert x.grad is not None
+    return x.grad[0, :2].tolist()
+
+
+@attempt
+def train() -> bool:
+    layer = torch.nn.Linear(4, 1)
+    optimiser = torch.optim.AdamW(layer.parameters())
+    before = layer.weight.detach().clone()
+    layer(torch.ones(3, 4)).sum().backward()
+    optimiser.step()
+    return not torch.equal(before, layer.weight)
+
+
+@attempt
+def save_and_load() -> bool:
+    torch.save({"weight": torch.ones(3)}, "weights.pt")
+    loaded = torch.load("weights.pt")
+    return bool(torch.equal(loaded["weight"], torch.ones(3)))
+
+
+@attempt
+def draw() -> int:
+    figure, axes = pyplot.subplots()
+    axes.plot([1, 2], [3, 4])
+    axes.set_title("A title with letters: é ß")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return len(picture.getvalue())
+
+
+@attempt
+def thread() -> list[int]:
+    done: list[int] = []
+    threads = [threading.Thread(target=done.append, args=(number,)) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return sorted(done)
+
+
+@attempt
+def random_bytes() -> int:
+    with open("/dev/urandom", "rb") as device:
+        return len(device.read(8))
+
+
+@attempt
+def wait_for_coroutine() -> int:
+    async def seven() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    return asyncio.run(seven())
+
+
+attempts(
+    numbers=lambda: float(np.linalg.norm(np.ones((3, 3)))),
+    read_package=lambda: "numpy" in Path(np.__file__).read_text(),
+    read_view=lambda: (Path(PLACES["view"]) / "given.py").read_text(),
+    read_own=lambda: Path(PLACES["own"]).read_text(),
+    write_scratch=lambda: [write("note.txt", "here"), Path("note.txt").read_text()],
+    write_null=lambda: write("/dev/null"),
+    interrupt_myself=lambda: os.kill(os.getpid(), signal.SIGTERM),
+)
+
+
+def result_of(fence: walls.Fence, function: Callable[[], Any]) -> dict[str, Any]:
+    """Run one attempt in a confined child: its value, or error and errno; and how the child ended."""
+    answer, reply = os.pipe()
+    child = os.fork()
+    if child == 0:
+        bounds = walls.Bounds(cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
+        walls.confine(fence, bounds, keep=[reply], view=Path(PLACES["view"]))
+        try:
+            came = {"value": function()}
+        except BaseException as error:
+            came = {"error": type(error).__name__, "errno": getattr(error, "errno", None), "words": str(error)}
+        os.write(reply, json.dumps(came).encode())
+        os._exit(0)
+    os.close(reply)
+    with open(answer, "rb") as pipe:
+        text = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    clean(fence.scratch)
+    return {"exit": status, **json.loads(text or b"{}")}
+
+
+def clean(scratch: Path) -> None:
+    for path in scratch.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    draw()  # finds its fonts
+    paths, folders = readable.readable_paths(), readable.listable_folders()
+    if PLACES["uid"] is not None:
+        user = int(PLACES["uid"])
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    fence = walls.prepare(
+        [*paths, Path(PLACES["own"]).parent],
+        folders,
+        [Path(PLACES["view"]), Path(PLACES["other_view"])],
+        scratch_bytes=64 << 20,
+        scratch=Path(PLACES["scratch"]),
+        namespaces_wanted=bool(PLACES["namespaces"]),
+    )
+    chosen = PLACES.get("only") or ATTEMPTS
+    results = {name: result_of(fence, ATTEMPTS[name]) for name in chosen}
+    print(json.dumps({"names": fence.names, "scratch": str(fence.scratch), "pid": os.getpid(), "results": results}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A real sandbox, with walls where this machine has them, and its workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from vit_course.grading.sandbox import Sandbox
+from vit_course.grading.submission import CellSource
+from vit_course.grading.view import view_of
+from vit_course.grading.worker.survey import available
+
+
+class Bench:
+    """Workers for tests: one at a time, made with ``source`` as their only cell."""
+
+    def __init__(self, sandbox, view):
+        self.sandbox, self.view, self.worker, self.index = sandbox, view, None, 2
+
+    def with_cell(self, source, forbidden=None):
+        self.worker = self.sandbox.worker(self.view, forbidden)
+        self.cell(source)
+        return self.worker
+
+    def cell(self, source):
+        """What one more cell shows; the first has the index 3."""
+        self.index += 1
+        (run,) = self.worker.run([CellSource(self.index, source)])
+        return run
+
+    def text(self, source):
+        """What a cell prints and shows as text, an error as its traceback."""
+        return "".join(map(_text, self.cell(source).outputs))
+
+
+def _text(output):
+    if output["output_type"] == "error":
+        return "\n".join(output["traceback"]) + "\n"
+    return output.get("text") or output["data"]["text/plain"] + "\n"
+
+
+@pytest.fixture(scope="package")
+def sandbox():
+    with Sandbox(confined=available().enough, views=[view_of("03_attention")]) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bench(sandbox):
+    made = Bench(sandbox, view_of("03_attention"))
+    made.worker = sandbox.worker(made.view)
+    yield made
+    made.worker.close()

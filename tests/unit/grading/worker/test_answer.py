@@ -1,0 +1,303 @@
+"""What the judge may ask of the functions and classes that cells defined."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.config import ViTConfig
+
+IMPORTS = "import torch\nfrom torch import nn\n"
+LAYER = (
+    IMPORTS
+    + """
+class Layer(nn.Module):
+    def __init__(self, width, scale=1.0):
+        super().__init__()
+        self.linear = nn.Linear(width, 2)
+        self.unused = nn.Parameter(torch.zeros(3))
+        self.register_buffer("scale", torch.tensor(scale))
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.linear(x)) * self.scale
+"""
+)
+
+
+def call(worker, name, *inputs, **fields):
+    return worker.request("call", name=name, inputs=inputs, **fields)
+
+
+def test_a_call_gives_its_result(bench):
+    worker = bench.with_cell("def f(x, n, scale=1): return x * n * scale, [n], {'n': n}, None")
+    reply = call(worker, "f", torch.arange(3), 2, options={"scale": 3})
+    result, *rest = reply["result"]
+    assert torch.equal(result, torch.arange(3) * 6)
+    assert rest == [[2], {"n": 2}, None]
+    assert (reply["changed"], reply["inputs"], reply["same"], reply["shares"]) == ([], [None, None], None, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "changed", "same", "shares"),
+    [
+        ("return x + 1", [], None, False),
+        ("return x", [], 0, True),
+        ("return x.T", [], None, True),
+        ("return x.add_(1)", [0], 0, True),
+        ("x.add_(1); return y.clone()", [0], None, False),
+        ("x.resize_(1); return y.clone()", [0], None, False),
+    ],
+)
+def test_what_a_call_does_to_its_inputs(bench, body, changed, same, shares):
+    worker = bench.with_cell(f"def f(x, y): {body}")
+    reply = call(worker, "f", torch.ones(2, 3), torch.full((2,), torch.nan))
+    assert (reply["changed"], reply["same"], reply["shares"]) == (changed, same, shares)
+
+
+def test_gradients_of_the_inputs(bench):
+    worker = bench.with_cell("def f(x, y, n): return x * y, n, [x.sum(), y.argmax()]")
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    reply = call(worker, "f", x, y, torch.tensor(3), gradients=True)
+    x, y = x.requires_grad_(), y.requires_grad_()
+    outputs = (x * y, x.sum())
+    seeds = (
+        torch.randn(each.shape, generator=torch.Generator().manual_seed(k))
+        for k, each in zip((0, 2), outputs, strict=True)
+    )
+    torch.autograd.backward(outputs, list(seeds))
+    assert torch.equal(reply["gradients"][0], x.grad)
+    assert torch.equal(reply["gradients"][1], y.grad)
+    assert reply["gradients"][2] is None
+
+
+def test_a_models_parameters_after_the_call(bench):
+    worker = bench.with_cell(
+        IMPORTS
+        + "def f(model, state):\n    model.head.weight = nn.Parameter(state['w'])\n    state.pop('b')\n    return model"
+    )
+    model = nn.Module()
+    model.head = nn.Linear(3, 2)
+    reply = call(worker, "f", model, {"w": torch.ones(2, 3), "b": torch.ones(1)})
+    assert reply["same"] == 0
+    assert reply["shares"] is True
+    after, state = reply["inputs"]
+    assert torch.equal(after.head.weight, torch.ones(2, 3))
+    assert list(state) == ["w"]
+
+
+def test_layers_and_configs_are_what_they_are(bench):
+    worker = bench.with_cell(
+        IMPORTS
+        + "def conv(linear): return nn.Conv2d(2, 4, (3, 5))\n"
+        + "def of(config): return config.num_patches, type(config).__module__"
+    )
+    assert isinstance(call(worker, "conv", nn.Linear(2, 3))["result"], nn.Conv2d)
+    config = ViTConfig(image_size=(8, 4), patch_size=2)
+    assert call(worker, "of", config)["result"] == (8, "vit_course.config")
+
+
+def test_non_contiguous_inputs_arrive_as_such(bench):
+    worker = bench.with_cell("def f(x): return list(x.stride())")
+    assert call(worker, "f", torch.ones(2, 3).T)["result"] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds"),
+    [
+        ("raise ValueError('no')", ["ValueError", "Exception", "BaseException"]),
+        ("raise SystemExit", ["SystemExit", "BaseException"]),
+        ("raise KeyboardInterrupt", ["KeyboardInterrupt", "BaseException"]),
+        ("raise GeneratorExit", ["GeneratorExit", "BaseException"]),
+        ("return next(iter(()))", ["StopIteration", "Exception", "BaseException"]),
+        ("return f(x)", ["RecursionError", "RuntimeError", "Exception", "BaseException"]),
+        ("return [0] * (1 << 40)", ["MemoryError", "Exception", "BaseException"]),
+        ("raise Silent", ["Silent", "Exception", "BaseException"]),
+    ],
+)
+def test_every_exception_is_a_reply(bench, body, kinds):
+    worker = bench.with_cell(
+        "class Silent(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\n"
+        f"def f(x):\n    {body}"
+    )
+    raised = call(worker, "f", 1)["raised"]
+    assert raised["kinds"] == kinds
+    assert raised["line"] == body
+    assert raised["functions"][0] == "f"
+    assert call(worker, "f", 1)["raised"]["kinds"] == kinds
+
+
+def test_words_are_short(bench):
+    worker = bench.with_cell("def f(): raise ValueError('x' * 10**7)")
+    assert call(worker, "f")["raised"]["words"] == "x" * 500
+
+
+def test_a_name_that_is_not_there(bench):
+    worker = bench.with_cell("def f(): ...\nclass C: ...\nx = 3")
+    assert call(worker, "g")["raised"]["kinds"][0] == "NameError"
+    kinds = {"f": "function", "C": "class", "x": "other", "g": None}
+    assert worker.request("defined", names=list(kinds))["defined"] == kinds
+
+
+def test_modules_are_built_loaded_and_run(bench):
+    worker = bench.with_cell(LAYER)
+    number = worker.request("build", name="Layer", inputs=(3,), options={"scale": 2.0})["module"]
+    held = worker.request("parameters", module=number)
+    assert held["parameters"] == {"linear.weight": [2, 3], "linear.bias": [2], "unused": [3]}
+    assert held["buffers"] == {"scale": []}
+    weights = {"linear.weight": torch.randn(2, 3), "linear.bias": torch.randn(2)}
+    assert worker.request("load", module=number, weights=weights) == {}
+    worker.request("mode", module=number, training=False)
+    x = torch.randn(4, 3)
+    output = worker.request("forward", module=number, inputs=(x,))["result"]
+    assert torch.equal(output, (x @ weights["linear.weight"].T + weights["linear.bias"]) * 2) or output.allclose(
+        2 * nn.functional.linear(x, weights["linear.weight"], weights["linear.bias"])
+    )
+    assert output.requires_grad
+    gradients = worker.request("backward", module=number, cotangents=[torch.ones(4, 2)])["gradients"]
+    assert gradients["unused"] is None
+    assert torch.allclose(gradients["linear.bias"], torch.full((2,), 8.0))
+    state = worker.request("state", module=number)["tensors"]
+    assert torch.equal(state["linear.weight"], weights["linear.weight"])
+
+
+def test_a_module_changes_its_dtype_and_mode(bench):
+    worker = bench.with_cell(LAYER)
+    number = worker.request("build", name="Layer", inputs=(3,))["module"]
+    worker.request("cast", module=number, dtype=torch.float64)
+    worker.request("move", module=number, device="cpu")
+    assert worker.request("state", module=number)["tensors"]["linear.weight"].dtype == torch.float64
+    x = torch.randn(50, 3, dtype=torch.float64)
+    assert (worker.request("forward", module=number, inputs=(x,))["result"] == 0).any()
+    worker.request("mode", module=number, training=False)
+    assert not (worker.request("forward", module=number, inputs=(x,))["result"] == 0).any()
+
+
+def test_a_lazy_layer_is_told(bench):
+    worker = bench.with_cell(IMPORTS + "def f(): return nn.LazyLinear(2)")
+    number = worker.request("build", name="f", inputs=())["module"]
+    held = worker.request("parameters", module=number)
+    assert set(held["lazy"]) == {"weight", "bias"}
+
+
+def test_what_is_no_module_is_given_back(bench):
+    worker = bench.with_cell("def f(): return 3")
+    assert worker.request("build", name="f", inputs=())["result"] == 3
+
+
+def test_settings_do_not_outlive_a_request(bench):
+    worker = bench.with_cell(
+        IMPORTS
+        + "import sys\ndef spoil():\n    torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)\n"
+        "    torch.set_default_device('meta'); torch.manual_seed(9); sys.setrecursionlimit(60)\n"
+        "def f(): return torch.rand(1).requires_grad_() * 2\n"
+    )
+    before = call(worker, "f")["result"]
+    call(worker, "spoil")
+    after = call(worker, "f")["result"]
+    assert torch.equal(before, after)
+    assert after.requires_grad
+    assert after.dtype == torch.float32
+
+
+def test_seeds_are_the_judges(bench):
+    worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(3)")
+    first, again, on = (call(worker, "f", seed=seed)["result"] for seed in (5, 5, None))
+    assert torch.equal(first, torch.rand(3, generator=torch.Generator().manual_seed(5)))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, on)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError("widths differ")
+    weights = torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, -1)
+    return weights @ value, weights
+
+
+def test_a_function_of_the_judges_is_called_there(bench):
+    worker = bench.with_cell(
+        IMPORTS
+        + "def f(attend, q, k, v):\n    output, weights = attend(q, key=k, value=v)\n    return output, weights.sum(-1)"
+    )
+    q, k, v = torch.randn(3, 2, 4, 5).unbind()
+    output, sums = call(worker, "f", attend, q, k, v)["result"]
+    assert torch.equal(output, attend(q, k, v)[0])
+    assert sums.allclose(torch.ones(2, 4))
+
+
+def test_a_function_of_the_judges_can_be_differentiated(bench):
+    worker = bench.with_cell(
+        IMPORTS + "def f(attend, q, k, v):\n    output, _ = attend(q * 2, k, v)\n    return output"
+    )
+    q, k, v = torch.randn(3, 2, 4, 5).unbind()
+    gradients = call(worker, "f", attend, q, k, v, gradients=True)["gradients"]
+    leaves = [each.clone().requires_grad_() for each in (q, k, v)]
+    output = attend(leaves[0] * 2, *leaves[1:])[0]
+    output.backward(torch.randn(output.shape, generator=torch.Generator().manual_seed(0)))
+    assert all(got.allclose(leaf.grad) for got, leaf in zip(gradients[1:], leaves, strict=True))
+
+
+def test_what_a_function_of_the_judges_raises_can_be_caught(bench):
+    worker = bench.with_cell(
+        IMPORTS + "def f(attend):\n    try: attend(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 3))\n"
+        "    except ValueError as error: return str(error)"
+    )
+    assert call(worker, "f", attend)["result"] == "widths differ"
+
+
+@pytest.mark.parametrize("shape", ["100_000, 2", "10**6, 0", "3000, 1, 2000, 1"])
+def test_the_judge_does_not_attend_to_giants(bench, shape):
+    worker = bench.with_cell(IMPORTS + f"def f(attend):\n    x = torch.zeros({shape})\n    return attend(x, x, x)")
+    raised = call(worker, "f", attend)["raised"]
+    assert raised["kinds"][0] == "ValueError"
+    assert "too large" in raised["words"]
+
+
+FORBIDDEN = {
+    "attention": ("torch.nn.functional.scaled_dot_product_attention", "torch.nn.MultiheadAttention"),
+    "layer_norm": ("torch.nn.LayerNorm",),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("import torch.nn.functional as F\ndef f(x): return F.scaled_dot_product_attention(x, x, x)", 0),
+        ("from torch.nn.functional import scaled_dot_product_attention as s\ndef f(x): return s(x, x, x)", 0),
+        ("from torch import nn\ndef f(x): return nn.MultiheadAttention(2, 1)(x, x, x)[0]", 1),
+        ("from torch import nn\nm = nn.MultiheadAttention(2, 1)\ndef f(x): return m(x, x, x)[0]", 1),
+        ("from torch import nn\nclass M(nn.MultiheadAttention): pass\ndef f(x): return M(2, 1)(x, x, x)[0]", 1),
+    ],
+)
+def test_a_forbidden_function_raises_while_its_exercise_is_asked_for(bench, source, name):
+    worker = bench.with_cell(source, FORBIDDEN)
+    x = torch.ones(1, 3, 2)
+    assert call(worker, "f", x)["result"].shape == x.shape
+    worker.exercise = "attention"
+    raised = call(worker, "f", x)["raised"]
+    assert raised["kinds"][0] == "ForbiddenFunction"
+    assert FORBIDDEN["attention"][name] in raised["words"]
+    assert worker.used == (FORBIDDEN["attention"][name],)
+    worker.exercise = "layer_norm"
+    assert call(worker, "f", x)["result"].shape == x.shape
+    assert worker.used == ()
+
+
+def test_a_caught_refusal_is_told_too(bench):
+    worker = bench.with_cell(
+        "from torch import nn\ndef f(x):\n    try: return nn.LayerNorm(2)(x)\n    except Exception: return x", FORBIDDEN
+    )
+    worker.exercise = "layer_norm"
+    assert call(worker, "f", torch.ones(2))["same"] == 0
+    assert worker.used == ("torch.nn.LayerNorm",)
+
+
+def test_a_forbidden_function_of_a_package_imported_later(bench):
+    worker = bench.with_cell(
+        "def f():\n    from xml.dom.minidom import parseString\n    return parseString('<a/>').toxml()",
+        {"e": ["xml.dom.minidom.parseString"]},
+    )
+    worker.exercise = "e"
+    assert call(worker, "f")["raised"]["kinds"][0] == "ForbiddenFunction"

@@ -1,0 +1,51 @@
+"""The survey tries the walls for real, and names a remedy for each that is missing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+
+import pytest
+
+from vit_course.grading.worker import kernel, landlock, survey
+
+
+def test_it_finds_what_there_is_and_changes_nothing() -> None:
+    before = (os.getpid(), os.listdir("/proc/self/fd"), os.getuid())
+    found = survey.available()
+    assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
+    assert found.landlock == landlock.version()
+    there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
+    assert set(found.missing) == {wall for wall, is_there in there.items() if not is_there}
+    assert found.enough == (there["landlock"] and there["seccomp"])
+
+
+def test_another_system_is_told_to_grade_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    found = survey.available()
+    assert not found.enough
+    assert all("Grade on Linux" in remedy for remedy in found.missing.values())
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EOPNOTSUPP, "lsm="), (errno.ENOSYS, "older than 5.13"), (errno.EPERM, "--security-opt")],
+)
+def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    for module in (landlock, survey):
+        monkeypatch.setattr(module, "syscall", refuse)
+    found = survey.available()
+    assert found.landlock == 0
+    assert not found.enough
+    assert platform.release() in found.missing["landlock"]
+    assert remedy in found.missing["landlock"]
+
+
+def test_the_machine_is_known_by_both_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for machine, name in (("arm64", "aarch64"), ("AMD64", "x86_64")):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        assert kernel.architecture() == name

@@ -1,0 +1,276 @@
+"""Values arrive as they were, whatever a student's classes do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from vit_course.config import ViTConfig
+from vit_course.grading.worker.layers import NamedParameters
+from vit_course.grading.worker.packing import Packer
+from vit_course.grading.worker.values import Other, Unpacker
+from vit_course.grading.worker.wire import WireError
+
+
+def crossed(value, **ends):
+    packer = Packer()
+    packed = json.loads(json.dumps(packer.pack(value), allow_nan=False))
+    return Unpacker(packer.tensors, **ends).unpack(packed)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, False, 0, -(1 << 62), 2.5, "", "é", [], (), {}, [1, (2.0, "x")], {"a": (None, [True])}, torch.float16],
+    ids=repr,
+)
+def test_plain_values_come_back(value):
+    got = crossed(value)
+    assert got == value
+    assert type(got) is type(value)
+
+
+def test_numbers_that_json_has_not():
+    nan, high, low = crossed([math.nan, math.inf, -math.inf])
+    assert math.isnan(nan)
+    assert (high, low) == (math.inf, -math.inf)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(np.bool_(True), True), (np.int64(3), 3), (np.float32(0.5), 0.5), (OrderedDict(a=1), {"a": 1})],
+)
+def test_relatives_come_as_the_plain_kind(given, expected):
+    got = crossed(given)
+    assert got == expected
+    assert type(got) is type(expected)
+
+
+def test_a_named_tuple_is_a_tuple():
+    assert crossed(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
+
+
+@pytest.mark.parametrize("value", [object(), len, int, {1: 2}, 1 << 70, (each for each in "ab"), b"bytes", {1, 2}])
+def test_the_rest_comes_by_name(value):
+    got = crossed(value)
+    assert isinstance(got, Other)
+    assert got.kind == type(value).__name__
+
+
+def test_a_long_list_comes_by_its_length():
+    assert crossed([0] * 2000) == Other("list", "2000")
+
+
+def test_a_list_within_itself_ends():
+    value = []
+    value.append(value)
+    assert "Other" not in repr(crossed(value))
+
+
+def test_text_is_cut():
+    assert len(crossed("x" * 100_000)) == 4000
+
+
+class EvilText(str):
+    def __str__(self):
+        raise SystemExit
+
+    def __getitem__(self, _):
+        raise SystemExit
+
+
+class EvilDict(dict):
+    def items(self):
+        raise KeyboardInterrupt
+
+    def __iter__(self):
+        raise KeyboardInterrupt
+
+
+class EvilList(list):
+    def __iter__(self):
+        raise ValueError
+
+    def __len__(self):
+        return -1
+
+
+class Liar:
+    __class__ = torch.Tensor
+
+    def __reduce__(self):
+        raise AssertionError("nobody pickles")
+
+    def __repr__(self):
+        raise SystemExit
+
+
+class EvilMeta(type):
+    __name__ = property(lambda _: 1 / 0)
+    __mro__ = property(lambda _: 1 / 0)
+
+
+class EvilKind(metaclass=EvilMeta):
+    pass
+
+
+def test_evil_relatives_are_taken_by_their_real_type():
+    assert crossed(EvilText("abc")) == "abc"
+    assert crossed(EvilDict(a=1)) == {"a": 1}
+    assert crossed(EvilList([1, 2])) == [1, 2]
+    assert crossed(Liar()) == Other("Liar", "a Liar")
+    assert crossed(EvilKind()).kind == "EvilKind"
+
+
+class Subclass(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *_, **__):
+        raise AssertionError("nobody calls this")
+
+
+def test_a_subclass_of_tensor_dies_at_the_border():
+    got = crossed(torch.arange(4.0).as_subclass(Subclass))
+    assert type(got) is torch.Tensor
+    assert torch.equal(got, torch.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.eye(2).to_sparse(),
+        torch.ones(2, dtype=torch.complex64),
+        torch.empty(2, device="meta"),
+        torch.nested.nested_tensor([torch.ones(2)]),
+        torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8),
+        torch.ones([1] * 20),
+    ],
+    ids=["sparse", "complex", "meta", "nested", "quantised", "20 axes"],
+)
+def test_odd_tensors_come_in_words(tensor):
+    got = crossed(tensor)
+    assert isinstance(got, Other)
+    assert got.kind == "Tensor"
+    assert got.text.startswith("a ")
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(24.0).reshape(2, 3, 4).transpose(0, 2),
+        torch.arange(24.0)[::3],
+        torch.arange(3.0).expand(4, 3),
+        torch.tensor(1.5).expand(2, 2),
+        torch.arange(24.0).reshape(4, 6)[:, 2:4],
+    ],
+    ids=["transposed", "every third", "expanded", "one number", "columns"],
+)
+def test_strides_are_kept_towards_the_worker_alone(tensor):
+    there, back = crossed(tensor, trusting=True), crossed(tensor)
+    assert torch.equal(there, tensor)
+    assert there.stride() == tensor.stride()
+    assert torch.equal(back, tensor)
+    assert back.is_contiguous()
+
+
+def test_gradients_are_asked_for_on_the_other_side_too():
+    assert crossed(torch.ones(2, requires_grad=True)).requires_grad
+    assert crossed(torch.ones(2, requires_grad=True) * 2).is_leaf
+    assert not crossed(torch.ones(2)).requires_grad
+
+
+def test_a_tensor_sent_twice_is_one():
+    tensor = torch.ones(3)
+    first, second = crossed((tensor, tensor))
+    assert first is second
+
+
+def test_views_of_odd_kinds_arrive_as_numbers():
+    tensor = torch.arange(4.0)
+    assert torch.equal(crossed(torch._neg_view(tensor)), -tensor)
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 4, (3, 5), stride=2)])
+def test_layers_come_with_settings_and_weights(layer):
+    got = crossed(layer)
+    assert type(got) is type(layer)
+    assert str(got) == str(layer)
+    assert {name: tensor.tolist() for name, tensor in got.state_dict().items()} == {
+        name: tensor.tolist() for name, tensor in layer.state_dict().items()
+    }
+    inputs = torch.randn(1, 2, 9, 9) if isinstance(layer, nn.Conv2d) else torch.randn(5, 3)
+    assert torch.equal(got(inputs), layer(inputs))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Parameter(torch.randn(1, 1, 3))
+        self.blocks = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+        self.norm = nn.LayerNorm(3)
+
+
+def test_a_model_comes_by_its_named_parameters():
+    model = Model()
+    got = crossed(model)
+    assert type(got).__name__ == "Model"
+    assert isinstance(got.blocks[1], nn.Linear)
+    assert list(got.state_dict()) == list(model.state_dict())
+    assert all(torch.equal(got.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["a..b", "", "forward", "a.__class__", "training", "x y", "_parameters.a"])
+def test_a_model_has_no_impossible_names(name):
+    with pytest.raises((ValueError, KeyError)):
+        NamedParameters({name: torch.ones(2)})
+
+
+def test_a_config_is_made_by_the_other_side():
+    config = ViTConfig(image_size=(8, 4), patch_size=2)
+    assert crossed(config, as_config=lambda fields: ViTConfig(**fields)) == config
+
+
+def test_a_function_becomes_a_number_where_that_is_wanted():
+    packer = Packer(with_callables=True)
+    packed = packer.pack([len, abs])
+    assert packer.callables == [len, abs]
+    assert Unpacker([], as_function=lambda number: f"function {number}").unpack(packed) == ["function 0", "function 1"]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {},
+        {"nonsense": 1},
+        {"tensor": 5},
+        {"tensor": -1},
+        {"tensor": True},
+        {"tensor": 0, "device": "nonsense"},
+        {"tensor": 0, "device": 3},
+        {"tensor": 1, "grad": True},
+        {"tuple": 3},
+        {"dict": [[1, 2]]},
+        {"dict": [["a"]]},
+        {"dtype": "object"},
+        {"float": "1"},
+        {"layer": "Linear", "in_features": 1 << 40, "out_features": 1, "weights": {"weight": {"tensor": 0}}},
+        {"layer": "Linear", "in_features": 2, "out_features": 1, "weights": {}},
+        {"layer": "Linear", "in_features": 2, "out_features": 1, "hidden": 3, "weights": {"weight": {"tensor": 0}}},
+        {"layer": "Sequential", "weights": {"weight": {"tensor": 0}}},
+        {"layer": "Conv2d", "weights": {"weight": {"tensor": 0}}},
+        {"model": {"a..b": {"tensor": 0}}, "kind": "M"},
+        {"model": {"forward": {"tensor": 0}}, "kind": "M"},
+        {"model": {"a": {"tensor": 0}, "a.b": {"tensor": 0}}, "kind": "M"},
+        {"model": {"a": {"tensor": 0}}, "kind": 3},
+        {"other": 3, "text": ""},
+        {"other": "a"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_packed_value_is_refused(packed):
+    with pytest.raises(WireError):
+        Unpacker([torch.ones(2), torch.ones(2, dtype=torch.int64)]).unpack(packed)

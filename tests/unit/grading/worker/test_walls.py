@@ -1,0 +1,314 @@
+"""What a confined child can and cannot do: as root and as an ordinary user, with and without namespaces."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vit_course.grading.worker import walls
+from vit_course.grading.worker.kernel import WallError
+from vit_course.grading.worker.survey import available
+
+WARM = Path(__file__).with_name("attempts.py")
+NOBODY = 65534
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+# each scene is played once: its tests run in one process
+SCENES = [
+    pytest.param((user, world), marks=pytest.mark.xdist_group(f"walls-{user}-{world}"), id=f"{user}-{world}")
+    for user in ("as_is", "nobody")
+    for world in ("namespaces", "no_namespaces")
+]
+
+
+@dataclass
+class Scene:
+    """What came of every attempt under one configuration, and what the attempts were aimed at."""
+
+    namespaces: bool
+    uid: int | None
+    said: dict[str, Any]
+    own: Path
+    before: os.stat_result
+    listener: socket.socket
+    bystander: subprocess.Popen[bytes]
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        return self.said["results"][name]
+
+
+@pytest.fixture(scope="module", params=SCENES)
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    user, world = request.param
+    found = available()
+    if not found.enough:
+        pytest.skip(f"no sandbox here: {found.missing}")
+    if world == "namespaces" and not found.namespaces:
+        pytest.skip(found.missing["namespaces"])
+    if user == "nobody" and not IS_ROOT:
+        pytest.skip("only root can become another user")
+    uid = NOBODY if user == "nobody" else None
+    folder = Path(tempfile.mkdtemp())
+    bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        yield from _play(folder, uid, world == "namespaces", bystander)
+    finally:
+        bystander.kill()
+        bystander.wait()
+        shutil.rmtree(folder)
+
+
+def _play(folder: Path, uid: int | None, namespaces: bool, bystander: subprocess.Popen[bytes]) -> Iterator[Scene]:
+    folder.chmod(0o755)
+    for name in ("open", "scratch", "view", "other_view", "home"):
+        (folder / name).mkdir()
+    (folder / "open" / "own.txt").write_text("own")
+    (folder / "secret.txt").write_text("secret")
+    (folder / "view" / "given.py").write_text("given")
+    (folder / "other_view" / "answer.py").write_text("answer")
+    if uid is not None:
+        for path in folder.rglob("*"):
+            os.chown(path, uid, uid)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+        listener.listen()
+        listener.setblocking(False)
+        (folder / "socket").chmod(0o777)
+        own = folder / "open" / "own.txt"
+        places = {name: str(folder / name) for name in ("scratch", "view", "other_view", "home", "socket")}
+        places |= {"own": str(own), "secret": str(folder / "secret.txt"), "bystander": str(bystander.pid)}
+        before = own.stat()
+        warm = subprocess.run(
+            [sys.executable, str(WARM), json.dumps({**places, "uid": uid, "namespaces": namespaces})],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "MPLCONFIGDIR": str(folder / "matplotlib")},
+        )
+        assert warm.returncode == 0, warm.stderr
+        yield Scene(namespaces, uid, json.loads(warm.stdout), own, before, listener, bystander)
+
+
+def test_the_walls_are_those_that_were_asked_for(scene: Scene) -> None:
+    expected = ["namespaces"] if scene.namespaces else []
+    assert scene.said["names"] == [*expected, "landlock", "seccomp"]
+    assert (scene.said["pid"] == 1) == scene.namespaces
+
+
+REFUSED = [
+    "fork",
+    "execute",
+    "internet",
+    "unix_socket",
+    "datagram_pair",
+    "kill_parent",
+    "kill_everybody",
+    "kill_group",
+    "kill_bystander",
+    "ptrace",
+    "limit_of_parent",
+    "memory_file",
+    "shared_memory",
+    "message_queue",
+    "unshare",
+    "mount",
+    "unmount",
+    "chroot",
+    "change_mode",
+    "change_times",
+    "change_owner",
+    "change_attribute",
+    "shorten",
+    "become_root",
+    "change_groups",
+    "bpf",
+    "io_uring",
+    "user_faults",
+    "performance_events",
+    "keys",
+    "read_memory_of_parent",
+    "watch_process",
+    "priority",
+    "processors_of_parent",
+    "owner_of_signals",
+    "live_on",
+    "be_dumped",
+    "clock",
+    "host_name",
+    "node",
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_system_calls_that_reach_out_are_not_permitted(scene: Scene, name: str) -> None:
+    assert scene[name].get("errno") == errno.EPERM, scene[name]
+    assert scene[name]["exit"] == 0
+
+
+def test_no_program_can_be_run(scene: Scene) -> None:
+    assert scene["run_program"].get("error") in ("PermissionError", "FileNotFoundError", "BlockingIOError")
+
+
+SHUT = [
+    "read_passwords",
+    "read_secret",
+    "read_other_view",
+    "read_process",
+    "read_memory_of_process",
+    "list_root",
+    "list_home",
+    "write_readable",
+    "write_beside",
+    "write_temp",
+    "write_home",
+    "make_folder",
+    "remove",
+    "rename",
+    "link_into_scratch",
+    "make_pipe",
+    "symlink_out",
+]
+
+
+@pytest.mark.parametrize("name", SHUT)
+def test_files_outside_are_shut_or_not_there(scene: Scene, name: str) -> None:
+    """Landlock answers EACCES (EXDEV for a link across folders); a world of its own has no such file."""
+    answers = {errno.EACCES, errno.EXDEV, errno.EPERM}
+    if scene.namespaces:
+        answers |= {errno.ENOENT, errno.EROFS}
+    assert scene[name].get("errno") in answers, scene[name]
+
+
+def test_unknown_calls_are_unknown(scene: Scene) -> None:
+    assert scene["clone3"]["errno"] == scene["call_of_the_future"]["errno"] == errno.ENOSYS
+
+
+@pytest.mark.skipif("x86_64" not in os.uname().machine, reason="x32 is a part of x86_64")
+def test_another_architecture_s_calls_kill(scene: Scene) -> None:
+    assert scene["other_architecture"]["exit"] == -signal.SIGSYS
+
+
+def test_memory_processor_threads_and_disk_are_bounded(scene: Scene) -> None:
+    assert scene["four_gigabytes"]["error"] == "RuntimeError"
+    assert "allocate" in scene["four_gigabytes"]["words"]
+    assert scene["four_gigabytes_of_bytes"]["error"] == "MemoryError"
+    assert scene["endless_loop"]["exit"] == -signal.SIGXCPU
+    assert scene["endless_loop_that_will_not_stop"]["exit"] == -signal.SIGKILL
+    assert 10 < scene["ten_thousand_threads"]["value"] < 700
+    assert scene["one_big_file"]["errno"] == errno.EFBIG
+
+
+def test_the_scratch_folder_is_of_limited_size_where_it_is_a_file_system(scene: Scene) -> None:
+    written, number = scene["fill_scratch"]["value"]
+    if scene.namespaces:
+        assert number == errno.ENOSPC
+        assert written <= 64 << 20
+    else:
+        assert number == 0  # its size is the judge's to watch
+
+
+def test_a_child_is_nobody_in_particular(scene: Scene) -> None:
+    me = scene["who_am_i"]["value"]
+    assert me["uid"] == (NOBODY if IS_ROOT else os.getuid())
+    assert me["leader"]
+    assert me["folder"] == scene.said["scratch"]
+    assert me["null"] == [True, True, True]
+    if scene.namespaces or scene.uid is not None:
+        assert not me["capabilities"]
+    if scene.namespaces:
+        assert me["bounding"] == 0
+        assert me["parent"] == 1
+
+
+def test_no_descriptor_is_left_but_the_judge_s(scene: Scene) -> None:
+    descriptors = scene["open_descriptors"]["value"]
+    assert descriptors[:3] == [0, 1, 2]
+    assert len(descriptors) == 4
+
+
+WORKS = {
+    "differentiate": [128.0, 128.0],
+    "train": True,
+    "save_and_load": True,
+    "thread": [0, 1, 2, 3],
+    "wait_for_coroutine": 7,
+    "numbers": 3.0,
+    "read_view": "given",
+    "read_own": "own",
+    "write_scratch": [4, "here"],
+    "write_null": 7,
+    "random_bytes": 8,
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_honest_work_goes_on(scene: Scene, name: str) -> None:
+    assert scene[name].get("value") == WORKS[name], scene[name]
+
+
+def test_figures_are_drawn(scene: Scene) -> None:
+    assert scene["draw"]["value"] > 1000
+
+
+def test_packages_can_be_read(scene: Scene) -> None:
+    assert scene["read_package"].get("value") is True, scene["read_package"]
+
+
+def test_a_child_may_end_itself(scene: Scene) -> None:
+    assert scene["interrupt_myself"]["exit"] == -signal.SIGTERM
+
+
+def test_nothing_outside_has_changed(scene: Scene) -> None:
+    after = scene.own.stat()
+    assert scene.own.read_text() == "own"
+    assert (after.st_mode, after.st_mtime, after.st_uid) == (
+        scene.before.st_mode,
+        scene.before.st_mtime,
+        scene.before.st_uid,
+    )
+    assert [path.name for path in scene.own.parent.iterdir()] == ["own.txt"]
+    assert not list((scene.own.parents[1] / "home").iterdir())
+    assert scene.bystander.poll() is None
+    with pytest.raises(BlockingIOError):
+        scene.listener.accept()
+
+
+@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@pytest.mark.parametrize("namespaces", [True, False])
+def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) -> None:
+    answer, reply = os.pipe()
+    warm = os.fork()
+    if warm == 0:
+        try:
+            fence = walls.prepare([], [], scratch=tmp_path, namespaces_wanted=namespaces)
+            if os.fork() == 0:
+                walls.confine(fence, walls.Bounds(), keep=[reply])
+                os.write(reply, b"up")
+            time.sleep(60)
+        finally:
+            os._exit(1)
+    os.close(reply)
+    assert os.read(answer, 2) == b"up"
+    os.kill(warm, signal.SIGKILL)
+    os.waitpid(warm, 0)
+    with open(answer, "rb") as pipe:
+        assert pipe.read() == b""  # the last to hold the other end is gone
+
+
+@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
+    with pytest.raises(WallError, match="no scratch folder is named"):
+        walls.prepare([], [], namespaces_wanted=False)

@@ -1,0 +1,185 @@
+"""Frames cross whole, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+import torch
+
+from vit_course.grading.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
+
+
+@pytest.fixture
+def ends():
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    with near, far:
+        yield near, far
+
+
+def soon():
+    return time.monotonic() + 5
+
+
+def frame(header, payload=b"", said=None):
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    length = len(payload) if said is None else said
+    return MAGIC + len(header).to_bytes(4, "big") + length.to_bytes(8, "big") + header + payload
+
+
+def received(ends, data, caps=None):
+    near, far = ends
+    writer = threading.Thread(target=lambda: (far.sendall(data), far.shutdown(socket.SHUT_WR)))
+    writer.start()
+    try:
+        return Wire(near.fileno(), caps, patient=False).receive(soon())
+    finally:
+        near.close()
+        writer.join()
+
+
+def test_a_frame_arrives_as_it_was_sent(ends):
+    near, far = ends
+    tensors = [torch.randn(3, 5), torch.tensor(7), torch.empty(0, 4), torch.arange(6).reshape(2, 3)]
+    Wire(far.fileno(), patient=True).send({"a": [1, "é", None, 0.5]}, tensors)
+    body, arrived = Wire(near.fileno(), patient=False).receive(soon())
+    assert body == {"a": [1, "é", None, 0.5]}
+    assert all(torch.equal(sent, got) and sent.dtype == got.dtype for sent, got in zip(tensors, arrived, strict=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_every_dtype_crosses(ends, dtype):
+    near, far = ends
+    sent = (torch.arange(12) % 2).reshape(3, 4).to(dtype)
+    Wire(far.fileno(), patient=True).send(None, [sent])
+    _, (got,) = Wire(near.fileno(), patient=False).receive(soon())
+    assert got.dtype == dtype
+    assert torch.equal(got, sent)
+
+
+def test_a_large_frame_goes_through_a_small_pipe(ends):
+    near, far = ends
+    sent = torch.randn(1 << 20)
+    writer = threading.Thread(target=lambda: Wire(far.fileno(), patient=True).send("big", [sent] * 100))
+    writer.start()
+    body, got = Wire(near.fileno(), patient=False).receive(time.monotonic() + 60)
+    writer.join()
+    assert body == "big"
+    assert len(got) == 100
+    assert torch.equal(got[-1], sent)
+
+
+LONG = {"tensors": [["float32", [2]]], "body": 0}
+BAD = {
+    "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+    "no JSON": frame(b"{"),
+    "no UTF-8": frame(b'{"tensors":[],"body":"\xff"}'),
+    "NaN": frame(b'{"tensors":[],"body":NaN}'),
+    "infinity": frame(b'{"tensors":[],"body":-Infinity}'),
+    "a float too large": frame(b'{"tensors":[],"body":1e999}'),
+    "an int too large": frame(b'{"tensors":[],"body":' + b"9" * 30 + b"}"),
+    "an int of many digits": frame(b'{"tensors":[],"body":' + b"9" * 5000 + b"}"),
+    "nested deeply": frame(b'{"tensors":[],"body":' + b"[" * 40 + b"]" * 40 + b"}"),
+    "nested beyond Python": frame(b'{"tensors":[],"body":' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
+    "a list": frame([]),
+    "no body": frame({"tensors": []}),
+    "a third part": frame({"tensors": [], "body": 0, "more": 1}),
+    "tensors are no list": frame({"tensors": {}, "body": 0}),
+    "too many tensors": frame({"tensors": [["bool", [0]]] * 5000, "body": 0}),
+    "an unknown dtype": frame({"tensors": [["object", [1]]], "body": 0}, b"12345678"),
+    "a dtype that is no text": frame({"tensors": [[["float32"], [1]]], "body": 0}, b"1234"),
+    "a negative size": frame({"tensors": [["uint8", [-4]], ["uint8", [8]]], "body": 0}, b"1234"),
+    "two negative sizes": frame({"tensors": [["uint8", [-2, -2]]], "body": 0}, b"1234"),
+    "a size that is a bool": frame({"tensors": [["uint8", [True]]], "body": 0}, b"1"),
+    "a size that is a float": frame({"tensors": [["uint8", [4.0]]], "body": 0}, b"1234"),
+    "a huge size beside zero": frame({"tensors": [["uint8", [0, 1 << 39, 1 << 39]]], "body": 0}),
+    "many axes": frame({"tensors": [["uint8", [1] * 17]], "body": 0}, b"1"),
+    "fewer bytes than the tensors": frame(LONG, b"1234"),
+    "more bytes than the tensors": frame(LONG, b"123456789012"),
+    "a payload beyond the cap": frame(LONG, said=1 << 60),
+    "a header beyond the cap": MAGIC + b"\xff" * 4 + bytes(8),
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+def test_what_is_no_frame_is_refused(ends, data):
+    with pytest.raises(WireError):
+        received(ends, data, Caps(header_bytes=1 << 20, payload_bytes=1 << 20))
+
+
+@pytest.mark.parametrize("length", [0, 3, 10, 40, 70])
+def test_a_truncated_frame_is_a_hang_up(ends, length):
+    whole = frame({"tensors": [["float32", [4]]], "body": 0}, bytes(16))
+    assert len(whole) > 70
+    with pytest.raises(Closed):
+        received(ends, whole[:length])
+
+
+def test_equal_keys_are_harmless(ends):
+    body, _ = received(ends, frame(b'{"tensors":[],"body":1,"body":{"a":1,"a":2}}'))
+    assert body == {"a": 2}
+
+
+def test_text_can_be_written_down(ends):
+    body, _ = received(ends, frame(b'{"tensors":[],"body":["\\ud800",{"\\udfff":"\\u00e9"}]}'))
+    assert json.dumps(body, ensure_ascii=False).encode() == '["?", {"?": "é"}]'.encode()
+
+
+def test_a_bool_is_zero_or_one(ends):
+    _, (flags,) = received(ends, frame({"tensors": [["bool", [3]]], "body": 0}, b"\x00\x02\xff"))
+    assert flags.view(torch.uint8).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("said", [b"", MAGIC, frame(LONG)[:-2], frame(LONG, b"1234", 8)])
+def test_silence_is_late(ends, said):
+    near, far = ends
+    far.sendall(said)
+    with pytest.raises(Late):
+        Wire(near.fileno(), patient=False).receive(time.monotonic() + 0.05)
+
+
+def test_a_trickle_is_late(ends):
+    near, far = ends
+    done = threading.Event()
+
+    def trickle():
+        for byte in frame({"tensors": [["uint8", [500]]], "body": 0}, bytes(500)):
+            if done.wait(0.005):
+                return
+            far.send(bytes([byte]))
+
+    writer = threading.Thread(target=trickle)
+    writer.start()
+    with pytest.raises(Late):
+        Wire(near.fileno(), patient=False).receive(time.monotonic() + 0.1)
+    done.set()
+    writer.join()
+
+
+def test_nobody_reads(ends):
+    near, _ = ends
+    with pytest.raises(Late):
+        Wire(near.fileno(), patient=False).send(0, [torch.zeros(1 << 22)], time.monotonic() + 0.1)
+
+
+def test_nobody_is_there(ends):
+    near, far = ends
+    far.close()
+    wire = Wire(near.fileno(), patient=False)
+    with pytest.raises(Closed):
+        wire.send(0, [torch.zeros(1 << 20)], soon())
+    with pytest.raises(Closed):
+        wire.receive(soon())
+
+
+def test_descriptors_that_come_along_are_not_taken(ends):
+    near, far = ends
+    before = len(os.listdir("/dev/fd"))
+    socket.send_fds(far, [frame({"tensors": [], "body": 1})], [0, 1, 2])
+    assert Wire(near.fileno(), patient=False).receive(soon())[0] == 1
+    assert len(os.listdir("/dev/fd")) == before

@@ -1,0 +1,204 @@
+"""Calls of a student's code in this process: copies go in, and all that can be told of the call comes out.
+
+A judge that runs the student's code elsewhere answers with the same :class:`Answer`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.answers import same_record, tensors_in
+from vit_course.checks.errors import Raised, described
+from vit_course.checks.isolation import settings_kept
+
+NO_OPTIONS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one call.
+
+    Attributes: ``result``, or ``raised`` where there is none; ``inputs``, what the call was given, models and dicts
+    as they are after the call; ``changed``, the indexes of the tensors among them that the call has changed;
+    ``shares``, whether what came out has memory in common with what went in; ``gradients`` of the inputs, where they
+    were asked for; ``module``, where one was built.
+    """
+
+    result: Any = None
+    raised: Raised | None = None
+    inputs: tuple[Any, ...] = ()
+    changed: tuple[int, ...] = ()
+    shares: bool = False
+    gradients: tuple[Tensor | None, ...] = ()
+    module: Module | None = None
+
+
+class Module(Protocol):
+    """A module that a student's class has built, wherever it is; what each answer's ``result`` is, is told here."""
+
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """The module's own result."""
+
+    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+        """dict: name of every parameter → its gradient, or None."""
+
+    def held(self) -> Answer:
+        """dict: name of every parameter and buffer → (its shape, None while it waits for one; is a parameter)."""
+
+    def tensors(self) -> Answer:
+        """dict: name of every parameter and buffer → a copy."""
+
+    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+        """None; the parameters have the values of ``weights``."""
+
+    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+        """None; the module has another dtype, is on another device, or trains (True) or not (False)."""
+
+
+class Objects(Protocol):
+    """The functions and classes that a student wrote, wherever they are."""
+
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+        """What the function ``name`` gives for copies of ``inputs``, with the gradients of float tensors among them."""
+
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """The ``module`` that the class ``name`` makes, or the ``result`` that it gives instead."""
+
+
+def cotangent(output: Tensor, number: int = 0) -> Tensor:
+    """What a backward pass starts from at the output tensor of that number: N(0, 1), like ``output``."""
+    return torch.randn(output.shape, generator=torch.Generator().manual_seed(number)).to(output)
+
+
+class ObjectsHere:
+    """Objects of this process by name."""
+
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        self._objects = dict(objects)
+
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+        """See :class:`Objects`."""
+        return _answer(self._objects[name], inputs, NO_OPTIONS, gradients)
+
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """See :class:`Objects`."""
+        answer = _answer(self._objects[name], arguments, options)
+        is_module = isinstance(answer.result, nn.Module)
+        return replace(answer, result=None, module=ModuleHere(answer.result)) if is_module else answer
+
+
+class ModuleHere:
+    """A module of this process."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """See :class:`Module`."""
+        return _answer(self.module, inputs, options)
+
+    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+        """See :class:`Module`."""
+        self.module.zero_grad(set_to_none=True)
+        if not output.requires_grad:
+            return Answer({name: None for name, _ in self.module.named_parameters()})
+        _, error = _attempt(output.backward, (cotangent,), NO_OPTIONS)
+        return Answer({name: each.grad for name, each in self.module.named_parameters()}, error)
+
+    def held(self) -> Answer:
+        """See :class:`Module`."""
+        return Answer(*_attempt(self._held, (), NO_OPTIONS))
+
+    def _held(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
+        tensors = self.module.state_dict(keep_vars=True)
+        return {
+            name: (None if nn.parameter.is_lazy(each) else tuple(each.shape), isinstance(each, nn.Parameter))
+            for name, each in tensors.items()
+        }
+
+    def tensors(self) -> Answer:
+        """See :class:`Module`."""
+        state, error = _attempt(self.module.state_dict, (), NO_OPTIONS)
+        return Answer({name: each.detach().clone() for name, each in (state or {}).items()}, error)
+
+    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+        """See :class:`Module`."""
+        held = self.module.state_dict(keep_vars=True)
+        with torch.no_grad():
+            for name, tensor in weights.items():
+                held[name].copy_(tensor)
+        return Answer()
+
+    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+        """See :class:`Module`."""
+        change = self.module.train if isinstance(state, bool) else self.module.to
+        return Answer(raised=_attempt(change, (state,), NO_OPTIONS)[1])
+
+
+def _answer(
+    function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False
+) -> Answer:
+    given = tuple(copy.deepcopy(each) for each in inputs)
+    leaves = [each for each in given if gradients and isinstance(each, Tensor) and each.is_floating_point()]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    result, error = _attempt(function, given, options)
+    if error is None and leaves:
+        _, error = _attempt(_backward, (result,), NO_OPTIONS)
+    return Answer(
+        result,
+        error,
+        given,
+        tuple(number for number, before in enumerate(inputs) if _has_changed(before, given[number])),
+        error is None and _attempt(_shares, (result, given), NO_OPTIONS)[0] is True,
+        tuple(each.grad if isinstance(each, Tensor) else None for each in given) if gradients else (),
+    )
+
+
+def _attempt(
+    function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any]
+) -> tuple[Any, Raised | None]:
+    """What a student's code returns, or what it raises; torch's global settings are put back."""
+    with settings_kept():
+        try:
+            return function(*inputs, **options), None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too must not end the student's session
+            return None, described(error)
+
+
+def _backward(result: object) -> None:
+    outputs = {number: each for number, each in enumerate(tensors_in(result)) if each.requires_grad}
+    torch.autograd.backward(tuple(outputs.values()), [cotangent(each, number) for number, each in outputs.items()])
+
+
+def _has_changed(before: object, after: object) -> bool:
+    return isinstance(before, Tensor) and not same_record(before, after)
+
+
+def _shares(result: object, inputs: tuple[Any, ...]) -> bool:
+    """Whether the result, or a module among the inputs, has memory in common with another input."""
+    made = [result, *(each for each in inputs if isinstance(each, nn.Module))]
+    return any(
+        not _memory(each).isdisjoint(_memory(given))
+        for each in made
+        for given in inputs
+        if not (each is given and isinstance(each, nn.Module))
+    )
+
+
+def _memory(value: object) -> set[int]:
+    """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
+    if isinstance(value, nn.Module):
+        value = list(value.state_dict(keep_vars=True).values())
+    elif isinstance(value, Mapping):
+        value = list(value.values())
+    with torch._C.DisableTorchFunctionSubclass():
+        return {each.untyped_storage().data_ptr() for each in tensors_in(value) if each.numel()}

@@ -1,0 +1,134 @@
+"""What this machine can do for the course, and what to do about what it cannot."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vit_course.grading.worker.survey import Walls, available
+from vit_course.supported import problem_with
+
+Verdict = Literal["fine", "weaker", "missing"]
+# one warm process with torch and a worker at its limit; its files and the class' results
+MEMORY_WANTED, DISK_WANTED = 3 << 30, 1 << 30
+GRADING = 'pip install "vit-course[grading]"'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        subject: what it is.
+        verdict: "fine"; "weaker": works, with less; "missing": something will not work.
+        seen: what was found.
+        advice: what to do about it; empty where nothing need be done.
+    """
+
+    subject: str
+    verdict: Verdict
+    seen: str
+    advice: str = ""
+
+
+def examine(hidden: Path) -> tuple[list[Finding], bool]:
+    """Look at everything; the findings, and whether grading can run sandboxed.
+
+    Args:
+        hidden: the folder of the hidden checks.
+    """
+    walls = available()
+    findings = [_python_and_torch(), _gpu(), *map(_program, ("nbgrader", "alembic", "jupyter-lab"))]
+    findings += [_hidden_checks(hidden), *_sandbox(walls), _disk(Path(tempfile.gettempdir())), _memory()]
+    return findings, walls.enough
+
+
+def _python_and_torch() -> Finding:
+    torch_version = _version("torch")
+    problem = problem_with(sys.version_info[:3], torch_version)
+    seen = f"Python {'.'.join(map(str, sys.version_info[:3]))}, torch {torch_version or 'not installed'}"
+    return Finding("Python and PyTorch", "missing" if problem else "fine", seen, problem or "")
+
+
+def _gpu() -> Finding:
+    try:
+        import torch
+    except ImportError:
+        return Finding("GPU", "weaker", "PyTorch is not there to ask", "Install PyTorch first")
+    if torch.cuda.is_available():
+        return Finding("GPU", "fine", torch.cuda.get_device_name())
+    if torch.backends.mps.is_available():
+        return Finding("GPU", "fine", "Apple's, through MPS")
+    advice = "Lessons and grading do without. For long training use Colab: Runtime > Change runtime type > GPU"
+    return Finding("GPU", "weaker", "none", advice)
+
+
+def _program(name: str) -> Finding:
+    """A program that is called by its name, so it has to be on PATH; nbgrader calls alembic."""
+    found = shutil.which(name)
+    if found:
+        return Finding(name, "fine", found)
+    beside = Path(sys.executable).parent / name
+    if beside.exists():
+        return Finding(name, "missing", f"not on PATH, but at {beside}", f'export PATH="{beside.parent}:$PATH"')
+    install = 'pip install "vit-course[notebooks]"' if name == "jupyter-lab" else GRADING
+    return Finding(name, "missing", "not installed", install)
+
+
+def _hidden_checks(folder: Path) -> Finding:
+    files = sorted(folder.glob("test_*.py")) if folder.is_dir() else []
+    if files:
+        return Finding("Hidden checks", "fine", f"{len(files)} {'file' if len(files) == 1 else 'files'} in {folder}")
+    advice = "They are not in the package that students install: grade from a clone of the course"
+    return Finding("Hidden checks", "missing", f"none in {folder}", advice)
+
+
+def _sandbox(walls: Walls) -> list[Finding]:
+    there = {
+        "landlock": f"version {walls.landlock}" if walls.landlock else "",
+        "seccomp": "filters are allowed" if walls.seccomp else "",
+        "namespaces": "allowed" if walls.namespaces else "",
+    }
+    names = {
+        "landlock": "Sandbox: files (Landlock)",
+        "seccomp": "Sandbox: system calls (seccomp)",
+        "namespaces": "Sandbox: namespaces",
+    }
+    findings = []
+    for wall, seen in there.items():
+        absent: Verdict = "weaker" if wall == "namespaces" else "missing"
+        verdict: Verdict = "fine" if seen else absent
+        findings.append(Finding(names[wall], verdict, seen or "absent", walls.missing.get(wall, "")))
+    return findings
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    seen = f"{free / 2**30:.1f} GB free in {folder}"
+    if free >= DISK_WANTED:
+        return Finding("Disk for temporary files", "fine", seen)
+    return Finding("Disk for temporary files", "weaker", seen, "Free some, or name another folder in TMPDIR")
+
+
+def _memory() -> Finding:
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return Finding("Memory", "fine", "this system does not say")
+    seen = f"{total / 2**30:.1f} GB"
+    if total >= MEMORY_WANTED:
+        return Finding("Memory", "fine", seen)
+    return Finding("Memory", "weaker", seen, "Grade with --jobs 1, and close what else is running")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,58 @@
+"""How a worker was lost, in a kind for programs and a clause for the student."""
+
+from __future__ import annotations
+
+import signal
+
+from vit_course.grading.worker.endings import BROKEN, OUT_OF_MEMORY
+
+
+class WorkerLost(Exception):
+    """A worker did not answer as it should, and is gone.
+
+    Attributes: ``kind``, one of "time", "cpu", "memory", "output", "ended", "protocol"; ``words``, a clause about the
+    student's code ("did not answer within 10 seconds"); ``cell``, the index of the cell that ran, or None.
+    """
+
+    def __init__(self, kind: str, words: str, cell: int | None = None) -> None:
+        super().__init__(f"{kind}: {words}")
+        self.kind = kind
+        self.words = words
+        self.cell = cell
+
+
+def too_slow(seconds: float) -> WorkerLost:
+    """It was still at work when its time was over."""
+    return WorkerLost("time", f"did not answer within {seconds:g} seconds")
+
+
+def broken_protocol(words: str) -> WorkerLost:
+    """It sent what no reply is."""
+    return WorkerLost("protocol", f"sent something that is no answer: {words}")
+
+
+def ended(status: int | None, by_itself: bool) -> WorkerLost:
+    """It closed its end of the line.
+
+    Args:
+        status: of its exit; minus a signal's number; None when nobody knows.
+        by_itself: nobody ended it from outside.
+    """
+    if status is None or not by_itself:
+        return WorkerLost("ended", "hung up on the judge")
+    if status in (OUT_OF_MEMORY, -signal.SIGKILL):
+        return WorkerLost("memory", "ran out of memory")
+    if status == -signal.SIGXCPU:
+        return WorkerLost("cpu", "used up its processor time")
+    if status == BROKEN:
+        return WorkerLost("ended", "broke off the process that it ran in")
+    if status >= 0:
+        return WorkerLost("ended", f"ended the process that it ran in, with status {status}")
+    return WorkerLost("ended", f"crashed the process that it ran in, with the signal {_name_of(-status)}")
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

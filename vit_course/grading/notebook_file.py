@@ -1,0 +1,184 @@
+"""Open a file that a stranger handed in: its cells, or a sentence on why there are none.
+
+Nothing in the file is believed: neither that it is JSON, nor that a field has the type that the format asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE_BYTES = 50 << 20  # a lesson with all its pictures has less than 2 MB, with outputs seldom more than 10
+MAX_CELLS = 2000
+CELL_CHARACTERS = 500_000
+ALL_CHARACTERS = 4_000_000
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst")
+# where a percent-format file, or one that a notebook was exported to, begins a new cell
+CELL_MARK = re.compile(r"^# (?:%%|In\[[ \d]*\]:)", re.MULTILINE)
+ADVICE = {
+    "archive": "it is an archive; unpack it and hand in the notebook",
+    "link": "it is a symbolic link, and links are not followed; hand in the file itself",
+    "special": "it is no ordinary file",
+    "large": f"it has more than {FILE_BYTES >> 20} MB; clear its outputs and hand it in again",
+    "empty": "the file is empty",
+}
+
+
+class Unreadable(Exception):
+    """A file cannot be graded; the message is a clause that tells why."""
+
+
+@dataclass(frozen=True)
+class HandedInCell:
+    """A cell as it was handed in: ``index`` among all cells, ``code`` or not, ``source``, nbgrader's mark, its id."""
+
+    index: int
+    code: bool
+    source: str
+    grade_id: str | None = None
+    checksum: str | None = None
+    id: str | None = None
+    cell_type: str = "code"
+
+
+@dataclass(frozen=True)
+class HandedInFile:
+    """The cells of a file, and sentences on what is odd about it though it can be read."""
+
+    cells: tuple[HandedInCell, ...]
+    oddities: tuple[str, ...] = ()
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file's content; links are not followed, devices and pipes not opened.
+
+    Raises:
+        Unreadable: it is no ordinary file, too large, empty, or may not be read.
+    """
+    if path.suffix.lower() in ARCHIVES:
+        raise Unreadable(ADVICE["archive"])
+    try:
+        if stat.S_ISLNK(path.lstat().st_mode):
+            raise Unreadable(ADVICE["link"])
+        # never wait for a pipe's other end; and a link that took the file's place meanwhile is refused
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise Unreadable(ADVICE["special"])
+            content = b"" if facts.st_size > FILE_BYTES else file.read(FILE_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"it cannot be read: {error.strerror}") from None
+    if facts.st_size > FILE_BYTES or len(content) > FILE_BYTES:
+        raise Unreadable(ADVICE["large"])
+    if not content.strip():
+        raise Unreadable(ADVICE["empty"])
+    return content
+
+
+def open_script(content: bytes) -> HandedInFile:
+    """A Python file's cells: as it is divided by ``# %%`` or ``# In[3]:``, else one.
+
+    Raises:
+        Unreadable: it is no text.
+    """
+    text = _text(content)
+    if "\0" in text:
+        raise Unreadable("it is no text file")
+    starts = [0, *(mark.start() for mark in CELL_MARK.finditer(text) if mark.start())]
+    pieces = [text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
+    pieces = [piece.partition("\n")[2] if CELL_MARK.match(piece) else piece for piece in pieces]
+    cells = [HandedInCell(index, code=True, source=piece) for index, piece in enumerate(pieces) if piece.strip()]
+    return HandedInFile(_within_limits(cells))
+
+
+def open_notebook(content: bytes) -> HandedInFile:
+    """A notebook's cells.
+
+    Raises:
+        Unreadable: it is no notebook, or one that is too large to be anybody's work.
+    """
+    text, oddities = _text(content), []
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        oddities.append("it was saved as UTF-16, where notebooks are UTF-8")
+    try:
+        notebook = json.loads(text)
+    except RecursionError:
+        raise Unreadable("it is nested deeper than any notebook") from None
+    except ValueError as error:
+        raise Unreadable(f"it is no notebook, for it is not JSON ({_clause(error)})") from None
+    if not isinstance(notebook, dict):
+        raise Unreadable("it is JSON, but no notebook")
+    if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
+        notebook = _upgraded(notebook)
+        oddities.append("it is in an old notebook format (before version 4) and was converted")
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        raise Unreadable("it is JSON, but no notebook: it has no list of cells")
+    read = [_cell(index, cell) for index, cell in enumerate(cells[: MAX_CELLS + 1])]
+    broken = len(read) - sum(cell is not None for cell in read)
+    if broken:
+        oddities.append(f"{broken} of its cells {'is' if broken == 1 else 'are'} not what a cell should be, left out")
+    return HandedInFile(_within_limits([cell for cell in read if cell]), tuple(oddities))
+
+
+def _text(content: bytes) -> str:
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
+
+
+def _clause(error: ValueError) -> str:
+    words = str(error)
+    return words[0].lower() + words[1:120] if words else "unreadable"
+
+
+def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:
+    import nbformat
+    from nbformat.notebooknode import from_dict
+
+    notebook = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}} | notebook
+    try:
+        upgraded: dict[str, Any] = nbformat.convert(from_dict(notebook), 4)
+    except Exception as error:  # nbformat trips over anything that is not as it expects
+        words = f"it is in an old notebook format, and converting it failed ({type(error).__name__})"
+        raise Unreadable(words) from None
+    return upgraded
+
+
+def _cell(index: int, cell: object) -> HandedInCell | None:
+    if not isinstance(cell, dict):
+        return None
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    # half a surrogate pair is no text: Python cannot encode it, and so neither hash nor send it
+    source = source.encode("utf-8", "replace").decode("utf-8")
+    metadata = cell.get("metadata")
+    mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    mark = mark if isinstance(mark, dict) else {}
+    kind = _string(cell.get("cell_type")) or ""
+    names = (_string(mark.get("grade_id")), _string(mark.get("checksum")), _string(cell.get("id")))
+    return HandedInCell(index, kind == "code", source, *names, cell_type=kind)
+
+
+def _string(value: object) -> str | None:
+    return value[:1000] if isinstance(value, str) and value else None
+
+
+def _within_limits(cells: list[HandedInCell]) -> tuple[HandedInCell, ...]:
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(f"it has more than {MAX_CELLS} cells")
+    code = [len(cell.source) for cell in cells if cell.code]
+    if max(code, default=0) > CELL_CHARACTERS or sum(code) > ALL_CHARACTERS:
+        raise Unreadable("it has more code than anybody writes: is there data in a code cell?")
+    return tuple(cells)

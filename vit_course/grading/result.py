@@ -1,0 +1,151 @@
+"""What the judge says of a submission: the JSON of ``vit-course grade``, and what is kept of it for feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["graded", "rejected", "error"]
+VERSION = 1
+
+
+def legible(text: str) -> str:
+    """``text`` without what could disturb a terminal, a page or a file: control characters, halves of a character.
+
+    Line ends and tabs stay; whatever else cannot be printed becomes a space, and with it what turns the direction
+    of writing around.
+    """
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """What one check found.
+
+    Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), ``verdict`` ("pass", "fail"
+    or "undecided"), ``message`` (None for a check that passed), its ``parts`` under their labels, and the name of the
+    ``misconception`` where one explains the failure.
+    """
+
+    name: str
+    verdict: str
+    message: str | None = None
+    misconception: str | None = None
+    claim: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON types."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "message": None if self.message is None else legible(self.message),
+            "misconception": self.misconception,
+            "claim": legible(self.claim),
+            "parts": {label: legible(text) for label, text in self.parts.items()},
+        }
+
+
+@dataclass(frozen=True)
+class ExerciseResult:
+    """What came out of one exercise.
+
+    Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
+    its ``checks``, and a ``problem`` when something about all of it has to be said first.
+    """
+
+    name: str
+    score: float
+    max_score: float
+    misconception: str | None = None
+    checks: tuple[CheckOutcome, ...] = ()
+    problem: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON types."""
+        return {
+            "name": self.name,
+            "score": self.score,
+            "max_score": self.max_score,
+            "misconception": self.misconception,
+            "problem": None if self.problem is None else legible(self.problem),
+            "checks": [each.as_dict() for each in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class CellOutputs:
+    """What a cell of the submitted notebook printed and drew when it ran: its place, and nbformat's outputs."""
+
+    index: int
+    outputs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of one submission.
+
+    Attributes: ``path``, ``student``, ``assignment`` as they were handed in, ``status`` ("graded", "rejected": the
+    file cannot be graded, "error": the grader is at fault), ``reason`` (None when there is nothing to say), ``score``
+    out of ``max_score``, ``seconds`` that it took, ``flags`` for a person to look at, ``exercises``; and apart from
+    what is published ``runs`` (the cells' outputs, for feedback) and ``log`` (for the instructor).
+    """
+
+    path: str
+    student: str | None
+    assignment: str | None
+    status: Status
+    reason: str | None = None
+    score: float = 0.0
+    max_score: float = 0.0
+    seconds: float = 0.0
+    flags: tuple[str, ...] = ()
+    exercises: tuple[ExerciseResult, ...] = ()
+    runs: tuple[CellOutputs, ...] = ()
+    log: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """An entry of "submissions" in the published JSON."""
+        return {
+            "path": self.path,  # exact, as are the next two: other programs match them with the files
+            "student": self.student,
+            "assignment": self.assignment,
+            "status": self.status,
+            "reason": None if self.reason is None else legible(self.reason),
+            "score": self.score,
+            "max_score": self.max_score,
+            "seconds": round(self.seconds, 4),
+            "flags": list(self.flags),
+            "exercises": [each.as_dict() for each in self.exercises],
+        }
+
+    def to_store(self) -> dict[str, Any]:
+        """The same with what is kept for feedback and for the instructor."""
+        runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
+        return {**self.as_dict(), "runs": runs, "log": [legible(each) for each in self.log]}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Result:
+        """The result that :meth:`to_store` or :meth:`as_dict` was made of.
+
+        Raises:
+            KeyError, TypeError, ValueError: when ``entry`` was made by neither.
+        """
+        exercises = tuple(
+            ExerciseResult(**{**each, "checks": tuple(CheckOutcome(**check) for check in each["checks"])})
+            for each in entry["exercises"]
+        )
+        runs = tuple(CellOutputs(each["index"], tuple(each["outputs"])) for each in entry.get("runs", ()))
+        made = {
+            "flags": tuple(entry["flags"]),
+            "exercises": exercises,
+            "runs": runs,
+            "log": tuple(entry.get("log", ())),
+        }
+        return cls(**{**entry, **made})
+
+
+def as_json(results: list[Result]) -> dict[str, Any]:
+    """The object that ``vit-course grade --json`` writes."""
+    return {"version": VERSION, "submissions": [each.as_dict() for each in results]}

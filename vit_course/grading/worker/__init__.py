@@ -1,0 +1,5 @@
+"""The inside of the sandbox: what runs beside a student's code, and the messages that the judge exchanges with it.
+
+A warm process loads this folder as a package of its own called ``worker``, so its modules import torch, IPython and
+each other, and nothing else of the course. The judge uses :mod:`wire` and :mod:`values` from here.
+"""

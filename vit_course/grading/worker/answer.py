@@ -1,0 +1,204 @@
+"""Serves the judge's requests about what the cells defined: call, build, load, forward, backward and the like."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from . import calls, errors, forbidden
+from .attempts import Attempts
+from .callbacks import Callbacks
+from .layers import named_parameters
+from .outputs import Gathered, Room
+from .packing import Packer, tensors_in
+from .values import Unpacker
+from .wire import Wire
+
+_RECURSION = 1000
+_NONE: Mapping[str, Any] = {}
+
+
+class Answers:
+    """One child's answers.
+
+    Args:
+        wire: to the judge.
+        shell: holds what the cells defined.
+        attempts: what the audit hook noticed.
+    """
+
+    def __init__(self, wire: Wire, shell: Any, attempts: Attempts, limits: Mapping[str, int]) -> None:
+        self._wire = wire
+        self._shell = shell
+        self._attempts = attempts
+        self._callbacks = Callbacks(self._ask)
+        self._modules: list[nn.Module] = []
+        self._outputs: dict[int, list[Tensor]] = {}
+        self._number = 0
+        self._longest = 2 * limits["cell_chars"]  # with the notes that are added
+        shell.gathered = Gathered(
+            Room(limits["cell_chars"], limits["all_chars"], limits["pictures"], limits["picture_bytes"])
+        )
+
+    def serve(self) -> None:
+        """Answer until the judge hangs up."""
+        while True:
+            body, tensors = self._wire.receive()
+            self._number = body["number"]
+            asked = self._unpacked(body["asked"], tensors)
+            fresh_settings(asked.pop("seed", 0))
+            self._send(self._answer(asked.pop("kind"), asked.pop("exercise"), asked))
+
+    def _answer(self, kind: str, exercise: str | None, asked: dict[str, Any]) -> dict[str, Any]:
+        forbidden.begin(exercise)
+        try:
+            reply = _KINDS[kind](self, **asked)
+        except BaseException as error:  # a student's code may raise anything at all
+            reply = {"raised": errors.described(error)}
+        if names := forbidden.used():
+            reply["forbidden"] = names
+        if found := self._attempts.fresh():
+            reply["attempts"] = found
+        forbidden.begin(None)
+        return reply
+
+    def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
+        packer = Packer(self._longest)
+        packed = packer.pack(reply)
+        self._wire.send({"number": self._number, key: packed}, packer.tensors)
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        self._send(question, "question")
+        body, tensors = self._wire.receive()
+        return self._unpacked(body["answer"], tensors)
+
+    def _unpacked(self, packed: Any, tensors: list[Tensor]) -> Any:
+        unpacker = Unpacker(tensors, as_function=self._callbacks.function, as_config=_config, trusting=True)
+        return unpacker.unpack(packed)
+
+    def _cell(self, index: int, source: str) -> dict[str, Any]:
+        return self._shell.run(index, source)
+
+    def _call(
+        self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
+    ) -> dict[str, Any]:
+        return calls.observed(self._named(name), inputs, options, gradients)
+
+    def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
+        made = self._named(name)(*inputs, **options)
+        if not isinstance(made, nn.Module):
+            return {"result": made}
+        self._modules.append(made)
+        return {"module": len(self._modules) - 1}
+
+    def _parameters(self, module: int) -> dict[str, Any]:
+        held = self._modules[module].state_dict(keep_vars=True)
+        lazy = [name for name, tensor in held.items() if is_lazy(tensor)]
+        sizes = {name: [] if name in lazy else list(tensor.shape) for name, tensor in held.items()}
+        parameters = {name: each for name, each in sizes.items() if isinstance(held[name], nn.Parameter)}
+        buffers = {name: each for name, each in sizes.items() if name not in parameters}
+        return {"parameters": parameters, "lazy": lazy, "buffers": buffers}
+
+    def _load(self, module: int, weights: dict[str, Tensor]) -> dict[str, Any]:
+        held = self._modules[module].state_dict(keep_vars=True)
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+            for name, tensor in weights.items():
+                held[name].copy_(tensor)
+        return {}
+
+    def _state(self, module: int) -> dict[str, Any]:
+        return {"tensors": dict(self._modules[module].state_dict())}
+
+    def _forward(self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
+        told = calls.observed(self._modules[module], inputs, options)
+        self._outputs[module] = list(tensors_in(told["result"]))
+        return told
+
+    def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
+        held = named_parameters(self._modules[module])
+        for parameter in held.values():
+            parameter.grad = None
+        outputs = self._outputs.get(module, [])
+        if len(cotangents) != len(outputs):
+            outputs = [output for output in outputs if output.requires_grad]
+        calls.pull_back(outputs, cotangents)
+        return {"gradients": {name: parameter.grad for name, parameter in held.items()}}
+
+    def _cast(self, module: int, dtype: torch.dtype) -> dict[str, Any]:
+        self._modules[module] = self._modules[module].to(dtype)
+        return {}
+
+    def _move(self, module: int, device: str) -> dict[str, Any]:
+        self._modules[module] = self._modules[module].to(device)
+        return {}
+
+    def _mode(self, module: int, training: bool) -> dict[str, Any]:
+        self._modules[module].train(training)
+        return {}
+
+    def _defined(self, names: list[str]) -> dict[str, Any]:
+        return {"defined": {name: self._sort_of(name) for name in names}}
+
+    def _sort_of(self, name: str) -> str | None:
+        if name not in self._shell.user_ns:
+            return None
+        thing = self._shell.user_ns[name]
+        return "class" if isinstance(thing, type) else "function" if callable(thing) else "other"
+
+    def _named(self, name: str) -> Any:
+        if name not in self._shell.user_ns:
+            raise NameError(f"name {name!r} is not defined")
+        return self._shell.user_ns[name]
+
+
+_KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "cell": Answers._cell,
+    "call": Answers._call,
+    "build": Answers._build,
+    "parameters": Answers._parameters,
+    "load": Answers._load,
+    "state": Answers._state,
+    "forward": Answers._forward,
+    "backward": Answers._backward,
+    "cast": Answers._cast,
+    "move": Answers._move,
+    "mode": Answers._mode,
+    "defined": Answers._defined,
+}
+
+
+def fresh_settings(seed: int | None = 0) -> None:
+    """Torch and the random generators as at a fresh start, whatever a cell or a call has set.
+
+    Args:
+        seed: what the generators begin with; None lets them go on.
+    """
+    if sys.gettrace() is not None:
+        sys.settrace(None)
+    if sys.getrecursionlimit() != _RECURSION:
+        sys.setrecursionlimit(_RECURSION)
+    if torch.get_default_dtype() != torch.float32:
+        torch.set_default_dtype(torch.float32)
+    if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None:
+        torch.set_default_device(None)
+    if not torch.is_grad_enabled():
+        torch.set_grad_enabled(True)
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+    if seed is not None:
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
+
+
+def _config(fields: Mapping[str, Any]) -> Any:
+    from vit_course.config import ViTConfig  # the student's view of the course
+
+    return ViTConfig(**fields)

@@ -1,0 +1,64 @@
+"""A child: one submission's process, from the fork to its end."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import answer, attempts, forbidden, walls
+from .bounds import Bounds
+from .endings import BROKEN, OUT_OF_MEMORY
+from .wire import Closed, Wire, WireError
+
+
+def live(
+    readable: list[str], shell: Any, channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]
+) -> NoReturn:
+    """Put up this child's walls, then answer the judge until it hangs up."""
+    status = BROKEN
+    try:
+        _enclose(channel, scratch, fence, asked)
+        if asked["view"]:
+            sys.path.insert(0, asked["view"])
+        noticed = attempts.watch([*readable, *sys.path, scratch])
+        os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
+        forbidden.guard(asked["forbidden"])
+        wire = Wire(channel, patient=True)
+        wire.send({"ready": True})
+        answer.Answers(wire, shell, noticed, asked["limits"]).serve()
+    except (Closed, WireError):
+        status = 0
+    except MemoryError:
+        status = OUT_OF_MEMORY
+    except BaseException:
+        traceback.print_exc()  # seen as long as the walls are not up
+    finally:
+        os._exit(status)
+
+
+def _enclose(channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]) -> None:
+    limits = asked["limits"]
+    if fence is None:
+        os.setsid()
+        os.chdir(scratch)
+        _keep_only(channel)
+        return
+    bounds = Bounds(
+        memory_bytes=limits["memory_bytes"],
+        cpu_seconds=math.ceil(limits["total_seconds"]),
+        file_bytes=limits["scratch_bytes"],
+    )
+    walls.confine(fence, bounds, [channel], Path(asked["view"]) if asked["view"] else None)
+
+
+def _keep_only(channel: int) -> None:
+    """Close every descriptor but ``channel``; nothing can be read, and what is printed goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.closerange(3, channel)
+    os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))

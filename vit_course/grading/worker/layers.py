@@ -1,0 +1,133 @@
+"""Modules as values: a Linear or Conv2d by its settings and weights, any other by its named parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+_PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
+_LARGEST = 1 << 20
+_CONVOLUTION = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode")
+_LINEAR = ("in_features", "out_features")
+
+
+class NamedParameters(nn.Module):
+    """A model that holds parameters under given names, in Linears and LayerNorms, and computes nothing.
+
+    Args:
+        parameters: dotted name → tensor; a matrix called weight makes a Linear, a vector a LayerNorm.
+        kind: the class of the module that they were read from.
+
+    Raises:
+        ValueError: a name that no parameter can have, or two names that exclude each other.
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor], kind: str = "") -> None:
+        super().__init__()
+        self.kind = kind
+        if _PART.fullmatch(kind) and not kind.isdigit():  # torch's own words name the class
+            self.__class__ = type(kind, (NamedParameters,), {})
+        for name, tensor in parameters.items():
+            *path, last = name.split(".")
+            home = self._home(path, tensor if last == "weight" else None)
+            if _PART.fullmatch(last) is None or (hasattr(home, last) and last not in home._parameters):
+                raise ValueError(f"no parameter can be called {name}")
+            home.register_parameter(last, _parameter(tensor))
+
+    def _home(self, path: list[str], weight: Tensor | None) -> nn.Module:
+        home: nn.Module = self
+        for place, part in enumerate(path):
+            if part not in home._modules:
+                if _PART.fullmatch(part) is None or hasattr(home, part):
+                    raise ValueError(f"no module can be called {part}")
+                below = path[place + 1] if place + 1 < len(path) else ""
+                home.add_module(part, nn.ModuleList() if below.isdigit() else _empty_layer(below, weight))
+            home = home.get_submodule(part)
+        return home
+
+    def __repr__(self) -> str:
+        return "the model"
+
+
+def _empty_layer(below: str, weight: Tensor | None) -> nn.Module:
+    if below or weight is None or weight.ndim not in (1, 2) or weight.numel() == 0:
+        return nn.Module()
+    if weight.ndim == 1:
+        return nn.LayerNorm(weight.shape[0], bias=False, device="meta")
+    return nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+
+
+def settings_of(layer: nn.Module) -> dict[str, Any] | None:
+    """What makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one."""
+    if type(layer) is nn.Linear:
+        settings = {name: layer.__dict__.get(name) for name in _LINEAR}
+        return {"layer": "Linear", **settings} if all(map(_is_size, settings.values())) else None
+    if type(layer) is nn.Conv2d:
+        settings = {name: layer.__dict__.get(name) for name in _CONVOLUTION}
+        return {"layer": "Conv2d", **settings} if _is_convolution(settings) else None
+    return None
+
+
+def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
+    """The layer that ``settings_of`` described, holding ``weights``; ValueError where that can be none."""
+    kind, settings = settings["layer"], {name: each for name, each in settings.items() if name != "layer"}
+    if kind == "Linear" and settings.keys() == set(_LINEAR) and all(map(_is_size, settings.values())):
+        layer: nn.Module = nn.Linear(**settings, bias=False, device="meta")
+    elif kind == "Conv2d" and settings.keys() == set(_CONVOLUTION) and _is_convolution(settings):
+        pairs: dict[str, Any] = {
+            name: tuple(each) if isinstance(each, list) else each for name, each in settings.items()
+        }
+        layer = nn.Conv2d(**pairs, bias=False, device="meta")
+    else:
+        raise ValueError(f"no layer is made by {settings}")
+    if not {"weight"} <= weights.keys() <= {"weight", "bias"}:
+        raise ValueError("a layer has a weight and perhaps a bias")
+    for name, tensor in weights.items():
+        layer.register_parameter(name, _parameter(tensor))
+    return layer
+
+
+def _is_convolution(settings: Mapping[str, Any]) -> bool:
+    sizes = [settings["in_channels"], settings["out_channels"], settings["groups"]]
+    pairs = [settings["kernel_size"], settings["stride"], settings["dilation"]]
+    padding = settings["padding"]
+    return (
+        all(map(_is_size, sizes))
+        and all(_is_pair(pair) and all(map(_is_size, pair)) for pair in pairs)
+        and (padding in ("valid", "same") if isinstance(padding, str) else _is_pair(padding) and min(padding) >= 0)
+        and settings["padding_mode"] in ("zeros", "reflect", "replicate", "circular")
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 < value <= _LARGEST
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) in (tuple, list) and len(value) == 2 and all(type(each) is int for each in value)
+
+
+def _parameter(tensor: Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor, requires_grad=tensor.is_floating_point() or tensor.is_complex())
+
+
+def named_parameters(module: nn.Module) -> dict[str, Tensor]:
+    """Every parameter by its dotted name, a shared one under each of its names."""
+    return dict(nn.Module.named_parameters(module, remove_duplicate=False))
+
+
+def fit_for_names(parameters: Mapping[str, Tensor]) -> bool:
+    """Whether :class:`NamedParameters` can hold these."""
+    try:
+        NamedParameters(parameters)
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
+def meta_free(tensor: Tensor) -> bool:
+    """Whether it holds numbers at all."""
+    return not tensor.is_meta and not isinstance(tensor, nn.UninitializedParameter)

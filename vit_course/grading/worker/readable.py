@@ -1,0 +1,86 @@
+"""What a worker may read: Python, its packages and shared libraries, entry by entry; never the course, never a home."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+# answers (also other people's ViTs), other graders, and what leads out of the folder
+HIDDEN = (
+    "vit_course",
+    "__editable__",
+    "timm",
+    "transformers",
+    "vit_pytorch",
+    "nbgrader",
+    "pytest",
+    "_pytest",
+    "__pycache__",
+)
+NEEDED = ("torch", "torchvision", "numpy", "IPython", "matplotlib", "PIL")
+LIBRARY_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/cuda/lib64")
+# how many processors there are, which libraries exist, and letters for figures
+SMALL_THINGS = ("/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/fonts", "/usr/lib/locale")
+
+
+def package_folders() -> list[Path]:
+    """The folders in which installed packages stand: site-packages, dist-packages, the user's own."""
+    found = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+    for name in NEEDED:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            found.append(Path(spec.origin).parent.parent)
+    return list(dict.fromkeys(folder for folder in found if folder.is_dir()))
+
+
+def standard_library() -> list[Path]:
+    """The folders of Python's own modules."""
+    folders = [Path(sysconfig.get_path(name, vars=_base())) for name in ("stdlib", "platstdlib")]
+    return list(dict.fromkeys(folder for folder in folders if folder.is_dir()))
+
+
+def listable_folders() -> list[Path]:
+    """The folders that imports list: what is in them may be read entry by entry, or not."""
+    return [*package_folders(), *standard_library()]
+
+
+def readable_paths() -> list[Path]:
+    """Every file and folder that a worker may read, for ``walls.prepare``; parents are not among them.
+
+    Ask in an ordinary Python (with ``site``), for it looks where the packages of *this* Python are.
+    """
+    found = [path for path in map(Path, SMALL_THINGS) if path.exists()]
+    for folder in listable_folders():
+        found += _entries(folder)
+    for folder in map(Path, LIBRARY_FOLDERS):
+        found += _libraries(folder)
+    found += _libraries(Path(sys.base_prefix) / "lib")
+    found += [path for path in [Path(sys.prefix) / "pyvenv.cfg"] if path.exists()]
+    return list(dict.fromkeys(found))
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        hidden = path.name.startswith(HIDDEN) or path.suffix in (".pth", ".egg-link")
+        folder_of_packages = path.name in ("site-packages", "dist-packages")
+        leads_away = path.is_symlink() and folder.resolve() not in path.resolve().parents
+        if not (hidden or folder_of_packages or leads_away):
+            yield path
+
+
+def _libraries(folder: Path) -> Iterator[Path]:
+    """Shared libraries, and the folders (of an architecture) that hold them; no Python packages."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if ".so" in path.suffixes or (path.is_dir() and path.name.endswith(("-linux-gnu", "-linux-musl"))):
+            yield path
+
+
+def _base() -> dict[str, str]:
+    """Where the Python lies that a virtual environment was made from."""
+    base, platbase = sys.base_prefix, sys.base_exec_prefix
+    return {"installed_base": base, "installed_platbase": platbase, "base": base, "platbase": platbase}

@@ -1,0 +1,172 @@
+"""The walls round a student's code: made ready once in the warm process, put up in each child that it forks.
+
+In the child: its own session, death with the warm process, no descriptor but the judge's, an unprivileged user, no
+capabilities, limits of the kernel, Landlock, seccomp. Around the warm process: namespaces, where they are allowed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import landlock, namespaces, seccomp
+from .bounds import Bounds, set_bounds
+from .kernel import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, WallError, die_with, prctl, syscall
+from .privileges import DAC_READ_SEARCH, drop_privileges
+
+NOBODY = 65534
+CLOSE_RANGE = 436
+LAST_DESCRIPTOR = 0xFFFFFFFF
+# room for what else a user runs, where the kernel counts all of it together
+OTHER_TASKS = 512
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What the warm process has made ready for its children.
+
+    Attributes:
+        scratch: the only folder that a child may write into; its working folder.
+        names: the walls that there are: "namespaces" (not everywhere), "landlock", "seccomp".
+        uid: the user that a child becomes; None: it stays what it is.
+        rules: descriptors of Landlock's rules, for each view and for none.
+        proc: descriptor of /proc.
+        other_tasks: how many tasks of that user the kernel counts beside a child's own.
+        capabilities: which capabilities a child keeps (a bit mask).
+    """
+
+    scratch: Path
+    names: tuple[str, ...]
+    uid: int | None
+    rules: Mapping[Path | None, int]
+    proc: int
+    other_tasks: int
+    capabilities: int
+
+
+def prepare(
+    readable: Sequence[Path],
+    listable: Sequence[Path],
+    views: Sequence[Path] = (),
+    *,
+    scratch_bytes: int = 64 << 20,
+    scratch: Path | None = None,
+    uid: int = NOBODY,
+    namespaces_wanted: bool = True,
+) -> Fence:
+    """Make the walls ready, in the warm process, before or after its imports; enters namespaces where it can.
+
+    Args:
+        readable: files and folders that every child may read (``readable.readable_paths()``).
+        listable: folders whose names a child may list (``readable.listable_folders()``).
+        views: folders of which a child may read one, or none.
+        scratch_bytes: the size of the writable folder, where there are namespaces.
+        scratch: an existing folder to write in, where there are none.
+        uid: the unprivileged user of the children, when this process is root.
+        namespaces_wanted: False leaves them out, to see how the rest holds.
+
+    Raises:
+        WallError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
+    """
+    seccomp.program(1)
+    if not landlock.version():
+        raise WallError("this kernel has no Landlock")
+    inside = namespaces.enter([*readable, *views], scratch_bytes, uid) if namespaces_wanted else None
+    if inside:
+        return Fence(
+            inside.scratch,
+            ("namespaces", "landlock", "seccomp"),
+            inside.uid,
+            _rules(readable, listable, views, inside.scratch),
+            inside.proc,
+            3,
+            0,
+        )
+    if scratch is None:
+        raise WallError("namespaces are refused here, and no scratch folder is named")
+    child_uid = uid if os.geteuid() == 0 else None
+    capabilities = 0
+    if child_uid is not None:
+        os.chown(scratch, child_uid, child_uid)
+        if not all(map(_everybody_reads, (*readable, *views))):
+            capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + OTHER_TASKS
+    rules = _rules(readable, listable, views, scratch)
+    return Fence(scratch, ("landlock", "seccomp"), child_uid, rules, proc, tasks, capabilities)
+
+
+def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
+    """Put up every wall round this process, freshly forked from the warm one; there is no way back.
+
+    Args:
+        fence: what ``prepare`` gave.
+        bounds: how much of the machine the process may use.
+        keep: descriptors that stay open; 0, 1 and 2 become /dev/null unless they are among them.
+        view: which of the views may be read.
+
+    Raises:
+        OSError: a wall could not be put up; the process must then end without running anything.
+    """
+    parent = os.getppid()
+    rules = fence.rules[view]
+    os.setsid()
+    os.chdir(fence.scratch)
+    _close_all_but({*keep, rules, fence.proc})
+    set_bounds(bounds, fence.proc, fence.other_tasks)
+    os.close(fence.proc)
+    drop_privileges(fence.uid, fence.capabilities)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_DUMPABLE, 0)
+    die_with(parent)
+    landlock.restrict(rules)
+    os.close(rules)
+    seccomp.restrict(seccomp.program(os.getpid()))
+
+
+def _rules(
+    readable: Sequence[Path], listable: Sequence[Path], views: Sequence[Path], scratch: Path
+) -> dict[Path | None, int]:
+    devices = [Path("/dev/zero"), Path("/dev/urandom")]
+    writable = [scratch, Path("/dev/null")]
+    return {
+        view: landlock.ruleset([*readable, *devices, *([view] if view else [])], listable, writable)
+        for view in (None, *views)
+    }
+
+
+def _close_all_but(kept: set[int]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in {0, 1, 2} - kept:
+        os.dup2(null, descriptor)
+    first = 3
+    for descriptor in sorted(kept - {0, 1, 2}):
+        if descriptor > first:
+            syscall(CLOSE_RANGE, first, descriptor - 1, 0)
+        first = descriptor + 1
+    syscall(CLOSE_RANGE, first, LAST_DESCRIPTOR, 0)
+
+
+def _everybody_reads(path: Path) -> bool:
+    """Whether a user who owns nothing comes to this path and reads it."""
+    try:
+        folders = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
+        return bool(folders and path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return True  # what is not there is not read
+
+
+def _tasks_of(uid: int) -> int:
+    return sum(tasks for owner, tasks in _all_tasks() if owner == uid)
+
+
+def _all_tasks() -> Iterator[tuple[int, int]]:
+    """Owner and number of threads of every process in sight."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                yield process.stat().st_uid, len(os.listdir(process / "task"))

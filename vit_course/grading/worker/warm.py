@@ -1,0 +1,174 @@
+"""The warm process: imports torch once, then forks a child for every submission, and sees to its end.
+
+It is started by the judge with a clean environment and one end of a socket pair, runs no student's code itself, and
+ends when the judge does. Only the standard library is imported here before the walls stand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import scratch as scratch_folder
+from . import walls
+from .kernel import WallError, prctl
+
+MESSAGE_BYTES = 1 << 20
+SET_CHILD_SUBREAPER = 36
+_TICK = 0.0005  # seconds between two looks at a child that is ending
+
+
+class _JudgeGone(Exception):
+    pass
+
+
+def main(descriptor: int) -> None:
+    """Serve the judge at the other end of ``descriptor`` until it goes away."""
+    control = socket.socket(fileno=descriptor)
+    try:
+        setup, _ = _received(control)
+        sys.path[:] = [*sys.path, *setup["packages"]]
+        fence = _fenced(setup)
+        scratch = str(fence.scratch) if fence else setup["scratch"]
+        _settle_in(scratch)
+        from . import child, pages, preload
+
+        shell = preload.everything()
+        gc.collect()
+        gc.freeze()
+        pages.gather(fence.proc if fence else None)
+        _tell(control, {"ready": True, "walls": fence.names if fence else []})
+        _Nursery(control, scratch, fence, partial(child.live, setup["listable"], shell)).serve()
+    except WallError as error:
+        _tell(control, {"refused": str(error)})
+    except _JudgeGone:
+        pass
+    except BaseException:
+        traceback.print_exc()  # the judge keeps what stands on stderr, and tells it
+    finally:
+        os._exit(0)
+
+
+def _fenced(setup: dict[str, Any]) -> walls.Fence | None:
+    """Make the walls ready, and enter those that go round this process too; None when none are wanted."""
+    if not setup["confined"]:
+        with contextlib.suppress(OSError, AttributeError):
+            prctl(SET_CHILD_SUBREAPER, 1)
+        return None
+    return walls.prepare(
+        [Path(path) for path in setup["readable"]],
+        [Path(path) for path in setup["listable"]],
+        [Path(path) for path in setup["views"]],
+        scratch_bytes=setup["scratch_bytes"],
+        scratch=Path(setup["scratch"]),
+    )
+
+
+def _settle_in(scratch: str) -> None:
+    """Make the scratch folder the home of whatever wants to write a file."""
+    os.chdir(scratch)
+    for name in ("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
+        os.environ[name] = scratch
+
+
+class _Nursery:
+    """Makes one child at a time, and ends it."""
+
+    def __init__(
+        self, control: socket.socket, scratch: str, fence: walls.Fence | None, live: Callable[..., NoReturn]
+    ) -> None:
+        self._control = control
+        self._scratch = scratch
+        self._fence = fence
+        self._live = live
+        self._child = 0
+
+    def serve(self) -> None:
+        """Do what the judge asks, until it is gone."""
+        try:
+            while True:
+                asked, descriptors = _received(self._control)
+                if asked["do"] == "fork":
+                    self._end(patience=0.0)
+                    self._fork(asked, descriptors[0])
+                else:
+                    is_there = asked["child"] == self._child
+                    _tell(self._control, self._end(asked["patience"]) if is_there else {"ended": None})
+        finally:
+            self._end(patience=0.0)
+
+    def _fork(self, asked: dict[str, Any], channel: int) -> None:
+        self._child = os.fork()
+        if self._child == 0:
+            self._control.close()
+            self._live(channel, self._scratch, self._fence, asked)
+        os.close(channel)
+        _tell(self._control, {"forked": self._child})
+
+    def _end(self, patience: float) -> dict[str, Any]:
+        """See the child end, by itself within ``patience`` seconds or by force, and clear away what it left."""
+        if not self._child:
+            return {"ended": None}
+        by_itself, status = self._waited(patience)
+        if not by_itself:
+            os.kill(self._child, signal.SIGKILL)
+            _, status = os.waitpid(self._child, 0)
+        self._child = 0
+        _end_orphans()
+        clean = scratch_folder.emptied(self._scratch)
+        return {"ended": os.waitstatus_to_exitcode(status), "by_itself": by_itself, "clean": clean}
+
+    def _waited(self, patience: float) -> tuple[bool, int]:
+        limit = time.monotonic() + patience
+        while True:
+            ended, status = os.waitpid(self._child, os.WNOHANG)
+            if ended or time.monotonic() > limit:
+                return bool(ended), status
+            time.sleep(_TICK)
+
+
+def _end_orphans() -> None:
+    """End what a child left behind: its own children have come to this process, which is their reaper."""
+    if os.getpid() == 1:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+    while orphans := _children():
+        for orphan in orphans:
+            os.kill(orphan, signal.SIGKILL)
+            os.waitpid(orphan, 0)
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listed:
+            return [int(number) for number in listed.read().split()]
+    except OSError:
+        return []
+
+
+def _received(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 1)
+    if not data:
+        raise _JudgeGone
+    return json.loads(data), descriptors
+
+
+def _tell(control: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        control.sendall(json.dumps(message).encode())
+    except ConnectionError:
+        raise _JudgeGone from None

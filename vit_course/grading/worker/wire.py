@@ -1,0 +1,227 @@
+"""Frames between the judge and a worker: a JSON header and raw tensor bytes, checked on receipt.
+
+A frame is 4 bytes that name the protocol, the header's length (4 bytes), the payload's length (8 bytes), the header
+as UTF-8 JSON ``{"tensors": [[dtype, [sizes]], ...], "body": ...}``, and the bytes of those tensors one after another.
+Nothing is ever unpickled. Whatever does not fit this to the letter is a :class:`WireError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+MAGIC = b"VCW1"
+_PREFIX = len(MAGIC) + 4 + 8
+_MOST_DIMENSIONS = 16
+_MOST_BUFFERS_AT_ONCE = 64  # of one writev; Linux allows 1024
+DTYPES: dict[str, torch.dtype] = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
+    )
+}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class WireError(Exception):
+    """What came over the wire is no frame of this protocol, or is too big for it."""
+
+
+class Closed(Exception):
+    """The other end is gone."""
+
+
+class Late(Exception):
+    """The other end neither wrote nor read in time."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """How much a frame may hold: bytes of header and payload, tensors, and levels of nesting in its body."""
+
+    header_bytes: int = 4 << 20
+    payload_bytes: int = 1 << 40
+    tensors: int = 4096
+    depth: int = 32
+
+
+class Wire:
+    """One end of the connection, over a descriptor that can be read and written.
+
+    Args:
+        descriptor: one end of a socket pair; stays the caller's to close.
+        caps: what a received frame may hold.
+        patient: wait for ever (the worker's end); otherwise every call has a deadline, and the descriptor must not
+            block.
+    """
+
+    def __init__(self, descriptor: int, caps: Caps | None = None, *, patient: bool) -> None:
+        self._descriptor = descriptor
+        self._caps = caps or Caps()
+        self._patient = patient
+
+    def send(self, body: Any, tensors: Sequence[Tensor] = (), deadline: float = math.inf) -> None:
+        """Write one frame; ``tensors`` are contiguous, on the CPU, and of a dtype in :data:`DTYPES`.
+
+        Raises:
+            Closed: nobody is left to read it.
+            Late: it was not taken before ``deadline`` (of time.monotonic).
+        """
+        layout = [[_NAMES[tensor.dtype], list(tensor.shape)] for tensor in tensors]
+        header = json.dumps({"tensors": layout, "body": body}, allow_nan=False, separators=(",", ":")).encode()
+        pieces = [memoryview(_bytes_of(tensor)) for tensor in tensors if tensor.numel()]
+        payload = sum(piece.nbytes for piece in pieces)
+        prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
+        self._write([memoryview(prefix + header), *pieces], deadline)
+
+    def receive(self, deadline: float = math.inf) -> tuple[Any, list[Tensor]]:
+        """Read one frame: its body, and its tensors as plain contiguous CPU copies.
+
+        Raises:
+            WireError: it is malformed or beyond the caps.
+            Closed: the other end closed before the frame was whole.
+            Late: it was not whole before ``deadline`` (of time.monotonic).
+        """
+        prefix = self._read(_PREFIX, deadline)
+        if prefix[: len(MAGIC)] != MAGIC:
+            raise WireError("a frame does not begin as one")
+        size = int.from_bytes(prefix[4:8], "big")
+        payload = int.from_bytes(prefix[8:16], "big")
+        if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
+            raise WireError(f"a frame of {size} + {payload} bytes is too big")
+        body, layout = self._parsed(self._read(size, deadline), payload)
+        return body, [_tensor(dtype, sizes, self._read(_size_of(dtype, sizes), deadline)) for dtype, sizes in layout]
+
+    def silent(self) -> bool:
+        """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
+        return not _poll(self._descriptor, select.POLLIN, 0)
+
+    def _parsed(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
+        try:
+            parsed = json.loads(header.decode(), parse_constant=_no_constant, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"a header is no JSON: {type(error).__name__}") from None
+        if not isinstance(parsed, dict) or parsed.keys() != {"tensors", "body"}:
+            raise WireError("a header lacks its two parts")
+        layout = self._layout(parsed["tensors"])
+        if sum(_size_of(dtype, sizes) for dtype, sizes in layout) != payload:
+            raise WireError("a payload is not as long as its tensors")
+        return _checked(parsed["body"], self._caps.depth), layout
+
+    def _layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
+        if not isinstance(listed, list) or len(listed) > self._caps.tensors:
+            raise WireError("a header lists no tensors, or too many")
+        layout = []
+        for entry in listed:
+            if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
+                raise WireError("a tensor is not described by dtype and sizes")
+            name, sizes = entry
+            if name not in DTYPES or not _are_sizes(sizes):
+                raise WireError("a tensor has an unknown dtype or impossible sizes")
+            layout.append((DTYPES[name], sizes))
+        return layout
+
+    def _read(self, size: int, deadline: float) -> bytearray:
+        data = bytearray(size)
+        view, done = memoryview(data), 0
+        while done < size:
+            try:
+                count = os.readv(self._descriptor, [view[done : done + (1 << 20)]])
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline)
+                continue
+            except ConnectionError:
+                raise Closed from None
+            if count == 0:
+                raise Closed
+            done += count
+            if time.monotonic() > deadline:
+                raise Late
+        return data
+
+    def _write(self, pieces: list[memoryview], deadline: float) -> None:
+        while pieces:
+            try:
+                count = os.writev(self._descriptor, pieces[:_MOST_BUFFERS_AT_ONCE])
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline)
+                continue
+            except (ConnectionError, BrokenPipeError):
+                raise Closed from None
+            while pieces and count >= pieces[0].nbytes:
+                count -= pieces.pop(0).nbytes
+            if pieces:
+                pieces[0] = pieces[0][count:]
+            if time.monotonic() > deadline:
+                raise Late
+
+    def _wait(self, event: int, deadline: float) -> None:
+        left = None if self._patient else max(0.0, deadline - time.monotonic())
+        if not _poll(self._descriptor, event, left):
+            raise Late
+
+
+def _poll(descriptor: int, event: int, seconds: float | None) -> bool:
+    poller = select.poll()
+    poller.register(descriptor, event)
+    limit = None if seconds is None or math.isinf(seconds) else math.ceil(seconds * 1000)
+    return bool(poller.poll(limit))
+
+
+def _bytes_of(tensor: Tensor) -> Any:
+    return tensor.detach().reshape(-1).view(torch.uint8).numpy()
+
+
+def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:
+    return math.prod(sizes) * dtype.itemsize
+
+
+def _are_sizes(sizes: Any) -> bool:
+    if not isinstance(sizes, list) or len(sizes) > _MOST_DIMENSIONS:
+        return False
+    fine = all(type(size) is int and 0 <= size < 1 << 40 for size in sizes)
+    return fine and math.prod(max(1, size) for size in sizes) < 1 << 48  # strides of an empty tensor must fit too
+
+
+def _tensor(dtype: torch.dtype, sizes: list[int], data: bytearray) -> Tensor:
+    if not data:
+        return torch.empty(sizes, dtype=dtype)
+    if dtype is torch.bool:  # a byte that is neither 0 nor 1 is no bool that torch could rely on
+        return torch.frombuffer(data, dtype=torch.uint8).ne(0).reshape(sizes)
+    return torch.frombuffer(data, dtype=dtype).reshape(sizes)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _checked(value: Any, depth: int) -> Any:
+    """``value`` with text that can be written as UTF-8; WireError beyond ``depth`` or for a giant number."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | dict) and depth == 0:
+        raise WireError("a body is nested too deeply")
+    if isinstance(value, list):
+        return [_checked(each, depth - 1) for each in value]
+    if isinstance(value, dict):
+        return {_checked(key, 0): _checked(each, depth - 1) for key, each in value.items()}
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise WireError("a number is too big")
+    return value
