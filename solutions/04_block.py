@@ -336,7 +336,7 @@ class EncoderBlock(nn.Module):
     """One round of talking and thinking, norms on the branches.
 
     Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
-    `mlp` (your Mlp, embed_dim * mlp_ratio wide, cut to a whole number). Both norms are
+    `mlp` (your Mlp, embed_dim * mlp_ratio wide, as a whole number). Both norms are
     LayerNorms with an eps of 1e-6, as ViT's weights need it; torch's default is another.
 
     x:       (batch, tokens, embed_dim); leave it as you found it
