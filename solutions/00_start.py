@@ -151,7 +151,7 @@ def normalize_images(images, mean, std):
 
     images:    (batch, channels, height, width), float in [0, 1]; leave it as you found it
     mean, std: one number per channel: a tensor, a list or a tuple
-    returns:   (batch, channels, height, width), same dtype as images
+    returns:   (batch, channels, height, width), dtype and device of images
 
     Raise ValueError, naming both numbers, when there are not as many means as channels:
     ValueError("images have 3 channels, but there are 1 means").

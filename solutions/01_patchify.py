@@ -124,7 +124,7 @@ def patchify(images, patch_size):
     pixel row, pixel column.
 
     images:  (batch, channels, height, width), any dtype; leave it as you found it
-    returns: (batch, tokens, channels * patch_size**2), same dtype
+    returns: (batch, tokens, channels * patch_size**2), same dtype and device; gradients get through
 
     Raise ValueError, naming the side and patch_size, when a side is not divisible by it:
     ValueError("height 30 is not divisible by patch_size 4").
@@ -217,7 +217,7 @@ def unpatchify(patches, patch_size, image_size):
 
     patches:    (batch, tokens, channels * patch_size**2)
     image_size: (height, width) in pixels
-    returns:    (batch, channels, height, width), same dtype
+    returns:    (batch, channels, height, width), same dtype and device; gradients get through
 
     >>> image = torch.arange(24).reshape(1, 1, 4, 6)
     >>> torch.equal(unpatchify(patchify(image, 2), 2, (4, 6)), image)

@@ -264,7 +264,7 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
     of its column. Patches come row by row, in the order of patchify.
 
     grid_size: (rows, columns)
-    returns:   (rows * columns, embed_dim)
+    returns:   (rows * columns, embed_dim), float32
 
     Raise ValueError, naming embed_dim, when 4 does not divide it:
     ValueError("embed_dim 6 is not divisible by 4").
@@ -453,7 +453,8 @@ def resize_positions(positions, old_grid, new_grid):
     positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's
     old_grid:  (rows, columns) of the patches that positions was learned for
     new_grid:  (rows, columns) wanted
-    returns:   (1, 1 + new rows * new columns, embed_dim), same dtype
+    returns:   (1, 1 + new rows * new columns, embed_dim), same dtype and device; gradients get
+               through
 
     Raise ValueError, naming the number of rows of positions, when it does not fit old_grid:
     ValueError("positions has 10 rows, not 1 + 2 * 4").

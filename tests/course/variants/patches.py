@@ -48,7 +48,8 @@ def patchify_by_one_hot_convolution(images, patch_size):
     _refuse(images, patch_size)
     channels = images.shape[1]
     length = channels * patch_size**2
-    kernels = torch.eye(length, dtype=torch.float64).reshape(length, channels, patch_size, patch_size)
+    identity = torch.eye(length, dtype=torch.float64, device=images.device)
+    kernels = identity.reshape(length, channels, patch_size, patch_size)
     tokens = F.conv2d(images.double(), kernels, stride=patch_size)
     return tokens.flatten(2).transpose(1, 2).to(images.dtype)
 

@@ -65,8 +65,9 @@ def by_torchvision(images, mean, std):
 
 def by_numpy(images, mean, std):
     _refuse(images, mean)
-    mean, std = (np.asarray(each, dtype=images.numpy().dtype)[:, None, None] for each in (mean, std))
-    return torch.from_numpy((images.numpy() - mean) / std)
+    pixels = images.numpy(force=True)
+    mean, std = (np.asarray(each, dtype=pixels.dtype)[:, None, None] for each in (mean, std))
+    return torch.from_numpy((pixels - mean) / std).to(images.device)
 
 
 def by_one_multiply_and_one_add(images, mean, std):
