@@ -25,6 +25,7 @@ _NOT_THE_STUDENTS = (
     sysconfig.get_paths()["stdlib"] + os.sep,
     "<frozen ",
 )
+_SHAPE = re.compile(r"\[[-0-9, ]+\]")
 _LONGEST = 300  # characters that tell two errors apart
 # what torch and Python say often, and a question that leads on
 _LOOK_AT_WORDS = {
@@ -123,7 +124,7 @@ def fingerprint(error: Raised) -> str:
         return kind
     words = next(iter(error.words.splitlines()), "")[:_LONGEST]
     if kind == "RuntimeError":
-        return f"{kind}: {re.sub(r'[[][-0-9, ]+[]]', _entries, words)}"
+        return f"{kind}: {_SHAPE.sub(_entries, words)}"
     own = r"attribute '.*" if kind == "AttributeError" else r"^[\w.<>]+\(\)"
     return f"{kind}: {re.sub(own, '', words)}"
 

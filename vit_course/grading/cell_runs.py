@@ -21,13 +21,14 @@ class CellRun:
     """One cell that has run.
 
     Attributes: ``index`` of the cell; ``outputs``, nbformat's dicts: stream, error, and display_data or execute_result
-    with text/plain and image/png alone; ``seconds`` as the worker took them; ``error``, class and words of the
-    exception that ended it, None when none did.
+    with text/plain and image/png alone; ``seconds`` that it took; ``stopped``, that it was stopped because its time was
+    over (it keeps what it had defined).
     """
 
     index: int
     outputs: tuple[dict[str, Any], ...]
     seconds: float
+    stopped: bool = False
 
     @property
     def error(self) -> tuple[str, str] | None:

@@ -133,8 +133,9 @@ class TameMarkdown(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], _: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Tame a cell in place; a cell as it was released stays as it is, as nbgrader knows it by its checksum."""
-        released = cell.metadata.get("nbgrader", {}).get("checksum") == compute_checksum(cell)
+        """Tame a cell in place; a question as it was released stays as it is: nbgrader knows it by its checksum."""
+        mark = cell.metadata.get("nbgrader")
+        released = mark is not None and mark.get("checksum") == compute_checksum(cell)
         if cell.cell_type == "raw":
             cell.source = escape(cell.source)
         elif cell.cell_type == "markdown" and not released:

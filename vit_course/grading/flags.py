@@ -11,6 +11,8 @@ TEST_EDITED = "test-cell-edited"
 TEST_DELETED = "test-cell-deleted"
 COPIED = "reference-copied"
 FORBIDDEN_FUNCTION = "forbidden-function"
+TIMEOUT = "timeout"
+STOPPED = "sandbox-stopped"
 NOT_SANDBOXED = "not-sandboxed"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from vit_course.checks.isolation import quiet
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.grading.collecting import HiddenChecksError, OpenPytest, place_of_item
@@ -106,7 +106,8 @@ class HiddenChecks:
         self._asked.exercise, self._asked.student, self._asked.key = exercise, student, key
         printed = io.StringIO()
         try:
-            with contextlib.redirect_stdout(printed), quiet():
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 return self._pytest.run(check.item), printed.getvalue()
         finally:
             self._asked.student = None

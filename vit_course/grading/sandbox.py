@@ -26,6 +26,7 @@ from vit_course.grading.worker.wire import Caps, Closed, Late, Wire, WireError
 __all__ = ["CellRun", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
 
 _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
+_GRACE = 1.0  # seconds that a cell has to end after it was told to
 _SECONDS_TO_FORK = 20.0
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
@@ -163,8 +164,7 @@ class Worker:
         """
         for cell in cells:
             try:
-                reply = self._asked("cell", self._limits.cell_seconds, {"index": cell.index, "source": cell.source})
-                yield self._cell_run(cell, reply)
+                yield self._run(cell)
             except WorkerLost as lost:
                 lost.cell = cell.index
                 raise
@@ -184,23 +184,27 @@ class Worker:
         """
         return self._asked(kind, self._limits.call_seconds, fields)
 
-    def _cell_run(self, cell: CellSource, reply: dict[str, Any]) -> CellRun:
-        seconds = reply.get("seconds")
+    def _run(self, cell: CellSource) -> CellRun:
+        """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
+        limit, started = self._limits.cell_seconds, time.monotonic()
+        fields = {"index": cell.index, "source": cell.source, "limit": limit}
+        reply = self._asked("cell", limit, fields, _GRACE)
         try:
             outputs = outputs_of(reply.get("outputs"), self._limits)
         except OverflowError:
             raise self._over(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
             raise self._over(endings.broken_protocol(str(error))) from None
-        return CellRun(cell.index, outputs, float(seconds) if isinstance(seconds, int | float) else 0.0)
+        seconds = time.monotonic() - started
+        return CellRun(cell.index, outputs, seconds, seconds >= limit)
 
-    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], grace: float = 0.0) -> dict[str, Any]:
         if self.lost is not None:
             raise self.lost
         if self._closed:
             raise WorkerLost("ended", "has been ended")
         try:
-            return self._exchanged(kind, min(time.monotonic() + seconds, self._end), fields)
+            return self._exchanged(kind, min(time.monotonic() + seconds + grace, self._end), fields)
         except Late:
             raise self._over(endings.too_slow(seconds)) from None
         except Closed:

@@ -11,7 +11,7 @@ from typing import Any
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.checks.words import listed, quoted
-from vit_course.grading.flags import FORBIDDEN_FUNCTION
+from vit_course.grading.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from vit_course.grading.forbidden import FORBIDDEN
 from vit_course.grading.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.marking import marked, unasked
@@ -21,8 +21,6 @@ from vit_course.grading.result import CellOutputs, ExerciseResult
 from vit_course.grading.sandbox import Sandbox, Worker, WorkerLost
 from vit_course.grading.submission import ExerciseAnswer, Submission
 
-TIMEOUT = "timeout"
-STOPPED = "sandbox-stopped"
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4
 _FORBIDDEN_NAMES = {exercise: tuple(names) for exercise, names in FORBIDDEN.items()}
@@ -89,8 +87,11 @@ class Sitting:
         if answer.source is not None and not problem:
             try:
                 return self._asked(answer, checks, self._ready())
-            except (_NoWorker, WorkerLost) as lost:
-                problem = f"{answer.name} was not asked: the submission {_words(lost)}"
+            except WorkerLost as lost:
+                self._note_loss(lost)
+                problem = f"{answer.name} was not asked: the submission {lost.words}"
+            except _NoWorker as reason:
+                problem = f"{answer.name} was not asked: the submission {reason}"
         return unasked(answer.name, answer.max_score, checks, problem)
 
     def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
@@ -153,12 +154,13 @@ class Sitting:
 
     def _ready(self) -> Worker:
         """A worker in which the cells have run."""
+        if time.monotonic() >= self._end:
+            self.flags[TIMEOUT] = None
+            raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
         while self._worker is None or self._worker.lost:
             self._dismiss()
             if self._workers == MOST_WORKERS:
                 raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")
-            if time.monotonic() >= self._end:
-                raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
             self._workers += 1
             self._worker = self._sandbox.worker(self._view, _FORBIDDEN_NAMES)
             self._run_cells(self._worker)
@@ -171,7 +173,7 @@ class Sitting:
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error and run.index not in self._raised:
                     self._raised[run.index] = f"{quoted(run.error[0]).strip('`')} {quoted(run.error[1])}".strip()
-                    self._tell_of_error(run.index)
+                    self._tell_of_error(run.index, run.stopped)
         except WorkerLost as lost:
             self._note_loss(lost)
             if lost.cell is None:
@@ -181,9 +183,12 @@ class Sitting:
             note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
             self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
 
-    def _tell_of_error(self, index: int) -> None:
-        """An answer whose cell breaks off may be half of one; other cells may break off as they like."""
-        if any(each.cell == index for each in self._submission.exercises):
+    def _tell_of_error(self, index: int, stopped: bool) -> None:
+        """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
+        if stopped:
+            self.flags[TIMEOUT] = None
+            self.reasons.append(f"{self._called(index)} took too long, and was stopped")
+        elif any(each.cell == index for each in self._submission.exercises):
             self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
 
     def _called(self, index: int) -> str:
@@ -207,7 +212,3 @@ class Sitting:
 def _why_not_allowed(exercise: str, called: str) -> str:
     why = FORBIDDEN.get(exercise, {}).get(called, "This exercise asks you to write it yourself.")
     return f"{quoted(called)} was called. {why}"
-
-
-def _words(lost: _NoWorker | WorkerLost) -> str:
-    return lost.words if isinstance(lost, WorkerLost) else str(lost)

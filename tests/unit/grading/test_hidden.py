@@ -1,8 +1,10 @@
 """Hidden checks in this process: collected by pytest, asked of students, and heard by them and by the instructor."""
 
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -279,7 +281,9 @@ def test_nothing_is_printed(checks_of, capfd):
 
     def prints(*_):
         print("by the student")
-        os.write(2, b"and on stderr")
+        print("on stderr", file=sys.stderr)
+        warnings.warn("a warning", stacklevel=1)
+        logging.getLogger().warning("a log")
         raise ValueError
 
     asked(checks, student_of(prints))

@@ -1,6 +1,7 @@
 """The judge with a worker of its own, without walls: what it says of right, wrong, hostile and missing answers."""
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,13 +157,33 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, told):
     assert result.reason is None
 
 
-@pytest.mark.parametrize(("line", "told"), LOSSES.items(), ids=["endless", "exit"])
-def test_a_cell_that_ends_its_worker_is_left_out(judge, line, told):
-    flag, words = told
-    cells = (CellSource(1, f"x = 1\n{line}"), CellSource(4, PATCHIFY))
+def test_a_cell_that_takes_too_long_keeps_what_it_had(judge):
+    cells = (CellSource(1, f"{PATCHIFY}\nwhile True: pass"),)
+    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),)))
+    assert result.score == 8.0
+    assert result.reason == "the cell of patchify took too long, and was stopped"
+    assert "timeout" in result.flags
+
+
+STUBBORN = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+while True: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "flag", "words"),
+    [(STUBBORN, "timeout", "did not answer within"), ("import os; os._exit(3)", "sandbox-stopped", "with status 3")],
+    ids=["endless", "exit"],
+)
+def test_a_cell_that_ends_its_worker_is_left_out(judge, lines, flag, words):
+    cells = (CellSource(1, f"x = 1\n{lines}"), CellSource(4, PATCHIFY))
     result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 4),)))
     assert result.score == 8.0
-    assert result.reason == f"cell 2 {words}, and was left out"
+    assert result.reason.startswith("cell 2 ")
+    assert words in result.reason
+    assert result.reason.endswith(", and was left out")
     assert flag in result.flags
     assert words in result.runs[0].outputs[0]["text"]
 
@@ -173,6 +194,14 @@ def test_too_many_workers(judge):
     result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),)))
     assert (result.status, result.score) == ("graded", 0.0)
     assert result.exercises[0].problem == ("patchify was not asked: the submission has brought 4 processes to an end")
+
+
+def test_too_much_time_in_all(judge, monkeypatch):
+    monkeypatch.setattr(judge._sandbox, "limits", replace(judge._sandbox.limits, total_seconds=0.0))
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert result.score == 0
+    assert result.exercises[0].problem == "patchify was not asked: the submission took longer than 0 seconds in all"
+    assert "timeout" in result.flags
 
 
 ATTENTION = """

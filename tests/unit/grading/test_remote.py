@@ -92,7 +92,7 @@ def normalize_images(images, mean, std):
         raise ValueError(f"{images.shape[1]} channels and {len(mean)} means")
     return (images - mean) / std
 """,
-        "last axis": "def normalize_images(images, mean, std):\n    return (images - torch.tensor(mean)) / std",
+        "last axis": "def normalize_images(images, mean, std):\n    return (images - torch.as_tensor(mean)) / std",
     },
     "conv_from_linear": {
         "right": """

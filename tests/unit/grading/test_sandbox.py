@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -41,13 +42,17 @@ def sandbox(request):
         yield opened
 
 
-def lost(worker, source="", ask=None):
+def work(worker, source, asks):
+    list(worker.run([CellSource(4, source)]))
+    for _ in range(asks):
+        worker.request("call", name="f", inputs=())
+
+
+def lost(worker, source="", asks=0):
     """How the worker is lost when it runs ``source`` and is then asked to call f."""
     started = time.monotonic()
     with pytest.raises(WorkerLost) as caught:
-        list(worker.run([CellSource(4, source)]))
-        for _ in range(ask or 0):
-            worker.request("call", name="f", inputs=())
+        work(worker, source, asks)
     assert time.monotonic() - started < PATIENCE
     assert worker.lost is caught.value
     with pytest.raises(WorkerLost):
@@ -64,23 +69,19 @@ def is_alive(sandbox):
 @pytest.mark.parametrize(
     ("source", "kind"),
     [
-        ("while True: pass", "time"),
-        ("import time; time.sleep(100)", "time"),
-        ("list(range(10**12)) if False else sum(range(10**12))", "time"),
+        ("sum(range(10**12))", "time"),
         (
             "import threading; threading.Lock().acquire(); lock = threading.Lock(); lock.acquire(); lock.acquire()",
             "time",
         ),
         ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)\nwhile True: pass", "time"),
         ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "time"),
-        ("while True: print('x' * 10**6)", "time"),
-        ("import re; re.match('(a*)*b', 'a' * 100)", "time"),
         ("import os; os._exit(0)", "ended"),
         ("import os; os._exit(3)", "ended"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended"),
         ("import faulthandler; faulthandler._sigsegv()", "ended"),
         ("import os; os.abort()", "ended"),
-        ("import os; os.close(3)\nfor n in range(100):\n    try: os.close(n)\n    except OSError: pass", "ended"),
+        ("import os\nfor n in range(4000):\n    try: os.close(n)\n    except OSError: pass", "ended"),
         ("import os; os.kill(os.getpid(), 9)", "memory"),
     ],
 )
@@ -92,9 +93,29 @@ def test_a_cell_that_does_not_come_back(sandbox, source, kind):
     assert is_alive(sandbox)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while True: pass",
+        "import time; time.sleep(100)",
+        "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        "while True: print('x' * 10**6)",
+        "import re; re.match('(a*)*b', 'a' * 100)",
+    ],
+)
+def test_a_cell_that_is_stopped_keeps_what_it_defined(sandbox, source):
+    with sandbox.worker() as worker:
+        (run,) = worker.run([CellSource(4, f"def f(x): return x + 1\n{source}")])
+        assert run.stopped
+        assert run.error == ("TimeoutError", "stopped after 1 seconds")
+        assert worker.request("call", name="f", inputs=(1,))["result"] == 2
+        (run,) = worker.run([CellSource(5, "import time; time.sleep(0.1)")])
+        assert not run.stopped
+
+
 def test_words_tell_how_it_ended(sandbox):
     with sandbox.worker() as worker:
-        assert lost(worker, "while True: pass").words == "did not answer within 1 seconds"
+        assert lost(worker, "sum(range(10**12))").words == "did not answer within 1 seconds"
     with sandbox.worker() as worker:
         assert lost(worker, "import os; os._exit(3)").words == "ended the process that it ran in, with status 3"
     with sandbox.worker() as worker:
@@ -107,7 +128,7 @@ def test_words_tell_how_it_ended(sandbox):
 )
 def test_a_call_that_does_not_come_back(sandbox, body):
     with sandbox.worker() as worker:
-        assert lost(worker, f"def f(): {body}", ask=1).cell is None
+        assert lost(worker, f"def f():\n    {body}", asks=1).cell is None
     assert is_alive(sandbox)
 
 
@@ -137,7 +158,7 @@ FORGED = {
 def test_a_forged_answer_ends_the_worker(sandbox, forge):
     source = f"{FIND_WIRE}\ndef f():\n    {forge}\n    return 1"
     with sandbox.worker() as worker:
-        assert lost(worker, source, ask=2).kind == "protocol"
+        assert lost(worker, source, asks=2).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -155,20 +176,20 @@ def test_an_answer_that_nobody_asked_for_ends_the_worker(sandbox):
 def test_half_an_answer_is_late_or_a_hang_up(sandbox, forge):
     for end, kind in (("time.sleep(60)", "time"), ("os._exit(0)", "ended")):
         with sandbox.worker() as worker:
-            found = lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", ask=1).kind
+            found = lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", asks=1).kind
             assert found in (kind, "protocol")
 
 
 def test_a_flood_is_not_read(sandbox):
     with sandbox.worker() as worker:
         flood = "for _ in range(100): os.write(channel, bytes(1 << 20))"
-        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", ask=1).kind == "protocol"
+        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", asks=1).kind == "protocol"
     assert is_alive(sandbox)
 
 
 def test_a_result_beyond_the_limit_is_no_answer(sandbox):
     with sandbox.worker() as worker:
-        error = lost(worker, "import torch\ndef f(): return torch.ones(1 << 20)", ask=1)
+        error = lost(worker, "import torch\ndef f(): return torch.ones(1 << 20)", asks=1)
     assert error.kind in ("protocol", "output")
 
 
@@ -188,11 +209,10 @@ def test_a_worker_that_took_all_memory_still_ends_in_words(sandbox):
         return
     with sandbox.worker() as worker:
         source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
-        try:
-            list(worker.run([CellSource(4, source)]))
-            worker.request("call", name="f", inputs=(torch.ones(1 << 18),))
-        except WorkerLost as error:
-            assert error.kind in ("memory", "ended", "time")
+        list(worker.run([CellSource(4, source)]))
+        with pytest.raises(WorkerLost) as caught:
+            worker.request("call", name="f", inputs=(torch.ones(1 << 22),))
+    assert caught.value.kind == "memory"
     assert is_alive(sandbox)
 
 
@@ -208,9 +228,9 @@ def test_workers_do_not_see_each_other(sandbox):
 
 def test_a_deep_and_locked_scratch_folder_is_emptied(sandbox):
     dig = (
-        "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\n"
+        "import os\nfor _ in range(1200):\n    os.mkdir('d'); os.chdir('d')\n"
         "open('file', 'w').close(); os.symlink('/', 'link')\n"
-        "for _ in range(3000):\n    os.chdir('..')\n"
+        "for _ in range(1200):\n    os.chdir('..')\n"
         "os.mkdir('locked'); open('locked/x', 'w').close(); os.chmod('locked', 0)"
     )
     with sandbox.worker() as worker:
@@ -274,7 +294,9 @@ def test_nothing_is_left_behind():
     before = processes()
     with Sandbox(LIMITS, confined=False) as sandbox:
         worker = sandbox.worker()
-        daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    os._exit(0)"
+        daemon = (
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork() or time.sleep(60)\n    os._exit(0)"
+        )
         (run,) = worker.run([CellSource(0, daemon)])
         assert run.error is None
         home = Path(sandbox._warm._home.name)
@@ -298,8 +320,9 @@ def _command(number):
 def test_a_dead_warm_process_is_replaced(sandbox):
     worker = sandbox.worker()
     os.killpg(sandbox._warm._process.pid, signal.SIGKILL)
-    with pytest.raises(WorkerLost):
-        worker.request("call", name="f", inputs=())
+    while worker.lost is None:
+        with contextlib.suppress(WorkerLost):
+            worker.request("call", name="f", inputs=())
     assert is_alive(sandbox)
 
 
@@ -312,6 +335,6 @@ def test_a_warm_process_that_cannot_start_says_why(monkeypatch):
 def test_the_environment_is_clean(sandbox, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_GRADER", "1")
     with sandbox.worker() as worker:
-        source = "import os, sys\nprint('SECRET_OF_THE_GRADER' in os.environ, any('vit_course' in name for name in sys.modules))"
+        source = "import os, sys\nprint('SECRET_OF_THE_GRADER' in os.environ, 'vit_course' in sys.modules)"
         (run,) = worker.run([CellSource(0, source)])
     assert run.outputs[0]["text"] == "False False\n"

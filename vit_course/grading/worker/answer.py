@@ -83,8 +83,8 @@ class Answers:
         unpacker = Unpacker(tensors, as_function=self._callbacks.function, as_config=_config, trusting=True)
         return unpacker.unpack(packed)
 
-    def _cell(self, index: int, source: str) -> dict[str, Any]:
-        return self._shell.run(index, source)
+    def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
+        return self._shell.run(index, source, limit)
 
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 from . import answer, attempts, forbidden, walls
 from .bounds import Bounds
 from .endings import BROKEN, OUT_OF_MEMORY
+from .kernel import die_with
 from .wire import Closed, Wire, WireError
 
 
@@ -43,8 +45,11 @@ def live(
 def _enclose(channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]) -> None:
     limits = asked["limits"]
     if fence is None:
+        parent = os.getppid()
         os.setsid()
         os.chdir(scratch)
+        with contextlib.suppress(OSError, AttributeError):
+            die_with(parent)
         _keep_only(channel)
         return
     bounds = Bounds(

@@ -6,9 +6,10 @@ Magics and ``get_ipython()`` work or do nothing with a note; a cell keeps what i
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from IPython.core.compilerop import CachingCompiler
@@ -22,6 +23,7 @@ from traitlets.config import Config
 
 from . import errors, figures
 from .outputs import Gathered, Room, Stream
+from .overtime import Overtime, limited
 
 _NOT_RUN = (
     *("pip", "conda", "mamba", "micromamba", "uv", "sx", "system", "edit", "debug", "pdb", "load_ext", "reload_ext"),
@@ -50,7 +52,8 @@ class _Publisher(DisplayPublisher):
 
 class _DisplayHook(DisplayHook):
     def quiet(self) -> bool:
-        return bool(self.semicolon_at_end_of_expression(self.shell.source))
+        shell: Any = self.shell
+        return bool(self.semicolon_at_end_of_expression(shell.source))
 
     def start_displayhook(self) -> None:
         pass
@@ -79,8 +82,8 @@ class GradingShell(InteractiveShell):
     gathered: Gathered
     source = ""
 
-    def run(self, index: int, source: str) -> dict[str, Any]:
-        """Run one cell: {"outputs": [...], "seconds": ...}."""
+    def run(self, index: int, source: str, limit: float) -> dict[str, Any]:
+        """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ...}."""
         self.compile.cell = index  # type: ignore[attr-defined]
         self.source = source
         self.gathered.begin()
@@ -90,8 +93,11 @@ class GradingShell(InteractiveShell):
         for stream in streams:
             stream.listening = True
         try:
-            self.run_cell(source, store_history=False)
-            figures.show_all(self.gathered)
+            with limited(limit):
+                self.run_cell(source, store_history=False)
+                figures.show_all(self.gathered)
+        except Overtime as error:  # where IPython itself, not the student's code, was at work just then
+            self.gathered.fail(*errors.for_feedback(error))
         finally:
             for stream in streams:
                 stream.listening = False
@@ -105,6 +111,11 @@ class GradingShell(InteractiveShell):
     def init_history(self) -> None:
         """No history, and so no database and no thread."""
         self.history_manager = HistoryManager(shell=self, parent=self, enabled=False)
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        """No copy of all that is printed, which IPython would keep without limit."""
+        yield
 
     def init_virtualenv(self) -> None:
         """The worker's path is set already."""

@@ -49,7 +49,7 @@ def main(descriptor: int) -> None:
         gc.freeze()
         pages.gather(fence.proc if fence else None)
         _tell(control, {"ready": True, "walls": fence.names if fence else []})
-        _Nursery(control, scratch, fence, partial(child.live, setup["listable"], shell)).serve()
+        _Nursery(control, scratch, fence, partial(child.live, [*setup["listable"], *setup["readable"]], shell)).serve()
     except WallError as error:
         _tell(control, {"refused": str(error)})
     except _JudgeGone:

@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from vit_course.grading.worker import readable, walls
 from vit_course.grading.worker.kernel import LIBC, prctl, syscall
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
+TEMPORARY = tempfile.gettempdir()
 ARM = platform.machine() == "aarch64"
 ATTEMPTS: dict[str, Callable[[], Any]] = {}
 
@@ -123,7 +125,7 @@ attempts(
     list_home=lambda: os.listdir(PLACES["home"]),
     write_readable=lambda: write(PLACES["own"]),
     write_beside=lambda: write(PLACES["own"] + ".new"),
-    write_temp=lambda: write("/tmp/vit_course_test"),
+    write_temp=lambda: write(f"{TEMPORARY}/vit_course_test"),
     write_home=lambda: write(PLACES["home"] + "/new"),
     make_folder=lambda: os.mkdir(str(Path(PLACES["own"]).parent / "new")),
     remove=lambda: os.remove(PLACES["own"]),

@@ -1,0 +1,106 @@
+"""`vit-course grade` on a class, as an instructor runs it: the real judge, a kill half-way, and a grader beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.class_folder import new_class
+
+pytestmark = pytest.mark.xdist_group("grade")  # two cores do not grade two classes at a time
+ROOT = Path(__file__).parents[2]
+LESSON = "01_patchify"
+STUDENTS = 8
+POINTS = 26.0
+
+
+@pytest.fixture
+def class_dir(tmp_path):
+    """A class in which everybody has another right notebook, but one who handed in something else."""
+    folder = new_class(tmp_path / "a class", ROOT).path
+    notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
+    for number in range(STUDENTS):
+        target = folder / "submitted" / f"student {number}" / LESSON / f"{LESSON}.ipynb"
+        target.parent.mkdir(parents=True)
+        notebook["metadata"]["student"] = number
+        target.write_text(json.dumps(notebook), encoding="utf-8")
+    target.write_text("<html>", encoding="utf-8")
+    return folder
+
+
+def command(folder, *options):
+    return [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--jobs", "2", *options]
+
+
+def results(path):
+    return json.loads(path.read_text(encoding="utf-8"))["submissions"]
+
+
+def kept(folder):
+    return list((folder / ".vit_course" / "results").glob("*.json"))
+
+
+def processes_of(session):
+    """The processes of a session that run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, of = stat.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if of == str(session) and state != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+def wait_until(true, seconds=120):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
+    first = subprocess.Popen(
+        command(class_dir), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: len(kept(class_dir)) >= 2)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    wait_until(lambda: not processes_of(first.pid))
+    before = {path: path.stat().st_mtime_ns for path in kept(class_dir)}
+    assert 2 <= len(before) < STUDENTS - 1
+    target = tmp_path / "results.json"
+    done = subprocess.run(
+        command(class_dir, "--resume", "--json", str(target)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
+    told = results(target)
+    assert [entry["student"] for entry in told] == [f"student {number}" for number in range(STUDENTS)]
+    assert [entry["score"] for entry in told[:-1]] == [POINTS] * (STUDENTS - 1)
+    assert (told[-1]["status"], told[-1]["score"]) == ("rejected", 0.0)
+
+
+def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
+    targets = [tmp_path / "a.json", tmp_path / "b.json"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    stopped = subprocess.Popen(command(class_dir), **quiet)
+    both = [subprocess.Popen(command(class_dir, "--json", str(target)), **quiet) for target in targets]
+    wait_until(lambda: kept(class_dir))
+    os.killpg(stopped.pid, signal.SIGINT)
+    assert stopped.wait(60) == 130
+    assert stopped.stderr.read() == "Stopped. What was graded is kept; the same command goes on from there.\n"
+    assert not processes_of(stopped.pid)
+    for grader, target in zip(both, targets, strict=True):
+        assert grader.wait(300) == 1
+        assert [entry["score"] for entry in results(target)[:-1]] == [POINTS] * (STUDENTS - 1)
+    assert not list((class_dir / ".vit_course" / "results").glob("*.part"))
