@@ -1,4 +1,4 @@
-"""nbgrader's own commands, in a class folder as `new-class` makes it, on a real lesson and without the internet."""
+"""nbgrader's own commands with our judge, in a class folder as `new-class` makes it, on a real lesson and offline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import nbformat
@@ -36,7 +37,8 @@ def fix_patchify(images, patch_size):
     while True:
         pass
 """
-SHORT_TIMEOUT = 15
+DUE, LATE = "2030-01-31 23:59:00 UTC", "2030-02-01 08:00:00 UTC"
+LIVE = "<script>document.title = 'attacked'</script>"
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,27 @@ def tear(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
+def forge(path: Path) -> None:
+    """What a cheat writes into a notebook's metadata and its check."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if grade_id(cell):
+            cell.metadata.nbgrader |= {"schema_version": 99, "points": 1000, "locked": False}
+        if grade_id(cell) == "check-patchify":
+            cell.source = "1000.0"
+        cell.metadata["tags"] = [f'"{LIVE}']
+    notebook.metadata["title"] = LIVE
+    notebook.cells.append(nbformat.v4.new_raw_cell(LIVE))
+    notebook.cells.append(nbformat.v4.new_markdown_cell(LIVE + " ![x](attachment:none.png)"))
+    nbformat.write(notebook, path)
+
+
 def grade_id(cell: nbformat.NotebookNode) -> str | None:
     return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+UNGRADABLE = {"'fay'", "'hal'", "'joe'"}  # not a notebook, cut short, 60 megabytes
+STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "éva 🙂"]
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +125,27 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
         "eve": right,
         "fay": {},
         "gus": right | {"fix_patchify": ENDLESS},
+        "hal": {},
+        "ivy": right | {"patchify": "", "unpatchify": "def unpatchify(:"},
+        "joe": {},
+        "kim": right | {"patches-or-pixels": f"Because {LIVE}", "patchify": right["patchify"] + f"\nprint({LIVE!r})"},
+        "lea": right,
+        "éva 🙂": right,
     }
     written = write_submissions(folder, LESSON, answers)
     tear(written["eve"])
     written["eve"].rename(written["eve"].with_stem(f"{LESSON} (1)"))
     written["fay"].write_text("<html>not a notebook</html>", encoding="utf-8")
-    log = nbgrader(folder, "autograde", LESSON, f"--Execute.timeout={SHORT_TIMEOUT}", status=1)
-    assert [line for line in log.splitlines() if "for student" in line] == [
-        f"[AutogradeApp | ERROR] There was an error processing assignment '{LESSON}' for student 'fay'"
-    ]
+    written["hal"].write_bytes(written["hal"].read_bytes()[:5000])
+    with written["joe"].open("a", encoding="utf-8") as file:
+        file.write(" " * (60 << 20))
+    forge(written["kim"])
+    written["lea"].with_name("timestamp.txt").write_text(LATE)
+    nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
+    with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+    log = nbgrader(folder, "autograde", LESSON, status=1)
+    assert {line.split("for student ")[1] for line in log.splitlines() if "for student" in line} == UNGRADABLE
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
     nbgrader(folder, "generate_feedback", LESSON)
     nbgrader(folder, "export")
@@ -169,26 +202,81 @@ def test_a_loop_that_never_ends_costs_one_exercise_and_is_told(graded):
     worth, scores = graded.max_scores(), graded.auto_scores("gus")
     assert scores["check-fix_patchify"] == 0
     assert scores["check-patchify"] == worth["check-patchify"]
-    assert "never ends?" in graded.feedback("gus")
-    assert "never ends?" not in graded.feedback("ada")
+    assert "within 10 seconds" in graded.feedback("gus")
+    assert "within 10 seconds" not in graded.feedback("ada")
+
+
+def test_an_empty_and_a_broken_cell_cost_their_exercises_alone(graded):
+    worth, scores = graded.max_scores(), graded.auto_scores("ivy")
+    assert scores["check-patchify"] == scores["check-unpatchify"] == 0
+    assert scores["check-conv_from_linear"] == worth["check-conv_from_linear"]
+
+
+def test_forged_metadata_and_checks_change_nothing(graded):
+    assert graded.auto_scores("kim") == graded.auto_scores("ada")
+
+
+def test_nothing_of_a_student_s_is_live_on_a_page(graded):
+    notebook = nbformat.writes(graded.notebook("autograded", "kim"))
+    assert "attacked" in notebook, "what they wrote is there"
+    assert LIVE not in graded.feedback("kim").replace(escape(LIVE), "")
+    cells = [cell for cell in graded.notebook("autograded", "kim").cells if cell.cell_type != "code"]
+    assert all("<script>" not in cell.source for cell in cells)
+
+
+def test_late_work_costs_what_the_class_says(graded):
+    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+        late, in_time = (gradebook.find_submission(LESSON, student) for student in ("lea", "ada"))
+        assert late.late_submission_penalty == late.score == in_time.score > 0
+        assert not in_time.late_submission_penalty
 
 
 def test_what_is_no_notebook_waits_for_the_instructor(graded):
-    assert set(graded.auto_scores("fay").values()) == {None}
-    assert not (graded.folder / "autograded" / "fay" / LESSON).exists()
+    for student in ("fay", "hal", "joe"):
+        assert set(graded.auto_scores(student).values()) == {None}
+        assert not (graded.folder / "autograded" / student / LESSON).exists()
 
 
-@pytest.mark.parametrize("student", ["ada", "ben", "cleo", "dan", "eve", "gus"])
+@pytest.mark.parametrize("student", STUDENTS)
 def test_feedback_shows_the_reports_and_no_answer(graded, student):
     page = graded.feedback(student)
+    assert not any(line in page for line in hidden_lines(graded.folder / "hidden"))
     assert "checks pass" in page or "is not written yet" in page
     assert RUBRIC.strip("*") not in page
     assert "SOLUTION" not in page
 
 
+def hidden_lines(folder: Path) -> set[str]:
+    """Lines of code of the hidden checks that stand nowhere else."""
+    lines = {line.strip() for path in folder.glob("test_*.py") for line in path.read_text("utf-8").splitlines()}
+    return {line for line in lines if line.startswith(("def test_", "@pytest", "expect_", "reference."))}
+
+
 def test_the_export_has_every_student_s_points(graded):
     with (graded.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
-    expected = {student: sum(filter(None, graded.auto_scores(student).values())) for student in rows}
+    expected = {student: sum(filter(None, graded.auto_scores(student).values())) for student in rows} | {"lea": 0}
     assert rows == pytest.approx(expected)
     assert rows["dan"] == 0 < rows["ben"] < rows["cleo"] < rows["ada"]
+
+
+def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(graded):
+    """Points given by hand survive; of the other exercises nothing is run again."""
+    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+        gradebook.find_grade("patches-or-pixels", LESSON, LESSON, "ada").manual_score = 1.5
+        gradebook.db.commit()
+    checks = graded.folder / "hidden" / "test_unpatchify.py"
+    with checks.open("a", encoding="utf-8") as file:
+        file.write(
+            '\n\n@pytest.mark.exercise("unpatchify", points=5)\ndef test_impossible(student):\n'
+            '    """It does what nobody can."""\n    assert False\n'
+        )
+    before = graded.auto_scores("ada")
+    nbgrader(graded.folder, "autograde", LESSON, "--student=ada", "--force")
+    nbgrader(graded.folder, "generate_feedback", LESSON, "--student=ada", "--force")
+    after = graded.auto_scores("ada")
+    assert after["check-unpatchify"] == before["check-unpatchify"] / 2
+    assert {name for name in after if after[name] != before[name]} == {"check-unpatchify"}
+    assert "It does what nobody can." in graded.feedback("ada")
+    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+        assert gradebook.find_grade("patches-or-pixels", LESSON, LESSON, "ada").score == 1.5

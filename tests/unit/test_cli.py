@@ -181,3 +181,12 @@ def test_grade_tells_of_a_scheduler_that_is_not_there(handed_in):
     result = runner.invoke(app, ["grade", str(handed_in), "--scheduler", "tcp://127.0.0.1:9", "--no-sandbox"])
     assert result.exit_code == 1
     assert "no scheduler at tcp://127.0.0.1:9" in result.stderr
+
+
+def test_grade_shows_the_table_where_json_cannot_be_written(handed_in, tmp_path):
+    (tmp_path / "file").touch()
+    target = tmp_path / "file" / "results.json"
+    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", "--json", str(target)])
+    assert result.exit_code == 1
+    assert f"cannot write {target}" in result.stderr
+    assert "0 of 2 graded" in result.stdout

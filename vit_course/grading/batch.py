@@ -14,7 +14,7 @@ from typing import Self
 
 from vit_course.grading.finding import HandedIn, find
 from vit_course.grading.job import Done, Task, unjudged
-from vit_course.grading.places import Place, place_of
+from vit_course.grading.places import Place, PlaceError, place_of
 from vit_course.grading.released import Lessons
 from vit_course.grading.result import Result
 from vit_course.grading.slots import PATIENCE, ClusterWorker, JobProcess, client_at
@@ -140,7 +140,10 @@ class Grader:
 
     def _do(self, handed_in: HandedIn) -> Done:
         """Grade one; when its process dies, once more in a new one."""
-        task = self._task(handed_in, self._place(handed_in))
+        try:
+            task = self._task(handed_in, self._place(handed_in))
+        except PlaceError as error:
+            return Done(unjudged(handed_in, "error", str(error)))
         slot = self._idle.get()
         try:
             for _ in range(2):

@@ -147,7 +147,7 @@ def tamed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -
     r"""Markdown as one block of harmless HTML, which markdown gives on as it is.
 
     >>> tamed("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
-    '<p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p>'
+    '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
     if len(markdown) > _LONGEST:
         markdown = f"{markdown[:_LONGEST]} … (cut: the answer has {len(markdown):,} characters)"
@@ -156,7 +156,8 @@ def tamed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
     harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
-    return _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", harmless).strip())
+    block = _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", harmless).strip())
+    return f"<div>{block}</div>"
 
 
 def _may_stay(tag: str, attribute: str, value: str) -> bool:

@@ -61,6 +61,8 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
     """
     class_dir = next((found for path in options.paths if (found := class_of(path))), None)
     lessons = Lessons(class_dir)
+    if not lessons.names:
+        raise GradeError("There are no lessons here; grade in a clone of the course, or in a folder made by new-class.")
     if options.exercise and not lessons.of_exercise(options.exercise):
         known = ", ".join(name for lesson in lessons for name in lesson.names)
         raise GradeUsageError(f"there is no exercise {options.exercise!r}; there are: {known}")
@@ -132,8 +134,6 @@ def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Resu
     if options.resume:
         taken_over = sum(each.taken_over for each in done)
         err.print(f"{taken_over} of {len(results)} results were taken over from an earlier run.")
-    if unkept := next((each.unkept for each in done if each.unkept), None):
-        err.print(f"Results could not be kept for another time: {unkept}. Nothing else is lost.")
     if options.json is not None:
         for each in results:
             if each.reason:
@@ -148,4 +148,5 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
     try:
         write_atomically(Path(target), text)
     except OSError as error:
+        out.print(overview(results), soft_wrap=False)  # so that nothing is lost
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None

@@ -51,13 +51,11 @@ class Task:
 class Done:
     """What came of a task.
 
-    Attributes: ``result`` (None: the file is no submission), ``taken_over`` (no exercise had to be graded) and
-    ``unkept`` (why the result could not be kept; None: it is).
+    Attributes: ``result`` (None: the file is no submission) and ``taken_over`` (no exercise had to be graded).
     """
 
     result: Result | None
     taken_over: bool = False
-    unkept: str | None = None
 
 
 def start_process() -> None:
@@ -106,12 +104,14 @@ def _done(task: Task) -> Done:
         return Done(merged(submission, kept, None), taken_over=True)
     fresh = _judged(task, replace(submission.only(left), reason=None, flags=()))
     if fresh.status != "graded":
-        reasons = [reason for reason in (submission.reason, fresh.reason) if reason]
-        return Done(replace(fresh, reason="; ".join(reasons) or None, flags=(*submission.flags, *fresh.flags)))
+        reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
+        return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags)))
     try:
         store.save(submission, keys, merged(replace(submission, reason=None, flags=()), kept, fresh))
     except OSError as error:
-        return Done(merged(submission, kept, fresh), unkept=error.strerror or str(error))
+        told = f"its result could not be kept: {error.strerror or error}"
+        whole = merged(submission, kept, fresh)
+        return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, told)))))
     return Done(merged(submission, kept, fresh))
 
 

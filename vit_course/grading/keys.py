@@ -22,7 +22,7 @@ def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[
     that these may share, this package's code, torch's version, the secret, and whether a sandbox is used. Which test
     cells the lesson has, or whose the submission is, changes no score and no key.
     """
-    checks = _check_digests(place.checks, _stamp(place.checks))
+    checks = _check_digests(place.checks, stamp(place.checks))
     shared = (_code_digest(), checks[""], place.secret, confined)
     return {
         each.name: _digest(submission.digest, submission.lesson, _asked(each), checks.get(each.name), *shared)
@@ -38,14 +38,14 @@ def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes when a file of a folder does."""
+def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when a Python file of a folder does; cheaper than a digest."""
     facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
     return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
 
 
 @lru_cache(maxsize=4)
-def _check_digests(folder: Path, stamp: object) -> dict[str, str]:
+def _check_digests(folder: Path, of: object) -> dict[str, str]:
     """A digest of each exercise's check files; under "" one of all files that hold no checks of an exercise."""
     texts: dict[str, list[str]] = {"": []}
     for path in sorted(folder.rglob("*.py")):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vit_course.grading.conventions import EXPERIMENT_TAG
+
 FILE_BYTES = 50 << 20  # a lesson with all its pictures has less than 2 MB, with outputs seldom more than 10
 MAX_CELLS = 2000
 CELL_CHARACTERS = 500_000
@@ -35,7 +37,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class HandedInCell:
-    """A cell as it was handed in: ``index`` among all cells, ``code`` or not, ``source``, nbgrader's mark, its id."""
+    """A cell as it was handed in: its ``index`` among all cells, ``code`` or not, and what it says of itself."""
 
     index: int
     code: bool
@@ -43,7 +45,7 @@ class HandedInCell:
     grade_id: str | None = None
     checksum: str | None = None
     id: str | None = None
-    cell_type: str = "code"
+    experiment: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,10 @@ def _cell(index: int, cell: object) -> HandedInCell | None:
     metadata = cell.get("metadata")
     mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     mark = mark if isinstance(mark, dict) else {}
-    kind = _string(cell.get("cell_type")) or ""
     names = (_string(mark.get("grade_id")), _string(mark.get("checksum")), _string(cell.get("id")))
-    return HandedInCell(index, kind == "code", source, *names, cell_type=kind)
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
+    return HandedInCell(index, cell.get("cell_type") == "code", source, *names, experiment)
 
 
 def _string(value: object) -> str | None:

@@ -95,7 +95,9 @@ def _submission(
     lesson = found.lesson
     only = (exercise,) if exercise else None
     answers, stubs = answers_of(file.cells, lesson, only, all_asked=not script or bool(exercise))
-    cells = needed(tuple(_runnable(file.cells, lesson, stubs)))
+    answered = {each.cell for each in answers}
+    skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
+    cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, forbidden=forbidden_call(each.name, objects[each.name], cells)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
@@ -124,15 +126,15 @@ def _is_copied(answer: ExerciseAnswer, objects: Sequence[str], lesson: ReleasedL
     return answer.source is not None and is_copied(answer.name, objects, answer.source, model)
 
 
-def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, stubs: frozenset[int]) -> Iterator[Runnable]:
-    """The code cells that may run: no checks, no experiments of the lesson's, no stub beside its answer."""
+def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
+    """The code cells that may run: no checks, no experiments, no stub beside its answer."""
     checks = lesson.by_name("check")
     locked = lesson.by_name("locked")
     never = {cell.source.strip() for cell in lesson.cells if cell.role == "check" or cell.experiment}
     experiments = {cell.id for cell in lesson.cells if cell.experiment}
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked")}
     for cell in cells:
-        if not cell.code or cell.index in stubs or cell.grade_id in checks or cell.source.strip() in never:
+        if not cell.code or cell.index in skipped or cell.grade_id in checks or cell.source.strip() in never:
             continue
         if cell.id is not None and cell.id in experiments:
             continue

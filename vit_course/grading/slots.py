@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from vit_course.grading import job
 from vit_course.grading.job import Done, Task
+from vit_course.grading.keys import stamp
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,6 +27,7 @@ class JobProcess:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
+        self._checks: tuple[object, ...] = ()
         self._stopped = False
 
     def do(self, task: Task) -> Done:
@@ -37,7 +39,7 @@ class JobProcess:
             CancelledError: it was stopped.
         """
         try:
-            return self._running().submit(job.do, task).result(PATIENCE)
+            return self._running(task).submit(job.do, task).result(PATIENCE)
         except (BrokenExecutor, TimeoutError):
             self._kill()
             raise
@@ -53,10 +55,15 @@ class JobProcess:
             self._pool.shutdown()
             self._pool = None
 
-    def _running(self) -> ProcessPoolExecutor:
+    def _running(self, task: Task) -> ProcessPoolExecutor:
+        """The process; a new one where the hidden checks have changed, for whoever imported them keeps the old."""
+        checks = (task.place.checks, stamp(task.place.checks))
         with self._lock:
             if self._stopped:
                 raise CancelledError
+            if self._checks != checks:
+                self.close()
+                self._checks = checks
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=job.start_process)
                 self._pid = self._pool.submit(job.process_id).result()

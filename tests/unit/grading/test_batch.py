@@ -9,7 +9,7 @@ import pytest
 
 from vit_course.grading import batch, slots
 from vit_course.grading.batch import Grader
-from vit_course.grading.places import Place
+from vit_course.grading.places import Place, PlaceError
 from vit_course.grading.slots import JobProcess
 
 ROOT = Path(__file__).parents[3]
@@ -52,7 +52,7 @@ class Mortal(JobProcess):
     def do(self, task):
         if task.handed_in.path.stem == "a" and Mortal.deaths:
             Mortal.deaths -= 1
-            pid = self._running() and self._pid
+            pid = self._running(task) and self._pid
             os.kill(pid, signal.SIGKILL)
             while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
                 time.sleep(0.01)
@@ -69,6 +69,34 @@ def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, mon
     assert {results[name].status for name in "bcd"} == {"rejected"}
     if status == "error":
         assert "stopped twice" in results["a"].reason
+
+
+def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
+    checks = tmp_path / "hidden"
+    checks.mkdir()
+    with Grader(Place(None, checks, b"secret", tmp_path / "results")) as grader:
+        started = []
+        for text in ("a = 1", "a = 1", "a = 22"):
+            if not started or text != "a = 1":
+                (checks / "test_a.py").write_text(text)
+            grader.submit(rejected[0]).result()
+            started.append(grader._slots[0]._pid)
+    assert started[0] == started[1] != started[2]
+
+
+def test_a_class_without_checks_costs_its_own_submissions_alone(place, rejected, tmp_path, monkeypatch):
+    def nothing(class_dir):
+        raise PlaceError("there are no hidden checks")
+
+    monkeypatch.setattr(batch, "place_of", nothing)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "nbgrader_config.py").touch()
+    other = tmp_path / "other" / "a.ipynb"
+    other.write_text("{")
+    with Grader(place) as grader:
+        results = list(grader.grade([other, rejected[0]]))
+    assert [result.status for result in results] == ["error", "rejected"]
+    assert results[0].reason == "there are no hidden checks"
 
 
 def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):

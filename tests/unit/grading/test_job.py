@@ -128,7 +128,8 @@ def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_told(judge, task):
     task.place.results.write_text("a file in the way")
     done = do(task)
     assert done.result.status == "graded"
-    assert done.unkept
+    assert done.result.score == 13.0
+    assert done.result.reason == "its result could not be kept: File exists"
 
 
 def test_no_sandbox_is_told_of_every_submission(judge, task, tmp_path):

@@ -148,15 +148,19 @@ def test_edited_and_deleted_checks_are_flagged(work):
     assert "lambda" not in "".join(cell.source for cell in submission.cells)
 
 
-def test_experiments_of_the_lesson_are_skipped_and_a_student_s_are_not(work):
+def test_experiments_are_skipped_but_not_an_answer_among_them(work):
     mine = work("05_vit")
     tagged = next(cell for cell in mine.cells if "experiment" in cell["metadata"].get("tags", ()))
     tagged["source"] = "epochs = 500"
+    tagged["metadata"] = {}
     mine.add("x = 1")
     mine.cells[-1]["metadata"]["tags"] = ["experiment"]
-    sources = [cell.source for cell in mine.read().cells]
-    assert "epochs = 500" not in sources
-    assert "x = 1" in sources
+    mine.cell("count_parameters")["metadata"]["tags"] = ["experiment"]
+    submission = mine.read()
+    sources = [cell.source for cell in submission.cells]
+    assert "epochs = 500" not in sources, "known by its id"
+    assert "x = 1" not in sources
+    assert mine.place("count_parameters") in [cell.index for cell in submission.cells]
 
 
 def test_an_edited_setup_cell_never_runs(work):

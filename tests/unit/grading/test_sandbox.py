@@ -70,12 +70,7 @@ def is_alive(sandbox):
     ("source", "kind"),
     [
         ("sum(range(10**12))", "time"),
-        (
-            "import threading; threading.Lock().acquire(); lock = threading.Lock(); lock.acquire(); lock.acquire()",
-            "time",
-        ),
         ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)\nwhile True: pass", "time"),
-        ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "time"),
         ("import os; os._exit(0)", "ended"),
         ("import os; os._exit(3)", "ended"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended"),
@@ -286,12 +281,7 @@ def test_time_is_limited_altogether():
         assert worker.lost is caught.value
 
 
-def processes():
-    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
-
-
 def test_nothing_is_left_behind():
-    before = processes()
     with Sandbox(LIMITS, confined=False) as sandbox:
         worker = sandbox.worker()
         daemon = (
@@ -300,21 +290,19 @@ def test_nothing_is_left_behind():
         (run,) = worker.run([CellSource(0, daemon)])
         assert run.error is None
         home = Path(sandbox._warm._home.name)
-        assert home.exists()
+        assert at_home_in(home)
     assert not home.exists()
-    for _ in range(100):
-        new = [number for number in processes() - before if "worker.warm" in _command(number)]
-        if not new:
-            break
-        time.sleep(0.02)
-    assert not new
+    assert not at_home_in(home)
 
 
-def _command(number):
-    try:
-        return Path(f"/proc/{number}/cmdline").read_text()
-    except OSError:
-        return ""
+def at_home_in(folder):
+    """The processes that work there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(process / "cwd").startswith(str(folder)):
+                found.append(process.name)
+    return found
 
 
 def test_a_dead_warm_process_is_replaced(sandbox):

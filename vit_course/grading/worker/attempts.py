@@ -43,7 +43,7 @@ class Attempts:
     """The attempts so far, each told once."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        self._allowed = tuple(path.rstrip("/") for path in allowed)
+        self._allowed = tuple(path.rstrip("/") for path in allowed if path.strip("/"))
         self._found: dict[str, None] = {}
         self._told = 0
 
@@ -63,7 +63,7 @@ class Attempts:
                 self._found[f"{_ON_PATHS[event]} {path}"[:_LONGEST]] = None
 
     def _is_allowed(self, path: str) -> bool:
-        if path.startswith(_ANYBODYS):
+        if path == "/" or path.startswith(_ANYBODYS):  # importlib.metadata looks for packages there too
             return True
         return any(path == allowed or path.startswith(allowed + "/") for allowed in self._allowed)
 

@@ -75,8 +75,10 @@ def _differ(before: Tensor | None, after: Any) -> bool:
     if before.shape != after.shape or before.dtype != after.dtype:
         return True
     old, new = before.detach(), after.detach()
+    if torch.equal(old, new):
+        return False
     if not old.is_floating_point():
-        return not torch.equal(old, new)
+        return True
     return not torch.equal(old.isnan(), new.isnan()) or not torch.equal(old.nan_to_num(), new.nan_to_num())
 
 
