@@ -9,11 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.grading.worker.errors import described
 from vit_course.grading.worker.packing import tensors_in
 
-_MOST_NUMBERS = 1 << 24  # of anything that grows as batch * tokens * tokens
-_MOST_KEPT = 200  # calls whose gradients may still be asked for
+_MOST_NUMBERS = 1 << 20  # of anything that grows as batch * tokens * tokens
+_MOST_KEPT, _MOST_NUMBERS_KEPT = 64, 1 << 22  # calls whose gradients may still be asked for, and numbers in all
+_REFUSED = "these inputs do not fit together"
+
+
+class _TooLarge(ValueError):
+    """Inputs that would take the judge's memory or time."""
 
 
 class Service:
@@ -26,6 +30,7 @@ class Service:
     def __init__(self, callables: Sequence[Callable[..., Any]]) -> None:
         self._callables = callables
         self._calls: list[tuple[list[Tensor], list[Tensor]]] = []
+        self._kept = 0
 
     def answer(self, question: Any) -> dict[str, Any]:
         """{"result": ..., "call": number} or {"gradients": [...]} or {"raised": ...}; ValueError: no question."""
@@ -35,23 +40,26 @@ class Service:
             if "callback_gradients" in question:
                 return self._gradients(question["callback_gradients"], question.get("cotangents"))
             return self._called(question)
-        except (KeyError, IndexError, TypeError) as error:
-            return {"raised": described(error)}
-        except Exception as error:  # what the function makes of strange inputs is the student's to see
-            return {"raised": described(error)}
+        except _TooLarge as error:
+            return {"raised": {"kinds": ["ValueError"], "words": str(error)}}
+        except Exception as error:  # its own words and lines would tell which function this is
+            kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+            return {"raised": {"kinds": [kind.__name__], "words": _REFUSED}}
 
     def _called(self, question: dict[str, Any]) -> dict[str, Any]:
         function = self._callables[_number(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(tensors_in((inputs, options)))
-        _expect_small(given)
-        if question["gradients"] is not True or len(self._calls) >= _MOST_KEPT:
+        numbers = _size_of(given)
+        room = len(self._calls) < _MOST_KEPT and self._kept + numbers <= _MOST_NUMBERS_KEPT
+        if question["gradients"] is not True or not room:
             with torch.no_grad():
                 return {"result": function(*inputs, **options), "call": -1}
         with torch.enable_grad():
             for tensor in given:
                 tensor.requires_grad_(tensor.is_floating_point())
             result = function(*inputs, **options)
+        self._kept += numbers
         self._calls.append((given, list(tensors_in(result))))
         return {"result": _detached(result), "call": len(self._calls) - 1}
 
@@ -80,11 +88,13 @@ def _detached(value: Any) -> Any:
     return value
 
 
-def _expect_small(tensors: Sequence[Tensor]) -> None:
-    """ValueError where scores of these tensors' size would take the judge's memory or time."""
+def _size_of(tensors: Sequence[Tensor]) -> int:
+    """How many numbers the largest tensor on the way holds; ValueError where it would take the judge's memory."""
     tokens = max((tensor.shape[-2] for tensor in tensors if tensor.ndim > 1), default=1)
     batch = math.prod(torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors))) if tensors else 1
     numbers = max((math.prod(max(1, size) for size in tensor.shape) for tensor in tensors), default=1)
-    if max(numbers, max(1, batch) * max(1, tokens) ** 2) > _MOST_NUMBERS:
+    largest = max(numbers, max(1, batch) * max(1, tokens) ** 2)
+    if largest > _MOST_NUMBERS:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
-        raise ValueError(f"tensors of the shapes {shapes} are too large to ask about here")
+        raise _TooLarge(f"tensors of the shapes {shapes} are too large to ask about here")
+    return largest

@@ -13,7 +13,7 @@ from torch import Tensor
 from vit_course.grading.limits import Limits
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_MOST_OUTPUTS = 1000
+_MOST_OUTPUTS, _MOST_LINES = 400, 40
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def outputs_of(said: Any, limits: Limits) -> tuple[dict[str, Any], ...]:
     if not isinstance(said, list) or len(said) > _MOST_OUTPUTS:
         raise ValueError("a cell's outputs are no list, or too many")
     outputs = tuple(_output(each, limits) for each in said)
-    if sum(_characters(output) for output in outputs) > 3 * limits.cell_chars:  # notes and tracebacks come on top
+    if sum(map(characters, outputs)) > 3 * limits.cell_chars:  # notes and tracebacks come on top
         raise OverflowError("more output than a cell may have")
     return outputs
 
@@ -53,7 +53,7 @@ def _output(said: Any, limits: Limits) -> dict[str, Any]:
         return {"output_type": kind, "name": said["name"], "text": _text(said.get("text"))}
     if kind == "error":
         lines = said.get("traceback")
-        traceback = [_text(line) for line in lines] if isinstance(lines, list) else []
+        traceback = [_text(line) for line in lines[:_MOST_LINES]] if isinstance(lines, list) else []
         words = {name: _text(said.get(name)) for name in ("ename", "evalue")}
         return {"output_type": kind, **words, "traceback": traceback}
     if kind in ("display_data", "execute_result") and isinstance(said.get("data"), dict):
@@ -84,7 +84,8 @@ def _text(said: Any) -> str:
     return said
 
 
-def _characters(output: dict[str, Any]) -> int:
+def characters(output: dict[str, Any]) -> int:
+    """How much text an output holds."""
     parts: Sequence[str] = (
         *(output.get(name, "") for name in ("text", "ename", "evalue")),
         *output.get("traceback", ()),

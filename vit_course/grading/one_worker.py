@@ -15,7 +15,7 @@ from typing import Any
 
 from vit_course.grading import endings
 from vit_course.grading.callbacks import Service
-from vit_course.grading.cell_runs import CellRun, outputs_of
+from vit_course.grading.cell_runs import CellRun, characters, outputs_of
 from vit_course.grading.endings import WorkerLost
 from vit_course.grading.limits import Limits
 from vit_course.grading.submission import CellSource
@@ -47,7 +47,7 @@ class Worker:
         self._used: dict[str, None] = {}
         self._warm = warm
         self._limits = limits
-        self._number = 0
+        self._number = self._characters = self._pictures = 0
         self._attempts: dict[str, None] = {}
         self.lost: WorkerLost | None = None
         self._closed = False
@@ -130,6 +130,10 @@ class Worker:
             raise self._over(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
             raise self._over(endings.broken_protocol(str(error))) from None
+        self._characters += sum(map(characters, outputs))
+        self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
+        if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
+            raise self._over(WorkerLost("output", "shows more than its cells may"))
         seconds = time.monotonic() - started
         return CellRun(cell.index, outputs, seconds, seconds >= limit)
 

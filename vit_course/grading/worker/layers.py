@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 _PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 _LARGEST = 1 << 20
+_DEEPEST, _MOST_MODULES = 16, 4096
 _CONVOLUTION = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode")
 _LINEAR = ("in_features", "out_features")
 
@@ -28,10 +29,11 @@ class NamedParameters(nn.Module):
     def __init__(self, parameters: Mapping[str, Tensor], kind: str = "") -> None:
         super().__init__()
         self.kind = kind
+        self._modules_made = 0
         if _PART.fullmatch(kind) and not kind.isdigit():  # torch's own words name the class
             self.__class__ = type(kind, (NamedParameters,), {})
         for name, tensor in parameters.items():
-            *path, last = name.split(".")
+            *path, last = name.split(".", _DEEPEST)
             home = self._home(path, tensor if last == "weight" else None)
             if _PART.fullmatch(last) is None or (hasattr(home, last) and last not in home._parameters):
                 raise ValueError(f"no parameter can be called {name}")
@@ -43,6 +45,9 @@ class NamedParameters(nn.Module):
             if part not in home._modules:
                 if _PART.fullmatch(part) is None or hasattr(home, part):
                     raise ValueError(f"no module can be called {part}")
+                self._modules_made += 1
+                if self._modules_made > _MOST_MODULES:
+                    raise ValueError("a model of too many modules")
                 below = path[place + 1] if place + 1 < len(path) else ""
                 home.add_module(part, nn.ModuleList() if below.isdigit() else _empty_layer(below, weight))
             home = home.get_submodule(part)

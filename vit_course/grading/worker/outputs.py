@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+_MOST_OUTPUTS = 200  # of one cell
 CUT = "\n(the rest of the output is left out)\n"
 
 
@@ -43,10 +44,12 @@ class Gathered:
 
     def print(self, name: str, text: str) -> None:
         """Text on stdout or stderr."""
+        last = self.outputs[-1] if self.outputs else {}
+        if len(self.outputs) >= _MOST_OUTPUTS and last.get("name") != name:
+            return
         kept = self._kept(text)
         if not kept:
             return
-        last = self.outputs[-1] if self.outputs else {}
         if last.get("output_type") == "stream" and last["name"] == name:
             last["text"] = _overwritten(last["text"], kept)
         else:
@@ -54,6 +57,9 @@ class Gathered:
 
     def show(self, data: dict[str, Any], *, result: bool) -> None:
         """A value: of its forms, plain text and a PNG picture are kept."""
+        if len(self.outputs) >= _MOST_OUTPUTS:
+            self._cell = max(self._cell, self.room.cell_chars)
+            return
         shown: dict[str, Any] = {}
         if isinstance(text := data.get("text/plain"), str):
             shown["text/plain"] = self._kept(text)

@@ -77,7 +77,7 @@ class Packer:
     def _number(self, number: Any, _: int = 0) -> Any:
         if int in _mro(type(number)):
             whole = int.__index__(number)
-            return whole if -(1 << 63) <= whole < 1 << 63 else _other(number)
+            return whole if -(1 << 63) <= whole < 1 << 64 else _other(number)
         real = float.__float__(number)
         return real if math.isfinite(real) else {"float": str(real)}
 

@@ -96,7 +96,7 @@ class GradingShell(InteractiveShell):
             with limited(limit):
                 self.run_cell(source, store_history=False)
                 figures.show_all(self.gathered)
-        except Overtime as error:  # where IPython itself, not the student's code, was at work just then
+        except (Overtime, Exception) as error:  # a figure that cannot be drawn; the end came while IPython was at work
             self.gathered.fail(*errors.for_feedback(error))
         finally:
             for stream in streams:

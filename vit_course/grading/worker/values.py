@@ -17,7 +17,17 @@ from torch import Tensor, nn
 from . import layers
 from .wire import DTYPES, WireError
 
-_DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError, MemoryError)
+_DAMAGE = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    AssertionError,
+    OverflowError,
+    RuntimeError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,8 @@ class Unpacker:
 
     def _as_it_lay(self, tensor: Tensor, packed: dict[str, Any]) -> Tensor:
         device = torch.device(packed.get("device", "cpu"))
+        if device.type == "cuda" and not (self._trusting or torch.cuda.is_initialized()):
+            raise WireError("a device that nobody has asked for")
         if device.type == "cuda":
             tensor = tensor.to(device)
         if self._trusting:

@@ -222,6 +222,6 @@ def _checked(value: Any, depth: int) -> Any:
         return [_checked(each, depth - 1) for each in value]
     if isinstance(value, dict):
         return {_checked(key, 0): _checked(each, depth - 1) for key, each in value.items()}
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+    if type(value) is int and not -(1 << 63) <= value < 1 << 64:
         raise WireError("a number is too big")
     return value

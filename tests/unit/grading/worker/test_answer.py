@@ -244,7 +244,7 @@ def test_what_a_function_of_the_judges_raises_can_be_caught(bench):
         IMPORTS + "def f(attend):\n    try: attend(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 3))\n"
         "    except ValueError as error: return str(error)"
     )
-    assert call(worker, "f", attend)["result"] == "widths differ"
+    assert call(worker, "f", attend)["result"] == "these inputs do not fit together"
 
 
 @pytest.mark.parametrize("shape", ["100_000, 2", "10**6, 0", "3000, 1, 2000, 1"])

@@ -196,3 +196,17 @@ def test_cells_have_their_own_indexes(bench):
     cells = [CellSource(7, "def f(): 1 / 0"), CellSource(9, "f()")]
     *_, last = bench.worker.run(cells)
     assert last.outputs[0]["traceback"][:2] == ["  cell 9, line 1:  f()", "  cell 7, line 1, in f:  def f(): 1 / 0"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import matplotlib.pyplot as plt\nplt.title('$\\\\frac$')",
+        "import matplotlib.pyplot as plt\nplt.figure(figsize=(1000, 1000))",
+        "for n in range(1200): display(n)",
+        "import sys\nfor n in range(1200): print(n); print(n, file=sys.stderr)",
+    ],
+)
+def test_a_cell_that_cannot_be_shown_still_counts(bench, source):
+    bench.cell(f"x = 5\n{source}")
+    assert bench.text("x") == "5\n"
