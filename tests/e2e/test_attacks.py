@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
+import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ import psutil
 import pytest
 import torch
 
-from tests.e2e.attacks import bombs, escapes, folders, lies, protocol, reading
+from tests.e2e.attacks import bombs, doors, escapes, folders, honest, lies, oracles, protocol, reading, sources, weights
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from vit_course.grading.finding import find
 from vit_course.grading.judge import Judge
@@ -30,7 +32,10 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
-ATTACKS: list[Attack] = [each for kind in (lies, reading, escapes, protocol, bombs) for each in kind.ATTACKS]
+KINDS = (lies, reading, escapes, protocol, bombs, weights, sources, honest, doors, oracles)
+ATTACKS: list[Attack] = [each for kind in KINDS for each in kind.ATTACKS]
+# of the judge's own memory: what one attack may add to the most that was ever needed
+ROOM = 1 << 30
 SECRET = "INSTRUCTOR-7f3a"
 SHORT = Limits(cell_seconds=2.0, call_seconds=2.0, total_seconds=20.0)
 
@@ -61,7 +66,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     (folder / ".vit_course").mkdir()
     (folder / ".vit_course" / "secret").write_text(SECRET)
     os.environ["INSTRUCTOR_TOKEN"] = SECRET
-    neighbour = hand_in(folder, "neighbour-0", RIGHT)
+    neighbour = hand_in(folder, "neighbour-0", Attack("none", "nothing", RIGHT, ALL_OF_PATCHIFY))
     with Judge(ROOT / "tests" / "hidden", SECRET.encode(), SHORT) as judge:
         grader = Grader(folder, judge, Lessons(folder))
         assert grader.grade(neighbour).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
@@ -69,21 +74,21 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     del os.environ["INSTRUCTOR_TOKEN"]
 
 
-def released() -> nbformat.NotebookNode:
-    return nbformat.read(ROOT / "notebooks" / f"{LESSON}.ipynb", as_version=4)
+def released(lesson: str) -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{lesson}.ipynb", as_version=4)
 
 
-def hand_in(folder: Path, student: str, answer: str, first: str = "", check: str | None = None) -> Path:
-    notebook = released()
+def hand_in(folder: Path, student: str, attack: Attack) -> Path:
+    notebook = released(attack.lesson)
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if grade_id == "patchify":
-            cell.source = answer
-        if grade_id == "check-patchify" and check is not None:
-            cell.source = check
-    if first:
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
-    path = folder / "submitted" / student / LESSON / f"{LESSON}.ipynb"
+        if grade_id == attack.exercise:
+            cell.source = attack.answer
+        if grade_id == f"check-{attack.exercise}" and attack.check is not None:
+            cell.source = attack.check
+    if attack.first:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
+    path = folder / "submitted" / student / attack.lesson / f"{attack.lesson}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
     return path
@@ -110,14 +115,21 @@ def below() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
+def most_memory() -> int:
+    """The most bytes that this process, which is the judge's, has held at any time."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each.name)
 def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None:
     student = f"attack-{ATTACKS.index(attack)}"
-    path = hand_in(grader.folder, student, attack.answer, attack.first, attack.check)
+    path = hand_in(grader.folder, student, attack)
     processes = below()
     before = outside(grader.folder)
+    most = most_memory()
     result = grader.grade(path)
-    told = json.dumps(result.to_store())
+    assert most_memory() - most < ROOM, "the judge's memory"
+    told = re.sub(r'"image/png": "[^"]*"', "", json.dumps(result.to_store()))  # letters of a picture spell anything
     assert result.status == "graded", result.reason
     assert result.score == attack.honest, told[:3000]
     assert "LEAK" not in told
@@ -136,7 +148,7 @@ def _is_html(outputs: tuple[object, ...]) -> bool:
 
 @pytest.mark.parametrize("attack", folders.FOLDER_ATTACKS, ids=lambda each: each.name)
 def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
-    notebook = released()
+    notebook = released(LESSON)
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("grade_id") == "patchify":
             cell.source = WRONG

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 
 import vit_course
@@ -17,6 +19,8 @@ from vit_course.grading.needed import parse
 
 # three or four plain lines have fewer nodes; students who have never met write those alike
 LEAST_NODES = 75
+# several times as many as the longest function of the reference has
+MOST_NODES = 3000
 # here the lesson gives the code, or names every line of it, so equal trees tell nothing
 PRESCRIBED = frozenset({"fix_patchify", "fix_block", "fix_vit", "Mlp", "EncoderBlock"})
 HOMES = ("patches", "positions", "attention", "encoder", "vit", "pretrained", "grading/reference")
@@ -41,11 +45,21 @@ def is_copied(exercise: str, objects: Iterable[str], answer: str, model_answer: 
 
 def _fingerprints(tree: ast.AST | None) -> Iterator[str]:
     """One for each function and method of some length: its tree in writing, without what a copyist changes."""
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    for node in _functions(tree):
+        # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             bare = _Bare().visit(ast.parse(ast.unparse(node)))
             if sum(1 for _ in ast.walk(bare)) >= LEAST_NODES:
                 yield ast.dump(bare)
+
+
+def _functions(tree: ast.AST | None) -> Iterator[ast.AST]:
+    """The functions at the top level and the methods of its classes, but none so long that no reference is."""
+    body = [tree] if isinstance(tree, ast.ClassDef | ast.FunctionDef) else getattr(tree, "body", [])
+    for node in chain.from_iterable(each.body if isinstance(each, ast.ClassDef) else [each] for each in body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES:
+                yield node
 
 
 @cache

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
-from functools import cache
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +47,11 @@ class JudgeNotebook(NbGraderPreprocessor):
         """
         where = resources["nbgrader"]
         course = CourseDirectory(parent=self)
-        grader = grader_of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox)
-        submitted = _submitted(course, where["student"], where["assignment"], where["notebook"])
-        if course.student_id == "*":
-            others = course.format_path(course.submitted_directory, "*", where["assignment"])
-            for path in sorted(Path("/").glob(f"{others.lstrip('/')}/{where['notebook']}.ipynb")):
-                grader.submit(path)
-        result = grader.submit(submitted).result()
+        submitted = course.format_path(course.submitted_directory, where["student"], where["assignment"])
+        path = Path(submitted, f"{where['notebook']}.ipynb")
+        others = _all_submitted(course, where["assignment"], where["notebook"]) if course.student_id == "*" else []
+        with GRADERS.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as desk:
+            result = desk.result_of(path, others)
         if result.status != "graded":
             raise JudgeError(result.reason or "the judge gave no reason")
         for line in (*result.log, *filter(None, [result.reason, ", ".join(result.flags)])):
@@ -59,16 +60,77 @@ class JudgeNotebook(NbGraderPreprocessor):
         return notebook, resources
 
 
-def _submitted(course: CourseDirectory, student: str, assignment: str, notebook: str) -> Path:
-    return Path(course.format_path(course.submitted_directory, student, assignment), f"{notebook}.ipynb")
+def _all_submitted(course: CourseDirectory, assignment: str, notebook: str) -> list[Path]:
+    """Everybody's notebook, of whom nbgrader will ask for one after the other."""
+    home = Path(course.root) / course.submitted_directory
+    return sorted(home.glob(f"*/{assignment}/{notebook}.ipynb"))
 
 
-@cache
-def grader_of(root: Path, jobs: int, confined: bool) -> Grader:
-    """The one grader of a class in this process: it stays until the process ends."""
-    grader = Grader.for_class(root, jobs=jobs, confined=confined)
-    atexit.register(grader.close)
-    return grader
+class Desk:
+    """A class's grader, and what it was asked ahead of time: nbgrader asks for one student after the other.
+
+    Args:
+        grader: of the class folder.
+    """
+
+    def __init__(self, grader: Grader) -> None:
+        self.grader = grader
+        self._asked: dict[tuple[Path, int, int], Future[Result]] = {}
+
+    def result_of(self, path: Path, others: Sequence[Path]) -> Result:
+        """The result of one file; the first time, ``others`` are asked for too, to be graded meanwhile."""
+        if (asked := self._asked.pop(_version_of(path), None)) is not None:
+            return asked.result()
+        result = self.grader.submit(path)
+        self._asked |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
+        return result.result()
+
+
+def _version_of(path: Path) -> tuple[Path, int, int]:
+    try:
+        facts = path.lstat()
+    except OSError:  # the reader says in words what is the matter with it
+        return path, 0, 0
+    return path, facts.st_mtime_ns, facts.st_size
+
+
+class Graders:
+    """The graders of this process, one for each class folder; they end when nobody has asked for a minute.
+
+    formgrader's server stays up for days, and a grader's processes hold a gigabyte.
+    """
+
+    def __init__(self, idle_seconds: float = 60.0) -> None:
+        self._idle_seconds = idle_seconds
+        self._open: dict[tuple[Path, int, bool], Desk] = {}
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        atexit.register(self.close)
+
+    @contextmanager
+    def of(self, root: Path, jobs: int, confined: bool) -> Iterator[Desk]:
+        """The desk of a class folder, which stays open at least as long as it is used here."""
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+            which = (root, jobs, confined)
+            if which not in self._open:
+                self._open[which] = Desk(Grader.for_class(root, jobs=jobs, confined=confined))
+            try:
+                yield self._open[which]
+            finally:
+                self._timer = threading.Timer(self._idle_seconds, self.close)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].grader.close()
+
+
+GRADERS = Graders()
 
 
 def _fill(notebook: NotebookNode, result: Result) -> None:

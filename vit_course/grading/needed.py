@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from vit_course.grading.magics import as_python, holds_magics
 from vit_course.grading.submission import CellSource
 
 # names by which code reaches variables without naming them
@@ -62,13 +63,10 @@ def needed(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
 
 @lru_cache(maxsize=2048)
 def parse(source: str) -> ast.Module | None:
-    """A cell's syntax tree, its magics turned into calls as IPython does; None: it is no Python. Not to be changed."""
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.parse(source)
-    from IPython.core.inputtransformer2 import TransformerManager  # slow to import, and seldom asked
-
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.parse(TransformerManager().transform_cell(source))
+    """A cell's syntax tree, its magics turned into calls; None: it is no Python. Not to be changed."""
+    for text in (source, as_python(source)):
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.parse(text)
     return None
 
 
@@ -109,8 +107,8 @@ def used_globals(tree: ast.Module) -> frozenset[str] | None:
 def _names(source: str) -> _Names:
     nothing: frozenset[str] = frozenset()
     tree = parse(source)
-    if tree is None:  # it cannot run, so it neither uses nor binds; the student reads its error
-        return _Names(nothing, nothing, nothing, nothing, looks_up=False)
+    if tree is None:  # what cannot run neither uses nor binds; the student reads its error
+        return _Names(nothing, nothing, nothing, nothing, looks_up=holds_magics(source))
     uses = used_globals(tree)
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)

@@ -21,7 +21,7 @@ from vit_course.grading.notebook_file import (
     open_script,
     read_bytes,
 )
-from vit_course.grading.released import Lessons, ReleasedLesson
+from vit_course.grading.released import Lessons, ReleasedError, ReleasedLesson
 from vit_course.grading.submission import ExerciseAnswer, Submission
 
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
@@ -58,9 +58,13 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
         base = replace(base, digest=hashlib.sha256(content).hexdigest())
         file = open_script(content) if script else open_notebook(content)
         found = _lesson(handed_in, file, lessons, exercise, script)
+        return _submission(base, file, found, handed_in, exercise, script)
     except Unreadable as error:
         return replace(base, reason=str(error), rejected=True)
-    return _submission(base, file, found, handed_in, exercise, script)
+    except (NoSubmission, ReleasedError):
+        raise
+    except Exception as error:  # code that no person writes; it costs nobody else anything
+        return replace(base, reason=f"its code cannot be read ({type(error).__name__})", rejected=True)
 
 
 def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:

@@ -1,4 +1,4 @@
-"""What an attack is: a notebook of lesson 01 whose author wants points, secrets, or the grader's machine."""
+"""What an attack is: a notebook whose author wants points, secrets, or the grader's machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ ALL_OF_PATCHIFY = 8.0
 class Attack:
     """A hostile submission.
 
-    Attributes: ``name``, ``aim`` (what its author tries, as a clause), ``answer`` (the cell of patchify; what else the
-    lesson asks stays unwritten), ``honest`` (the points that the answer deserves), ``first`` (a cell put before all
-    others) and ``check`` (what stands in the check's cell, None where that is left alone).
+    Attributes: ``name``, ``aim`` (what its author tries, as a clause), ``answer`` (the cell of the exercise; what else
+    the lesson asks stays unwritten), ``honest`` (the points that the answer deserves), ``first`` (a cell put before all
+    others), ``check`` (what stands in the check's cell, None where that is left alone), ``flags`` (that it has to
+    raise), and the ``lesson`` and the ``exercise`` that it attacks.
     """
 
     name: str
@@ -37,3 +38,5 @@ class Attack:
     first: str = ""
     check: str | None = None
     flags: tuple[str, ...] = field(default=())
+    lesson: str = "01_patchify"
+    exercise: str = "patchify"

@@ -326,3 +326,24 @@ def test_the_environment_is_clean(sandbox, monkeypatch):
         source = "import os, sys\nprint('SECRET_OF_THE_GRADER' in os.environ, 'vit_course' in sys.modules)"
         (run,) = worker.run([CellSource(0, source)])
     assert run.outputs[0]["text"] == "False False\n"
+
+
+LYING = {
+    "text": "{'output_type': 'stream', 'name': 'stdout', 'text': 'x' * 25_000}",
+    "pictures": "{'output_type': 'display_data', 'data': {'image/png': "
+    "torch.tensor(list(b'\\x89PNG\\r\\n\\x1a\\n'), dtype=torch.uint8)}}",
+}
+
+
+@pytest.mark.parametrize("output", LYING.values(), ids=LYING)
+def test_output_is_limited_by_the_judge_too(sandbox, output):
+    lie = (
+        "import torch\nfrom worker.answer import _KINDS\n"
+        f"_KINDS['cell'] = lambda *_, **__: {{'outputs': [{output}], 'seconds': 0}}\n"
+        "from worker.answer import Answers\nimport gc\n"
+        "next(each for each in gc.get_objects() if type(each) is Answers)._longest = 10**6"
+    )
+    with sandbox.worker() as worker, pytest.raises(WorkerLost) as caught:
+        list(worker.run([CellSource(0, lie), *(CellSource(number, "1") for number in range(1, 60))]))
+    assert caught.value.kind == "output"
+    assert caught.value.cell > 1

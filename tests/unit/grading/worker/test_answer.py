@@ -301,3 +301,18 @@ def test_a_forbidden_function_of_a_package_imported_later(bench):
     )
     worker.exercise = "e"
     assert call(worker, "f")["raised"]["kinds"][0] == "ForbiddenFunction"
+
+
+def test_what_the_judge_refuses_does_not_tell_its_functions_apart(bench):
+    def by_einsum(query):
+        raise TypeError("einsum(): the number of subscripts")
+
+    worker = bench.with_cell("def f(attend):\n    try: attend('x')\n    except Exception as error: return repr(error)")
+    assert call(worker, "f", by_einsum)["result"] == "TypeError('these inputs do not fit together')"
+
+
+@pytest.mark.parametrize("seed", [-1, (1 << 64) - 1, 1 << 40])
+def test_any_seed_of_torch_is_one(bench, seed):
+    worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(2)")
+    expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
+    assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
