@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,7 +20,7 @@ from vit_course.grading.places import PlaceError, place_of
 from vit_course.grading.released import Lessons, class_of
 from vit_course.grading.result import Result, as_json
 from vit_course.grading.store import write_atomically
-from vit_course.grading.told import overview, sheet
+from vit_course.grading.told import one_line, overview, sheet
 
 
 class GradeUsageError(Exception):
@@ -137,11 +138,23 @@ def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Resu
     if options.json is not None:
         for each in results:
             if each.reason:
-                err.print(f"{each.path}: {each.status}: {each.reason}", markup=False)
+                err.print(one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
+
+
+def _published(results: list[Result]) -> dict[str, Any]:
+    """What other programs read, and no key more; what is wrong with a whole exercise is said at each of its checks."""
+    published = as_json(results)
+    for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
+        problem = exercise.pop("problem")
+        for check in exercise["checks"]:
+            del check["claim"], check["parts"]
+            if check["verdict"] != "pass" and check["message"] is None:
+                check["message"] = problem
+    return published
 
 
 def _write_json(results: list[Result], target: str, out: Console) -> None:
-    text = json.dumps(as_json(results), indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(_published(results), indent=1, ensure_ascii=False) + "\n"
     if target == "-":
         out.file.write(text.encode("utf-8", "backslashreplace").decode())
         return

@@ -1,4 +1,4 @@
-"""Functions that an exercise asks not to call, and where an answer's syntax tree calls one.
+"""Functions that an exercise asks not to call, and where an answer's syntax tree calls one or finds a way round.
 
 The worker's stand-ins catch at run time what cannot be read off the code; both tell the student the same sentence.
 """
@@ -7,22 +7,33 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
-from vit_course.grading.needed import parse, used_globals
+from vit_course.grading.doors import door_in, invisible_binding_in
+from vit_course.grading.reach import called, dotted_name, import_names, reached, statements_of
 from vit_course.grading.submission import CellSource
 
+# torch.ops.aten.*: operators, which the worker watches however they are called
 ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
     "torch._C._nn.scaled_dot_product_attention",
-    "torch.ops.aten.scaled_dot_product_attention",
-    "torch.ops.aten._scaled_dot_product_attention_math",
     "torch._scaled_dot_product_attention_math",
     "torch.nn.functional.multi_head_attention_forward",
     "torch._native_multi_head_attention",
     "torch.nn.MultiheadAttention",
+    "torch.nn.attention.flex_attention.flex_attention",
+    *(
+        f"torch.ops.aten.{operator}"
+        for operator in (
+            *("scaled_dot_product_attention", "_scaled_dot_product_attention_math", "_native_multi_head_attention"),
+            *("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention"),
+            *("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention"),
+            *("_scaled_dot_product_fused_attention_overrideable", "_safe_softmax"),
+        )
+    ),
 )
 LAYERS = (
+    "torch.nn.functional.multi_head_attention_forward",
+    "torch._native_multi_head_attention",
     "torch.nn.MultiheadAttention",
     "torch.nn.TransformerEncoderLayer",
     "torch.nn.TransformerEncoder",
@@ -32,16 +43,14 @@ LAYERS = (
     "torchvision.models.vision_transformer.EncoderBlock",
     "torchvision.models.vision_transformer.Encoder",
 )
+_NORM_FUNCTIONS = ("layer_norm", "group_norm", "instance_norm", "batch_norm", "rms_norm")
 NORMS = (
-    "torch.nn.LayerNorm",
-    "torch.nn.functional.layer_norm",
-    "torch.layer_norm",
-    "torch.native_layer_norm",
-    "torch.ops.aten.layer_norm",
-    "torch.ops.aten.native_layer_norm",
-    "torch.nn.GroupNorm",
-    "torch.nn.functional.group_norm",
-    "torch.group_norm",
+    *(f"torch.nn.functional.{norm}" for norm in _NORM_FUNCTIONS),
+    *(f"torch.{norm}" for norm in (*_NORM_FUNCTIONS, "native_layer_norm", "native_group_norm", "native_batch_norm")),
+    *(f"torch.nn.{norm}" for norm in ("LayerNorm", "GroupNorm", "RMSNorm", "SyncBatchNorm")),
+    *(f"torch.nn.{lazy}{kind}Norm{size}d" for lazy in ("", "Lazy") for kind in ("Batch", "Instance") for size in "123"),
+    *(f"torch.ops.aten.{norm}" for norm in ("native_layer_norm", "native_group_norm", "native_batch_norm")),
+    *(f"torch.ops.aten.{norm}" for norm in ("_native_batch_norm_legit", "_fused_rms_norm", "_batch_norm_with_update")),
 )
 MODELS = (
     "torchvision.models.VisionTransformer",
@@ -80,95 +89,69 @@ FORBIDDEN: Mapping[str, Mapping[str, str]] = {
     "fix_vit": _why((*LAYERS, *MODELS), _NO_MODEL),
     "count_parameters": _why(MODELS, "This exercise asks for arithmetic, so no model may be built in it."),
 }
-GETTERS = frozenset({"getattr", "attrgetter", "methodcaller", "import_module", "__import__", "eval", "exec"})
+GETTERS = frozenset({"getattr", "attrgetter", "methodcaller", "import_module", "__import__"})
+_ROUND = "{door} is used. That is a way round what this exercise forbids, and no answer to it needs one. {why}"
 
 
 def forbidden_call(exercise: str, objects: Iterable[str], cells: Sequence[CellSource]) -> str | None:
-    """A sentence on a forbidden function that an answer uses, or that what it calls uses; None: there is none.
+    """A sentence on what an answer, or what it calls, uses and may not: a forbidden function, or a way round to one.
 
     Args:
         exercise: its name.
         objects: the names that a student defines in it.
         cells: the cells that run.
     """
-    names = FORBIDDEN.get(exercise, {})
-    if not names:
+    rules = FORBIDDEN.get(exercise)
+    if not rules:
         return None
-    statements = [statement for cell in cells if (tree := parse(cell.source)) for statement in tree.body]
-    aliases = dict(chain.from_iterable(map(_imports, statements)))
-    for statement in _reached(statements, frozenset(objects)):
-        aliases |= dict(_imports(statement))
-        for used in _used(statement, aliases):
-            for name, why in names.items():
-                if used == name or (used.startswith("'") and used.strip("'") in (name, name.rpartition(".")[2])):
-                    return f"{name} is used. {why}"
-    return None
+    try:
+        return _told(rules, frozenset(objects), statements_of(cells))
+    except RecursionError:
+        return "Its code is nested too deeply to be read."
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The dotted name for each name that imports bind anywhere in a tree."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+def _told(rules: Mapping[str, str], objects: frozenset[str], statements: Sequence[ast.stmt]) -> str | None:
+    names = import_names(statements)
+    for module in {_star(statement) for statement in statements} - {None}:
+        names = {name.rpartition(".")[2]: f"{module}.{name.rpartition('.')[2]}" for name in rules} | names
+    found, _ = reached(statements, objects, names)
+    why = next(iter(rules.values()))
+    by_last = {name.rpartition(".")[2]: name for name in rules}
+    for statement in found:
+        for used in _used(statement, names, objects):
+            name = used if used in rules else by_last.get(used.rpartition(".")[2]) if _is_package(used) else None
+            if name:
+                return f"{name} is used. {rules[name]}"
+        if door := door_in(statement, names):
+            return _ROUND.format(door=door, why=why)
+    doors = (invisible_binding_in(statement, names) for statement in statements)
+    return next((_ROUND.format(door=door, why=why) for door in doors if door), None)
 
 
-def _reached(statements: Sequence[ast.stmt], objects: frozenset[str]) -> list[ast.stmt]:
-    """The statements that bind the answer's names, and those that bind names that these use, and so on."""
-    binds = [frozenset(_binds(statement)) for statement in statements]
-    reached: set[int] = set()
-    wanted = objects
-    while more := {index for index, names in enumerate(binds) if index not in reached and names & wanted}:
-        reached |= more
-        wanted = wanted.union(*(used_globals(ast.Module([statements[index]], [])) or () for index in more))
-    return [statements[index] for index in sorted(reached)]
+def _is_package(used: str) -> bool:
+    """Whether it is fetched from a library, or by its name from nobody knows where."""
+    return used.partition(".")[0] in ("", "torch", "torchvision", "timm", "transformers")
 
 
-def _binds(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-        return
+def _star(statement: ast.stmt) -> str | None:
+    is_star = isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names)
+    module = statement.module if isinstance(statement, ast.ImportFrom) and is_star else None
+    return module if module and _is_package(module) else None
+
+
+def _used(statement: ast.stmt, names: Mapping[str, str], objects: frozenset[str]) -> Iterator[str]:
+    """Dotted names that a statement uses; with a dot in front, the texts by which it gets something by name."""
     for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name
-        elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
-            yield from (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-
-
-def _used(tree: ast.AST, aliases: Mapping[str, str]) -> Iterator[str]:
-    """Dotted names that a tree uses; in quotes, the texts by which it gets something by name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name):
-            if dotted := _dotted(node, aliases):
-                yield dotted
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and _is_getter(node.func):
+        is_read = isinstance(node, ast.Attribute | ast.Call) or (isinstance(node, ast.Name) and not _is_stored(node))
+        if is_read and (dotted := dotted_name(node, names)):  # type: ignore[arg-type]
+            yield dotted
+        if isinstance(node, ast.ImportFrom):
+            bound = [alias for alias in node.names if (alias.asname or alias.name) in objects]
+            yield from (f"{node.module}.{alias.name}" for alias in bound)
+        elif isinstance(node, ast.Call) and called(node.func) in GETTERS:
             texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
-            yield from (f"'{text}'" for text in texts if isinstance(text, str))
-        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            yield f"'{node.slice.value!s}'"
+            yield from (f".{text}" for text in texts if isinstance(text, str))
 
 
-def _is_getter(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
-    return name in GETTERS
-
-
-def _dotted(node: ast.expr, aliases: Mapping[str, str]) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name) and node.id in aliases:
-        return ".".join([aliases[node.id], *reversed(parts)])
-    if isinstance(node, ast.Call) and _is_getter(node.func) and node.args and isinstance(node.args[0], ast.Constant):
-        return ".".join([str(node.args[0].value), *reversed(parts)])  # __import__("torch").nn
-    return None
+def _is_stored(name: ast.Name) -> bool:
+    return not isinstance(name.ctx, ast.Load)

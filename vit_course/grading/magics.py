@@ -20,18 +20,29 @@ def holds_magics(source: str) -> bool:
 
 def as_python(source: str) -> str:
     """A cell with its magics, shell commands and questions as calls on ``get_ipython()``; the rest as it was."""
-    first, _, body = source.lstrip("\n").partition("\n")
+    source = _without_margin(source)
+    first, _, body = source.partition("\n")
     if first.startswith("%%"):
         name, _, line = first[2:].strip().partition(" ")
         if name not in TRANSPARENT:
             return f"get_ipython().run_cell_magic({name!r}, {line!r}, {body!r})"
-        return f"get_ipython().run_line_magic({name!r}, {line!r})\n{as_calls(body)}"
-    return as_calls(source)
+        return f"get_ipython().run_line_magic({name!r}, {line!r})\n{_calls_in(body)}"
+    return _calls_in(source)
 
 
-def as_calls(source: str) -> str:
-    """Lines of a cell, those in IPython's own syntax as calls."""
+def _calls_in(source: str) -> str:
     return "\n".join(_as_call(line) or line for line in _whole_lines(source))
+
+
+def _without_margin(source: str) -> str:
+    """A cell without the indentation of its first line, and without the prompts of code from a Python session."""
+    lines = source.lstrip("\n").splitlines()
+    first = lines[0] if lines else ""
+    margin = first[: len(first) - len(first.lstrip())]
+    lines = [line.removeprefix(margin) for line in lines]
+    if first.lstrip().startswith(">>>"):
+        lines = [line[4:] if line.startswith((">>>", "...")) else line for line in lines]
+    return "\n".join(lines)
 
 
 def _whole_lines(source: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""A submission's folder before nbgrader reads it: renamed notebooks and links.
+"""A submission's folder before nbgrader reads it: renamed notebooks, links, and what is no file.
 
-nbgrader leaves out a notebook whose file has another name than the lesson, as browsers give to a second download. And
-it follows links: a student's link to another file of the class would be copied into their feedback, a notebook that
-is a link would be graded as theirs.
+nbgrader leaves out a notebook whose file has another name than the lesson, as browsers give to a second download. It
+follows links: a student's link to another file of the class would be copied into their feedback, a notebook that is a
+link would be graded as theirs. And it waits for ever at a pipe that nobody writes to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def receive(notebooks: list[str], **_: str) -> None:
         return
     folder = Path(notebooks[0]).parent
     removed = remove_links(folder)
-    notebooks[:] = [each for each in notebooks if Path(each) not in removed]
+    notebooks[:] = [each for each in notebooks if Path(each) not in removed and _is_file(Path(each))]
     if len(notebooks) == 1:
         notebooks[0] = str(with_lessons_name(Path(notebooks[0])))
 
@@ -40,6 +40,13 @@ def remove_links(folder: Path) -> set[Path]:
                 path.unlink()
                 removed.add(path)
     return removed
+
+
+def _is_file(path: Path) -> bool:
+    if path.is_file():
+        return True
+    get_logger().warning("'%s' is no file: left out", path)
+    return False
 
 
 def with_lessons_name(found: Path) -> Path:

@@ -47,19 +47,28 @@ class RemoteObjects:
         reply = Reply(self._line, name, "build", name=name, inputs=arguments, options=dict(options))
         if reply.raised or not reply.has("module"):
             return Answer(reply.result, reply.raised)
-        return Answer(module=RemoteModule(self._line, name, reply.of("module", int)))
+        return Answer(module=RemoteModule(self._line, name, reply.of("module", int), reply))
 
 
 class RemoteModule:
-    """A module in a worker; see :class:`~vit_course.checks.calls.Module`."""
+    """A module in a worker; see :class:`~vit_course.checks.calls.Module`.
 
-    def __init__(self, line: Line, name: str, number: int) -> None:
+    Args:
+        line: to the worker.
+        name: of its class.
+        number: which one it is.
+        built: the reply to its building, which may tell what it holds.
+    """
+
+    def __init__(self, line: Line, name: str, number: int, built: Reply) -> None:
         self._line = line
         self._name = name
         self._number = number
+        self._untouched = built if built.has("parameters") else None
         self._outputs: list[Tensor] = []
 
     def _ask(self, kind: str, **fields: Any) -> Reply:
+        self._untouched = None
         return Reply(self._line, self._name, kind, module=self._number, **fields)
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
@@ -84,7 +93,7 @@ class RemoteModule:
 
     def held(self) -> Answer:
         """Ask for the names and shapes of what it holds."""
-        reply = self._ask("parameters")
+        reply = self._untouched or self._ask("parameters")
         if reply.raised:
             return Answer(raised=reply.raised)
         parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}

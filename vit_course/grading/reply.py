@@ -25,7 +25,6 @@ _LOOK = {
     "memory": "How many numbers does the largest tensor on the way hold?",
     "output": "What does your code print, or draw, and how often?",
 }
-_LONGEST = 1 << 20
 _LISTS = ("kinds", "functions")
 _NAME = re.compile(r"\w{1,80}")
 _IN_A_REPR = re.compile(
@@ -183,8 +182,22 @@ def _stand_in(other: Other) -> object:
     if other.kind == "coroutine":
         return _ended_coroutine()
     if other.kind == "list" and other.text.isdecimal():
-        return [None] * min(int(other.text), _LONGEST)
+        return _ToldList(int(other.text[:12]))
     return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
+
+
+class _ToldList(list[None]):
+    """A list of which only the length was told; it takes no memory, whatever a worker claims."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+_ToldList.__name__ = "list"
 
 
 def _function(name: str) -> object:

@@ -22,21 +22,28 @@ def overview(results: Sequence[Result]) -> RenderableType:
         table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
     shared = _shared_folder([result.path for result in results])
     for result in results:
-        who = legible(result.student or result.path[shared:])
-        table.add_row(Text(who), Text(legible(result.assignment or "")), Text(_score(result)), Text(_remarks(result)))
-    graded = sum(result.status == "graded" for result in results)
-    return Group(table, Text(f"{graded} of {len(results)} graded"))
+        who = one_line(result.student or result.path[shared:])
+        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_remarks(result)))
+    graded = [result for result in results if result.status == "graded"]
+    odd = sum(result.reason is not None for result in graded)
+    told = f"; {odd} of these with something odd, see the remarks" if odd else ""
+    return Group(table, Text(f"{len(graded)} of {len(results)} graded{told}"))
 
 
 def sheet(result: Result) -> RenderableType:
     """One submission: each exercise with its score, and each check that did not pass with what the student reads."""
-    head = Text(f"{legible(result.path)}  {_score(result)}", style="bold")
+    head = Text(f"{one_line(result.path)}  {_score(result)}", style="bold")
     lines: list[RenderableType] = [head]
     if remarks := _remarks(result):
         lines.append(Text(remarks))
     for exercise in result.exercises:
         lines += _exercise(exercise)
     return Group(*lines)
+
+
+def one_line(text: str) -> str:
+    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
+    return legible(text).replace("\n", " ").replace("\t", " ")
 
 
 def _shared_folder(paths: Sequence[str]) -> int:
@@ -64,4 +71,4 @@ def _score(result: Result) -> str:
 def _remarks(result: Result) -> str:
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
     parts = [*(f"[{flag}]" for flag in result.flags), *([result.reason] if result.reason else ()), *named]
-    return legible("; ".join(parts))
+    return one_line("; ".join(parts))

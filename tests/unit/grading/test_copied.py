@@ -85,3 +85,17 @@ def test_right_variants_are_no_copies(lessons):
 @pytest.mark.parametrize("source", ["", "def patchify(:", "x = 1", "class A: pass"])
 def test_what_holds_no_function_is_no_copy(source):
     assert not is_copied("patchify", ("patchify",), source, source)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["x = a" + ".b" * 900, "x = 0x" + "f" * 6000, "x = " + "-" * 2000 + "1", "\n    ".join(["x = 1"] * 5000)],
+    ids=["attributes", "digits", "signs", "lines"],
+)
+def test_what_no_person_writes_is_no_copy_and_no_trouble(body):
+    assert not is_copied("patchify", ("patchify",), f"def patchify(a):\n    {body}\n", None)
+
+
+def test_functions_in_functions_are_looked_at_once():
+    nested = "".join(f"{' ' * depth}def f{depth}(x):\n" for depth in range(90)) + " " * 90 + "return x\n"
+    assert not is_copied("patchify", ("patchify",), nested, None)

@@ -72,6 +72,14 @@ def test_code_that_is_no_python_runs_for_its_error():
     assert run("a = 1", "def f(:") == [1]
 
 
+def test_a_cell_that_only_ipython_can_read_may_use_anything():
+    assert run("a = 1", "%pwd\nx = (1\n!ls") == [0, 1]
+
+
+def test_a_timed_cell_defines_what_is_below_the_magic():
+    assert definitions(parse("%%time\ndef f(): pass")) == {"f"}
+
+
 def test_what_a_cell_defines():
     tree = parse("import a\nfrom b import c\ndef d(): e = 1\nclass F: g = 1\nh, (i, j) = 1, (2, 3)\nk: int = 1\n%pwd")
     assert definitions(tree) == {"d", "F", "h", "i", "j", "k"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from vit_course.grading.receiving import receive
@@ -66,3 +68,13 @@ def test_a_folder_without_notebooks_is_left(tmp_path):
     notebooks: list[str] = []
     receive(notebooks)
     assert notebooks == []
+
+
+def test_a_pipe_and_a_folder_called_like_a_notebook_are_left_out(tmp_path):
+    (own,) = hand_in(tmp_path, "01_double.ipynb")
+    folder = tmp_path / "submitted" / "ada" / LESSON
+    os.mkfifo(folder / "pipe.ipynb")
+    (folder / "folder.ipynb").mkdir()
+    notebooks = [own, str(folder / "pipe.ipynb"), str(folder / "folder.ipynb")]
+    receive(notebooks)
+    assert notebooks == [own]

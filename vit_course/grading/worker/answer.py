@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Callable, Mapping
@@ -96,7 +97,10 @@ class Answers:
         if not isinstance(made, nn.Module):
             return {"result": made}
         self._modules.append(made)
-        return {"module": len(self._modules) - 1}
+        number = len(self._modules) - 1
+        with contextlib.suppress(Exception):  # whoever needs its parameters will ask, and be told
+            return {"module": number, **self._parameters(number)}
+        return {"module": number}
 
     def _parameters(self, module: int) -> dict[str, Any]:
         held = self._modules[module].state_dict(keep_vars=True)
@@ -188,6 +192,8 @@ def fresh_settings(seed: int | None = 0) -> None:
         torch.set_default_dtype(torch.float32)
     if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None:
         torch.set_default_device(None)
+    while torch._C._len_torch_function_stack():  # a mode or a device that was entered for good
+        torch._C._pop_torch_function_stack()
     if not torch.is_grad_enabled():
         torch.set_grad_enabled(True)
     if torch.get_num_threads() != 1:

@@ -1,0 +1,82 @@
+"""Ways round a rule before the real judge: no points and a flag; right answers beside them get all their points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.e2e.attacks.doors import DOORS, HONEST, Door
+from vit_course.grading.finding import find
+from vit_course.grading.flags import FORBIDDEN_FUNCTION
+from vit_course.grading.judge import Judge
+from vit_course.grading.limits import Limits
+from vit_course.grading.reading import read
+from vit_course.grading.released import Lessons
+from vit_course.grading.submission import Submission
+from vit_course.grading.worker.survey import available
+
+pytestmark = [
+    pytest.mark.xdist_group("doors"),
+    pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
+]
+ROOT = Path(__file__).parents[2]
+# what only reading finds: a student's own process can be made to forget its rules
+READ_ALONE = {"the state of the stand-ins"}
+Read = Callable[[Door], Submission]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(ROOT / "tests" / "hidden", b"doors", Limits(cell_seconds=5.0, call_seconds=5.0)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lessons() -> Lessons:
+    return Lessons(None, ROOT)
+
+
+@pytest.fixture
+def submission(tmp_path: Path, lessons: Lessons) -> Read:
+    def made(door: Door) -> Submission:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{door.lesson}.ipynb", as_version=4)
+        for cell in notebook.cells:
+            if cell.metadata.get("nbgrader", {}).get("grade_id") == door.exercise:
+                cell.source = door.answer
+        if door.first:
+            notebook.cells.insert(1, nbformat.v4.new_code_cell(door.first))
+        path = tmp_path / f"{door.lesson}.ipynb"
+        nbformat.write(notebook, path)
+        (found,) = find([path], lessons.names)
+        return read(found, lessons).only([door.exercise])
+
+    return made
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -> None:
+    result = judge.grade(submission(door))
+    assert result.status == "graded", result.reason
+    assert FORBIDDEN_FUNCTION in result.flags
+    assert result.score == 0
+    assert "This exercise asks you" in (result.exercises[0].problem or "")
+
+
+@pytest.mark.parametrize("door", [each for each in DOORS if each.name not in READ_ALONE], ids=lambda each: each.name)
+def test_the_worker_alone_lets_few_through(judge: Judge, submission: Read, door: Door) -> None:
+    handed_in = submission(door)
+    blind = tuple(replace(each, forbidden=None) for each in handed_in.exercises)
+    result = judge.grade(replace(handed_in, exercises=blind, flags=()))
+    assert result.score == 0, result.exercises
+
+
+@pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)
+def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, door: Door) -> None:
+    result = judge.grade(submission(door))
+    assert result.exercises[0].problem is None
+    assert result.score == result.max_score > 0, result.exercises
+    assert result.flags == ()
