@@ -1,34 +1,25 @@
 """A lesson in a real JupyterLab in a real browser, as a student who made a classic mistake sees it."""
 
 import json
-import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import playwright.sync_api as playwright
 import pytest
 
+from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
 from vit_course.grading.rehearsal import STRIPS
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LESSON = ROOT / "notebooks" / "01_patchify.ipynb"
 KERNEL_IS_READY = """async () => {
     const context = window.jupyterapp.shell.currentWidget.context.sessionContext;
     await context.ready;
     await context.session.kernel.info;
 }"""
-# set to a folder to keep what the browser showed
-SCREENSHOTS = os.environ.get("VIT_COURSE_SCREENSHOTS")
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+    needs_chromium,
     pytest.mark.xdist_group("jupyterlab"),
 ]
 
@@ -48,35 +39,9 @@ def lab(tmp_path_factory):
     assert mistaken
     notebook["cells"] = notebook["cells"][:end]
     (folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"]
-    options = ["--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    own_settings = str(tmp_path_factory.mktemp("settings"))  # the dark theme below must not become the user's
-    environment = {**os.environ, "PATH": path, "JUPYTERLAB_SETTINGS_DIR": own_settings}
-    log = (folder / "lab.log").open("w")
-    server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(address, server, folder / "lab.log")
+    # settings of its own: the dark theme below must not become the user's
+    with jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address:
         yield address
-    finally:
-        server.terminate()
-        server.wait(30)
-        log.close()
-
-
-def _wait_for(address, server, log):
-    for _ in range(240):
-        assert server.poll() is None, f"JupyterLab stopped: {log.read_text()[-2000:]}"
-        try:
-            with urllib.request.urlopen(f"{address}/api/status", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.25)
-    raise AssertionError(f"JupyterLab did not answer: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="module")

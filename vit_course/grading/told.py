@@ -26,7 +26,7 @@ def overview(results: Sequence[Result]) -> RenderableType:
         table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_remarks(result)))
     graded = [result for result in results if result.status == "graded"]
     odd = sum(result.reason is not None for result in graded)
-    told = f"; {odd} of these with something odd, see the remarks" if odd else ""
+    told = f"; {odd} of them with something to look at, see the remarks" if odd else ""
     return Group(table, Text(f"{len(graded)} of {len(results)} graded{told}"))
 
 

@@ -83,13 +83,15 @@ ATTENTION = [
     _attention("a traced function", f"f = torch.jit.script(getattr(F, {_FUSED}))"),
     _attention("flexible attention", "from torch.nn.attention.flex_attention import flex_attention",
                "def f(q, k, v): return flex_attention(q[None, None], k[None, None], v[None, None])[0, 0]"),
-    _attention("a compiled function", "@torch.compile", "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)"),
+    _attention("a compiled function", "@torch.compile",
+               "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)"),
     _attention("code in a text", "f = eval('F.scaled_dot_' + 'product_attention')"),
     _attention("code executed", "exec('f = F.scaled_dot_' + 'product_attention')"),
     _attention("code executed in another cell", first="exec('f = F.scaled_dot_' + 'product_attention')"),
     _attention("a global set in another cell",
                first="globals()['f'] = [v for k, v in F.__dict__.items() if k.startswith('scaled')][0]"),
-    _attention("the notebook's namespace", first="get_ipython().user_ns['f'] = getattr(F, 'scaled_dot_' + 'product_attention')"),
+    _attention("the notebook's namespace", 
+               first="get_ipython().user_ns['f'] = getattr(F, 'scaled_dot_' + 'product_attention')"),
     _attention("a magic", first="%time f = getattr(F, 'scaled_dot_' + 'product_attention')"),
     Door("an answer under a magic", f"%%time\n{_HEAD}f = F.scaled_dot_product_attention\n{_TWICE}"),
     _attention("a method put on tensors", "f = lambda q, k, v: q.attend(k, v)",
@@ -103,8 +105,10 @@ ATTENTION = [
                "f = [o for o in gc.get_objects() if getattr(o, '__name__', '') == 'scaled_dot_product_attention'][0]"),
     _attention("an import by text", "import importlib",
                "f = getattr(importlib.import_module('torch.nn.functional'), 'scaled_dot_' + 'product_attention')"),
-    _attention("the importing builtin", "f = getattr(__import__('torch._C')._C._nn, 'scaled_dot_' + 'product_attention')"),
-    _attention("a subclass's list", "M = [c for c in nn.Module.__subclasses__() if c.__name__ == 'Multihead' + 'Attention'][0]",
+    _attention("the importing builtin",
+               "f = getattr(__import__('torch._C')._C._nn, 'scaled_dot_' + 'product_attention')"),
+    _attention("a subclass's list",
+               "M = [c for c in nn.Module.__subclasses__() if c.__name__ == 'Multihead' + 'Attention'][0]",
                "def f(q, k, v):\n    m = M(q.shape[-1], 1)\n    return m(q, k, v)[0]"),
     _attention("everything from a module", first="from torch.nn.functional import *\nf = scaled_dot_product_attention"),
     _attention("a module of the student's own", "open('mine.py', 'w').write("
@@ -165,7 +169,8 @@ HONEST = [
     Door("under a magic", "%%time\n" + _HEAD + _ANSWER),
     Door("modules imported beside it", _HEAD + _ANSWER,
          first="import gc, inspect, sys, types, pickle\nimport os, importlib, ctypes\n%matplotlib inline\n"
-         "print(sys.version, len(sys.path))\ngc.collect()\nif 'x' not in globals():\n    x = 3\nprint(vars().keys() - set())"),
+         "print(sys.version, len(sys.path))\ngc.collect()\nif 'x' not in globals():\n    x = 3\n"
+         "print(vars().keys() - set())"),
     Door("one import for all", "import math, sys, torch\n" + _ANSWER, first="import gc, torch, inspect"),
     Door("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
          "scaled_dot_product_attention\nexpected = scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
@@ -182,9 +187,11 @@ def scaled_dot_product_attention(query, key, value):
     weights = torch.softmax(query @ transposed * compile ** -0.5, -1)
     return weights @ value, weights
 """),
-    Door("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\ntorch.set_printoptions(precision=3)\n"
+    Door("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\n"
+         "torch.set_printoptions(precision=3)\n"
          "torch.backends.cudnn.deterministic = True\nnet = nn.Linear(2, 2)\nnet.eval()\n"
-         "for name in ('a', 'b'): setattr(net, name + '1', 3)\nprint(net.__dict__.keys(), net.forward.__code__.co_varnames)"),
+         "for name in ('a', 'b'): setattr(net, name + '1', 3)\n"
+         "print(net.__dict__.keys(), net.forward.__code__.co_varnames)"),
     Door("a decorator of its own", _HEAD + """
 import functools
 def told(f):

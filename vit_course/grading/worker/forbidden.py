@@ -56,9 +56,8 @@ _ORIGINALS: dict[str, Callable[..., Any]] = {}  # in no closure, which would sho
 def guard(forbidden: Mapping[str, Sequence[str]]) -> None:
     """Put stand-ins in the place of every dotted name; of a package not imported yet, as soon as it is."""
     _STATE.by_exercise = {exercise: frozenset(names) for exercise, names in forbidden.items()}
-    _STATE.watches = {
-        exercise: _Watch(packets) for exercise, names in forbidden.items() if (packets := _packets(names))
-    }
+    operators = {exercise: _operators(names) for exercise, names in forbidden.items()}
+    _STATE.watches = {exercise: _Watch(names) for exercise, names in operators.items() if names}
     _STATE.waiting = {name for names in forbidden.values() for name in names if not name.startswith(_OPERATORS)}
     _replace_what_is_there()
     if _STATE.waiting:

@@ -1,0 +1,69 @@
+"""The formgrader page in a real browser: one click grades with our judge, and the page shows its verdicts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import playwright.sync_api as playwright
+import pytest
+from nbgrader.api import Gradebook
+
+from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
+from vit_course.grading.class_folder import new_class
+from vit_course.grading.rehearsal import STRIPS
+from vit_course.grading.sample_class import model_answers, write_submissions
+
+pytestmark = [needs_chromium, pytest.mark.xdist_group("formgrader")]
+ROOT = Path(__file__).parents[2]
+LESSON = "01_patchify"
+LIVE = "<script>document.title = 'attacked'</script>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = new_class(tmp_path_factory.mktemp("formgrader") / "class", ROOT).path
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    release = [sys.executable, "-m", "nbgrader", "generate_assignment", LESSON]
+    subprocess.run(release, cwd=made, env={**os.environ, "PATH": path}, check=True, capture_output=True)
+    answers = model_answers(made, LESSON) | {"patchify": STRIPS, "patches-or-pixels": f"Because. {LIVE}"}
+    write_submissions(made, LESSON, {"cleo": answers})
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[playwright.Page]:
+    with (
+        jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address,
+        playwright.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
+    ):
+        opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
+        opened.goto(f"/formgrader/manage_submissions/{LESSON}", timeout=120_000)
+        opened.locator("tr", has_text="cleo").locator("td.autograde a").click(timeout=60_000)
+        opened.get_by_text("Successfully autograded").wait_for(timeout=180_000)
+        yield opened
+
+
+def test_a_click_writes_the_judge_s_points_into_the_gradebook(page: playwright.Page, folder: Path) -> None:
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        grades = gradebook.find_submission_notebook(LESSON, LESSON, "cleo").grades
+        scores = {grade.name: (grade.auto_score, grade.max_score) for grade in grades}
+    assert 0 < scores["check-patchify"][0] < scores["check-patchify"][1]
+    assert scores["check-conv_from_linear"][0] == scores["check-conv_from_linear"][1]
+
+
+def test_the_submission_s_page_shows_our_words_and_runs_nothing_of_the_student_s(page: playwright.Page) -> None:
+    page.goto(f"/formgrader/gradebook/{LESSON}/{LESSON}")
+    page.locator("a", has_text="Submission #").first.click(timeout=60_000)
+    report = page.locator('section[aria-label^="patchify"]')
+    report.wait_for(timeout=60_000)
+    assert "strips not squares" in report.inner_text()
+    assert "attacked" not in page.title()
+    assert "document.title" in page.locator("body").inner_text(), "what the student wrote is shown"
+    if SCREENSHOTS:
+        report.scroll_into_view_if_needed()
+        page.screenshot(path=Path(SCREENSHOTS) / "formgrader.png")
