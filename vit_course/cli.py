@@ -110,7 +110,7 @@ def grade(
         with _in_words(GradeError), _needs("grading"):
             every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))
     except GradeUsageError as error:
-        raise typer.BadParameter(str(error), param_hint="--exercise") from None
+        raise typer.BadParameter(str(error), param_hint=error.option) from None
     except KeyboardInterrupt:
         raise _stop("Stopped. What was graded is kept; the same command goes on from there.", 130) from None
     if not every_one:

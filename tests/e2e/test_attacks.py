@@ -16,7 +16,19 @@ import psutil
 import pytest
 import torch
 
-from tests.e2e.attacks import bombs, doors, escapes, folders, honest, lies, oracles, protocol, reading, sources, weights
+from tests.e2e.attacks import (
+    bombs,
+    escapes,
+    folders,
+    honest,
+    leftovers,
+    lies,
+    oracles,
+    protocol,
+    reading,
+    sources,
+    weights,
+)
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from vit_course.grading.finding import find
 from vit_course.grading.judge import Judge
@@ -32,7 +44,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
-KINDS = (lies, reading, escapes, protocol, bombs, weights, sources, honest, doors, oracles)
+KINDS = (lies, reading, escapes, protocol, bombs, weights, sources, honest, oracles, leftovers)
 ATTACKS: list[Attack] = [each for kind in KINDS for each in kind.ATTACKS]
 # of the judge's own memory: what one attack may add to the most that was ever needed
 ROOM = 1 << 30

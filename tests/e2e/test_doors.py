@@ -24,8 +24,6 @@ pytestmark = [
     pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
 ]
 ROOT = Path(__file__).parents[2]
-# what only reading finds: a student's own process can be made to forget its rules
-READ_ALONE = {"the state of the stand-ins"}
 Read = Callable[[Door], Submission]
 
 
@@ -66,8 +64,8 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -
     assert "This exercise asks you" in (result.exercises[0].problem or "")
 
 
-@pytest.mark.parametrize("door", [each for each in DOORS if each.name not in READ_ALONE], ids=lambda each: each.name)
-def test_the_worker_alone_lets_few_through(judge: Judge, submission: Read, door: Door) -> None:
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+def test_the_worker_lets_none_through_that_reading_has_missed(judge: Judge, submission: Read, door: Door) -> None:
     handed_in = submission(door)
     blind = tuple(replace(each, forbidden=None) for each in handed_in.exercises)
     result = judge.grade(replace(handed_in, exercises=blind, flags=()))

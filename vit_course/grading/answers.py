@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from vit_course.grading.needed import definitions, imports, is_empty, parse
+from vit_course.grading.needed import definitions, imports, is_empty, looks_names_up, parse
 from vit_course.grading.notebook_file import HandedInCell
 from vit_course.grading.released import ReleasedExercise, ReleasedLesson
 from vit_course.grading.submission import ExerciseAnswer
@@ -49,11 +49,12 @@ def answers_of(
 def _candidates(
     written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
 ) -> Iterator[HandedInCell]:
-    """Cells that define what the exercise asks for, and marked ones that are no Python, so that nobody can tell."""
+    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define."""
     for cell in written:
         tree = parse(cell.source)
         defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
-        if not defined.isdisjoint(exercise.objects) or (cell in marked and tree is None):
+        unclear = cell in marked and (tree is None or looks_names_up(cell.source))
+        if unclear or not defined.isdisjoint(exercise.objects):
             yield cell
 
 

@@ -20,11 +20,18 @@ from vit_course.grading.places import PlaceError, place_of
 from vit_course.grading.released import Lessons, class_of
 from vit_course.grading.result import Result, as_json
 from vit_course.grading.store import write_atomically
-from vit_course.grading.told import one_line, overview, sheet
+from vit_course.grading.told import broken_checks, one_line, overview, sheet
 
 
 class GradeUsageError(Exception):
-    """The command was asked for something that there is not; the message says what there is."""
+    """An option names something that there is not, or that cannot be; the message says what there is.
+
+    Attributes: ``option``, as it is written on the command line.
+    """
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class GradeError(Exception):
@@ -57,7 +64,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         Whether every submission was graded and none of them needs a word.
 
     Raises:
-        GradeUsageError: there is no exercise of that name.
+        GradeUsageError: there is no exercise of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
     class_dir = next((found for path in options.paths if (found := class_of(path))), None)
@@ -66,7 +73,9 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         raise GradeError("There are no lessons here; grade in a clone of the course, or in a folder made by new-class.")
     if options.exercise and not lessons.of_exercise(options.exercise):
         known = ", ".join(name for lesson in lessons for name in lesson.names)
-        raise GradeUsageError(f"there is no exercise {options.exercise!r}; there are: {known}")
+        raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
+    if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
+        raise GradeUsageError("--json", f"{options.json or 'nothing'} is no file; name one, or - for stdout")
     if options.sandbox and not options.scheduler:
         _require_walls()
     handed_in = find(options.paths, lessons.names)
@@ -132,6 +141,8 @@ def _progress(err: Console, total: int) -> Iterator[Callable[[], None]]:
 
 
 def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:
+    for text in broken_checks(results):
+        err.print(text, markup=False)
     if options.resume:
         taken_over = sum(each.taken_over for each in done)
         err.print(f"{taken_over} of {len(results)} results were taken over from an earlier run.")
@@ -157,6 +168,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
     text = json.dumps(_published(results), indent=1, ensure_ascii=False) + "\n"
     if target == "-":
         out.file.write(text.encode("utf-8", "backslashreplace").decode())
+        out.file.flush()  # a full disk is told here, not when the program ends
         return
     try:
         write_atomically(Path(target), text)

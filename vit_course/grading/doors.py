@@ -7,30 +7,37 @@ have to pass are tested in ``tests/unit/grading/test_doors.py``.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
+from itertools import chain
 
-from vit_course.grading.reach import called, dotted_name, globals_of, is_module, text_of
-
-TORCH = (
-    *("ops", "jit", "compile", "library", "overrides", "fx", "export", "package", "hub", "onnx", "ao", "load"),
-    *(
-        "nn.attention",
-        "nn.quantized",
-        "nn.quantizable",
-        "nn.intrinsic",
-        "nn.qat",
-        "utils.cpp_extension",
-        "serialization",
-    ),
-    *("nn.Module.__subclasses__", "nn.functional.boolean_dispatch", "quantization", "compiler", "cuda.graphs"),
+from vit_course.grading.reach import (
+    DEFINED,
+    called,
+    dotted_name,
+    globals_of,
+    is_module,
+    outermost_names,
+    text_of,
+    used_imports,
 )
+
+# parts of torch, wherever in it a name finds them
+TORCH = frozenset(
+    {"ops", "jit", "overrides", "fx", "onnx", "ao", "nn.attention", "nn.quantized", "nn.quantizable", "nn.intrinsic"}
+    | {"nn.qat", "utils.cpp_extension", "functional.boolean_dispatch", "quantization", "compiler", "serialization"}
+)
+TORCH_ITSELF = frozenset({"compile", "library", "export", "package", "hub", "load"})
+_CHECKS = frozenset({"_assert", "_check"})
 MODULES = frozenset(
     {"gc", "inspect", "ctypes", "sys", "importlib", "builtins", "pickle", "marshal", "types", "runpy", "imp", "code"}
     | {"codeop", "pkgutil", "dis", "copyreg", "shelve", "pdb", "bdb", "trace", "timeit", "cProfile", "profile", "pydoc"}
     | {"zipimport", "tracemalloc", "faulthandler", "unittest", "doctest", "cffi", "dill", "cloudpickle", "joblib"}
     | {"_ctypes", "_thread", "_imp", "_testcapi", "multiprocessing", "subprocess", "IPython", "__main__"}
 )
+# those that other modules import, and so hold
+_INSIDE_OTHERS = MODULES - {"types", "code", "trace", "profile", "dis", "imp"}
 READY_MADE = frozenset(
     {"timm", "transformers", "xformers", "flash_attn", "diffusers", "jax", "flax", "keras", "tensorflow", "fairseq"}
 )
@@ -50,37 +57,98 @@ _CHANGES = frozenset({"update", "setdefault", "__setitem__"})
 _INVISIBLE = frozenset({"_getframe", "get_referrers", "user_ns", "f_globals", "f_locals", "__builtins__"})
 
 
-def door_in(statement: ast.stmt, names: Mapping[str, str]) -> str | None:
+def door_in(statement: ast.stmt, names: Mapping[str, str], wanted: Collection[str]) -> str | None:
     """The first way round in a statement that an answer reaches, as the student wrote it; None: there is none.
 
     Args:
         statement: of the notebook's top level.
         names: see :func:`vit_course.grading.reach.import_names`.
+        wanted: the names that the answer uses.
     """
     if read := sorted(globals_of(statement) & BUILTINS):
         return read[0]
-    texts = _texts(statement)
-    bound = _bound(statement)
-    inner = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
-    inner |= {id(node.args[0]) for node in ast.walk(statement) if _looks_into(node)}  # type: ignore[attr-defined]
-    functions = {id(node.func): node for node in ast.walk(statement) if isinstance(node, ast.Call)}
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Attribute | ast.Name):
-            found = _named(node, names, statement) or _unread(node, functions, texts, bound)
-            if not found and id(node) not in inner and is_module(dotted_name(node, names)):
-                found = _handed_round(node, statement, bound)
-        elif isinstance(node, ast.Call):
-            found = _door_of(dotted_name(node, names)) or _own_variables(node, statement)
-        else:
-            found = None
-        if found:
-            return found
-    return None
+    reading = _Reading(statement, names)
+    finders = chain(
+        map(_door_of, used_imports(statement, wanted)),
+        map(reading.of_name, outermost_names(statement)),
+        map(reading.of_node, ast.walk(statement)),
+    )
+    return next((found for found in finders if found), None)
 
 
-def invisible_binding_in(statement: ast.stmt, names: Mapping[str, str]) -> str | None:
+class _Reading:
+    """What is known of one statement while its parts are looked at."""
+
+    def __init__(self, statement: ast.stmt, names: Mapping[str, str]) -> None:
+        nodes = list(ast.walk(statement))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        self.names = names
+        self.defines = isinstance(statement, DEFINED)
+        self.texts = _texts(statement)
+        self.bound = frozenset(_bound(nodes))
+        self.functions = {id(node.func): node for node in calls}
+        defaults = [node.args for node in nodes if isinstance(node, ast.FunctionDef | ast.Lambda)]
+        self.defaults = {id(each) for one in defaults for each in (*one.defaults, *one.kw_defaults)}
+        of_classes = {id(part) for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+        assigned = [node for node in nodes if isinstance(node, ast.Assign) and id(node) not in of_classes]
+        self.named = {id(node.value) for node in assigned if all(isinstance(one, ast.Name) for one in node.targets)}
+        looked_into = [node for node in calls if called(node.func) in ("getattr", "hasattr")]
+        self.named |= {id(node.args[0]) for node in looked_into if node.args}
+
+    def of_name(self, node: ast.expr) -> str | None:
+        """A way round in a whole dotted name."""
+        dotted = dotted_name(node, self.names)
+        return _door_of(dotted) or self._unread(node, dotted) or self._handed_round(node, dotted)
+
+    def of_node(self, node: ast.AST) -> str | None:
+        """A way round in any part of the tree."""
+        if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+            is_own = isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr == "__dict__"
+            return None if is_own else node.attr
+        if isinstance(node, ast.MatchClass):
+            return next((name for name in node.kwd_attrs if name in ATTRIBUTES), None)
+        return self._own_variables(node) if isinstance(node, ast.Call) else None
+
+    def _unread(self, node: ast.expr, dotted: str | None) -> str | None:
+        """``getattr`` and the like, where the name that they fetch cannot be read off the code."""
+        name = (dotted or called(node) or "").rpartition(".")[2]
+        if name not in _BY_NAME or (isinstance(node, ast.Name) and name in self.bound):
+            return None
+        if isinstance(node, ast.Attribute) and not dotted:
+            return None
+        call = self.functions.get(id(node))
+        takes_a_thing = name == "getattr"
+        if call is None or len(call.args) <= takes_a_thing:
+            return name
+        base, wanted = call.args[0], call.args[takes_a_thing]
+        if (text := text_of(wanted)) is not None:
+            return next((part for part in text.split(".") if part in ATTRIBUTES), None)
+        if isinstance(wanted, ast.Name) and self.texts.get(wanted.id):
+            return None
+        owner = base.id if takes_a_thing and isinstance(base, ast.Name) else ""
+        is_own = owner == "self" or (owner in self.bound and _is_modest(wanted))
+        return None if is_own else f"{name} with a name that is computed"
+
+    def _own_variables(self, call: ast.Call) -> str | None:
+        """``vars`` of anything but ``self``; ``locals`` and ``vars()`` at the top level, where they are globals."""
+        if not isinstance(call.func, ast.Name) or call.func.id not in ("vars", "locals"):
+            return None
+        if call.args:
+            is_self = isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
+            return None if is_self or call.func.id == "locals" else "vars"
+        return None if self.defines else call.func.id
+
+    def _handed_round(self, node: ast.expr, dotted: str | None) -> str | None:
+        """A module that stands alone is handed on, and then nobody can read what is fetched from it."""
+        if not is_module(dotted) or id(node) in self.named:
+            return None
+        is_local = isinstance(node, ast.Name) and (isinstance(node.ctx, ast.Store) or node.id in self.bound)
+        return None if is_local and id(node) not in self.defaults else f"{ast.unparse(node)} as a value"
+
+
+def invisible_binding_in(statement: ast.stmt) -> str | None:
     """A way by which a statement that the answer does not reach could bind its names unseen; None: there is none."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+    if isinstance(statement, (*DEFINED, ast.Import, ast.ImportFrom)):
         star = isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names)
         root = (statement.module or "").partition(".")[0] if isinstance(statement, ast.ImportFrom) else ""
         return f"from {root} import *" if star and root in MODULES else None
@@ -104,71 +172,32 @@ def _is_of_the_notebook(node: ast.expr) -> bool:
     return ast.unparse(node).startswith(_VARIABLES)
 
 
-def _named(node: ast.Attribute | ast.Name, names: Mapping[str, str], statement: ast.stmt) -> str | None:
-    if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
-        is_own = isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr == "__dict__"
-        return None if is_own else _door_of(dotted_name(node, names)) or node.attr
-    return _door_of(dotted_name(node, names))
-
-
 def _door_of(dotted: str | None) -> str | None:
     """The part of a dotted name that leads astray."""
     if not dotted:
         return None
     root, *parts = dotted.split(".")
-    if root in MODULES:
+    if root in MODULES or root in READY_MADE:
         return root
-    if root == "torch":
-        for door in TORCH:
-            if f"{dotted}.".startswith(f"torch.{door}."):
-                return f"torch.{door}"
-        for place, part in enumerate(parts):
-            private = part.startswith("_") and part not in ("_assert", "_check", "__version__", "__name__", "__init__")
-            if private or part in ATTRIBUTES or part in MODULES - {"types", "code"}:
-                return ".".join(["torch", *parts[: place + 1]])
-    if root in READY_MADE:
-        return root
+    for place, part in enumerate(parts):
+        so_far = ".".join([root, *parts[: place + 1]])
+        if part in ATTRIBUTES or part.removeprefix("_") in _INSIDE_OTHERS:
+            return so_far
+        if root == "torch" and (part in TORCH or f"{parts[place - 1]}.{part}" in TORCH):
+            return so_far
+        if root == "torch" and place == 0 and part in TORCH_ITSELF:
+            return so_far
+        if root == "torch" and part.startswith("_") and not part.startswith("__") and part not in _CHECKS:
+            return so_far
     return None if root in ("torch", "vit_course", "?") or _is_installed(root) else root
 
 
-def _looks_into(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and called(node.func) in ("getattr", "hasattr") and bool(node.args)
-
-
+@lru_cache(maxsize=256)
 def _is_installed(root: str) -> bool:
     try:
         return find_spec(root) is not None
     except (ImportError, ValueError, AttributeError):
         return False
-
-
-def _unread(
-    node: ast.expr, functions: Mapping[int, ast.Call], texts: Mapping[str, bool], bound: frozenset[str]
-) -> str | None:
-    """``getattr`` and the like, where the name that they fetch cannot be read off the code."""
-    name = called(node)
-    if name not in _BY_NAME or (isinstance(node, ast.Name) and name in bound):
-        return None
-    if isinstance(node, ast.Attribute) and not isinstance(node.value, ast.Name):
-        return None
-    call = functions.get(id(node))
-    if call is None:
-        return name
-    takes_a_thing = name not in ("attrgetter", "methodcaller")
-    if len(call.args) <= takes_a_thing:
-        return name
-    base, wanted = call.args[0], call.args[takes_a_thing]
-    if (text := text_of(wanted)) is not None:
-        return next((part for part in text.split(".") if part in ATTRIBUTES), None)
-    if isinstance(wanted, ast.Name) and texts.get(wanted.id):
-        return None
-    if (
-        takes_a_thing
-        and isinstance(base, ast.Name)
-        and (base.id == "self" or (base.id in bound and _is_modest(wanted)))
-    ):
-        return None
-    return f"{name} with a name that is computed"
 
 
 def _is_modest(name: ast.expr) -> bool:
@@ -177,27 +206,6 @@ def _is_modest(name: ast.expr) -> bool:
         first = text_of(name.values[0])
         return bool(first) and not str(first).startswith("_")
     return isinstance(name, ast.Attribute) and name.attr == "name"
-
-
-def _own_variables(call: ast.Call, statement: ast.stmt) -> str | None:
-    """``vars`` of anything but ``self``; ``locals`` and ``vars()`` at the top level, where they are globals."""
-    if not isinstance(call.func, ast.Name) or call.func.id not in ("vars", "locals"):
-        return None
-    if call.args:
-        is_self = isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
-        return None if is_self or call.func.id == "locals" else "vars"
-    return None if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else call.func.id
-
-
-def _handed_round(node: ast.expr, statement: ast.stmt, bound: frozenset[str]) -> str | None:
-    """A module that stands alone is handed on, and then nobody can read what is fetched from it."""
-    if isinstance(node, ast.Name) and (isinstance(node.ctx, ast.Store) or node.id in bound):
-        defaults = [each.args for each in ast.walk(statement) if isinstance(each, ast.FunctionDef | ast.Lambda)]
-        if not any(node is each for one in defaults for each in (*one.defaults, *one.kw_defaults)):
-            return None
-    if any(isinstance(each, ast.Assign) and each.value is node for each in ast.walk(statement)):
-        return None
-    return f"{ast.unparse(node)} as a value"
 
 
 def _texts(statement: ast.stmt) -> dict[str, bool]:
@@ -230,9 +238,12 @@ def _is_plain(node: ast.expr) -> bool:
     return text is not None and not text.startswith("_") and not set(text.split(".")) & _TOLD
 
 
-_TOLD = ATTRIBUTES | {"ops", "jit", "library", "overrides"}
+_TOLD = ATTRIBUTES | TORCH | TORCH_ITSELF
 
 
-def _bound(statement: ast.stmt) -> frozenset[str]:
-    stored = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return frozenset(stored | {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)})
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg

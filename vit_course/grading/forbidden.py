@@ -9,7 +9,17 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vit_course.grading.doors import door_in, invisible_binding_in
-from vit_course.grading.reach import called, dotted_name, import_names, reached, statements_of
+from vit_course.grading.reach import (
+    DEFINED,
+    called,
+    defined_after_import,
+    dotted_name,
+    import_names,
+    outermost_names,
+    reached,
+    statements_of,
+    used_imports,
+)
 from vit_course.grading.submission import CellSource
 
 # torch.ops.aten.*: operators, which the worker watches however they are called
@@ -112,20 +122,29 @@ def forbidden_call(exercise: str, objects: Iterable[str], cells: Sequence[CellSo
 
 def _told(rules: Mapping[str, str], objects: frozenset[str], statements: Sequence[ast.stmt]) -> str | None:
     names = import_names(statements)
+    last = {name.rpartition(".")[2]: name for name in reversed(list(rules))}
     for module in {_star(statement) for statement in statements} - {None}:
-        names = {name.rpartition(".")[2]: f"{module}.{name.rpartition('.')[2]}" for name in rules} | names
-    found, _ = reached(statements, objects, names)
-    why = next(iter(rules.values()))
-    by_last = {name.rpartition(".")[2]: name for name in rules}
-    for statement in found:
-        for used in _used(statement, names, objects):
-            name = used if used in rules else by_last.get(used.rpartition(".")[2]) if _is_package(used) else None
-            if name:
+        names = {name: f"{module}.{name}" for name in last} | names
+    found, wanted = reached(statements, objects, names)
+    own = {name: place for name, place in defined_after_import(statements).items() if name in names}
+    for place, statement in found:
+        hidden = {name for name, at in own.items() if at <= place or isinstance(statement, DEFINED)}
+        seen = {name: dotted for name, dotted in names.items() if name not in hidden} if hidden else names
+        for used in (*_used(statement, seen), *used_imports(statement, wanted - own.keys())):
+            if name := _rule(used, rules, last):
                 return f"{name} is used. {rules[name]}"
-        if door := door_in(statement, names):
-            return _ROUND.format(door=door, why=why)
-    doors = (invisible_binding_in(statement, names) for statement in statements)
-    return next((_ROUND.format(door=door, why=why) for door in doors if door), None)
+        if door := door_in(statement, seen, wanted - own.keys()):
+            return _ROUND.format(door=door, why=next(iter(rules.values())))
+    doors = (invisible_binding_in(statement) for statement in statements)
+    return next((_ROUND.format(door=door, why=next(iter(rules.values()))) for door in doors if door), None)
+
+
+def _rule(used: str, rules: Mapping[str, str], last: Mapping[str, str]) -> str | None:
+    """The rule that what is used falls under: by its name, or by the last part of it where a library holds it."""
+    if used in rules:
+        return used
+    parts = used.split(".")[1:] if _is_package(used) else ()
+    return next((last[part] for part in parts if part in last), None)
 
 
 def _is_package(used: str) -> bool:
@@ -139,19 +158,13 @@ def _star(statement: ast.stmt) -> str | None:
     return module if module and _is_package(module) else None
 
 
-def _used(statement: ast.stmt, names: Mapping[str, str], objects: frozenset[str]) -> Iterator[str]:
+def _used(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
     """Dotted names that a statement uses; with a dot in front, the texts by which it gets something by name."""
-    for node in ast.walk(statement):
-        is_read = isinstance(node, ast.Attribute | ast.Call) or (isinstance(node, ast.Name) and not _is_stored(node))
-        if is_read and (dotted := dotted_name(node, names)):  # type: ignore[arg-type]
+    for node in outermost_names(statement):
+        if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)) and (
+            dotted := dotted_name(node, names)
+        ):
             yield dotted
-        if isinstance(node, ast.ImportFrom):
-            bound = [alias for alias in node.names if (alias.asname or alias.name) in objects]
-            yield from (f"{node.module}.{alias.name}" for alias in bound)
-        elif isinstance(node, ast.Call) and called(node.func) in GETTERS:
-            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+        if isinstance(node, ast.Call) and called(node.func) in GETTERS:
+            texts = (part.value for part in node.args if isinstance(part, ast.Constant))
             yield from (f".{text}" for text in texts if isinstance(text, str))
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return not isinstance(name.ctx, ast.Load)

@@ -172,10 +172,14 @@ _bench = _Bench()
 
 
 def _judged(task: Task, submission: Submission) -> Result:
+    from vit_course.grading.collecting import HiddenChecksError
+
     try:
         result = _bench.with_judge(task, lambda judge: judge.grade(submission))
         if result.status == "error":
             _bench.close()  # the next submission gets a judge of its own
         return result
+    except HiddenChecksError as error:
+        return _result(submission, "error", f"the hidden checks cannot be used until this is mended: {error}")
     except Exception as error:  # whatever fails on our side costs this submission alone
         return _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")

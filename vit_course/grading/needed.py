@@ -71,15 +71,24 @@ def parse(source: str) -> ast.Module | None:
 
 
 def definitions(tree: ast.Module | None) -> frozenset[str]:
-    """The names that a cell defines by itself: functions, classes and assignments at its top level, no imports."""
+    """The names that a cell defines by itself, also under ``if`` or ``try``: functions, classes, assignments.
+
+    What it imports is not counted.
+    """
     defined = set()
-    for statement in tree.body if tree else ():
+    for statement in _statements(tree.body if tree else []):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(statement.name)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-            defined |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            defined |= set(_bound(ast.walk(statement)))
+        elif isinstance(part := getattr(statement, "test", getattr(statement, "value", None)), ast.AST):
+            defined |= {node.target.id for node in ast.walk(part) if isinstance(node, ast.NamedExpr)}
     return frozenset(defined)
+
+
+def looks_names_up(source: str) -> bool:
+    """Whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
+    return _names(source).looks_up
 
 
 def imports(tree: ast.AST | None) -> frozenset[str]:
@@ -115,6 +124,18 @@ def _names(source: str) -> _Names:
     looks_up = bool(uses & LOOK_UPS) or any(map(_looks_up, ast.walk(tree)))
     changes = frozenset(_changed(tree))
     return _Names(uses, frozenset(_bound(ast.walk(tree))), changes, imports(tree), looks_up)
+
+
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The statements of a cell, and those within them that run when the cell does."""
+    waiting = list(body)
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                inner = getattr(statement, part, [])
+                waiting += inner if isinstance(inner, list) else []
 
 
 def _read_first(tree: ast.Module) -> Iterator[str]:

@@ -32,15 +32,18 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
         clone: a clone of the course, whose ``tests/hidden`` counts otherwise.
 
     Raises:
-        PlaceError: there are no hidden checks, or the secret cannot be read or made.
+        PlaceError: there are no hidden checks, they cannot be read, or the secret cannot be read or made.
     """
-    own = class_dir / "hidden" if class_dir else None
-    checks = own if own and os.path.lexists(own) else clone / "tests" / "hidden"
-    if not any(checks.glob("test_*.py")):
-        what = "cannot be read" if checks.is_dir() and not os.access(checks, os.R_OK | os.X_OK) else "holds none"
-        raise PlaceError(
-            f"there are no hidden checks: {checks} {what}; grade in a clone, or in a folder made by new-class"
-        )
+    folders = [clone / "tests" / "hidden"]
+    if class_dir:
+        folders.insert(0, class_dir / "hidden")
+    for folder in folders:
+        if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+            raise PlaceError(f"the hidden checks cannot be read: {folder}: Permission denied")
+    checks = next((folder for folder in folders if any(folder.glob("test_*.py"))), None)
+    if checks is None:
+        where = " nor in ".join(str(folder) for folder in folders)
+        raise PlaceError(f"there are no hidden checks in {where}; grade in a clone, or in a folder made by new-class")
     secret = (class_dir / ".vit_course" if class_dir else _home("XDG_CONFIG_HOME", ".config")) / "secret"
     results = class_dir / ".vit_course" / "results" if class_dir else _home("XDG_CACHE_HOME", ".cache") / "results"
     try:

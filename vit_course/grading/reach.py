@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -26,19 +26,23 @@ def import_names(trees: Iterable[ast.AST]) -> dict[str, str]:
     names: dict[str, str] = {}
     shorter: list[tuple[str, ast.expr]] = []
     for node in chain.from_iterable(map(ast.walk, trees)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                names[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else (alias.name.partition(".")[0])
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            dotted = home + alias.name
+            name = alias.asname or (alias.name if home else alias.name.partition(".")[0])
+            dotted = dotted if home or alias.asname else name
+            if not (_is_torch(names.get(name)) and not _is_torch(dotted)):  # torch's, if a function imports another
+                names[name] = dotted
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
             shorter += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
     for name, value in shorter:
-        if name not in names and is_module(dotted := dotted_name(value, names)):
-            names[name] = str(dotted)
+        if name not in names and is_module(module := dotted_name(value, names)):
+            names[name] = str(module)
     return names
+
+
+def _is_torch(dotted: str | None) -> bool:
+    return dotted is not None and dotted.partition(".")[0] in ("torch", "torchvision")
 
 
 def is_module(dotted: str | None) -> bool:
@@ -93,8 +97,8 @@ def text_of(node: ast.expr) -> str | None:
 
 def reached(
     statements: Sequence[ast.stmt], objects: Iterable[str], names: Mapping[str, str]
-) -> tuple[list[ast.stmt], set[str]]:
-    """The statements that an answer reaches, in order, and all the names that they use.
+) -> tuple[list[tuple[int, ast.stmt]], set[str]]:
+    """The statements that an answer reaches, in order, each with its place, and all the names that they use.
 
     Args:
         statements: of the notebook's top level.
@@ -119,13 +123,16 @@ def reached(
                 more = globals_of(statements[index]) - wanted
                 wanted |= more
                 todo += more
-    return [statements[index] for index in sorted(found)], wanted
+    return [(index, statements[index]) for index in sorted(found)], wanted
 
 
 @lru_cache(maxsize=4096)
 def globals_of(statement: ast.stmt) -> frozenset[str]:
     """The names that a statement, or a function that it defines, looks up at the notebook's top level."""
-    return used_globals(ast.Module([statement], [])) or frozenset()
+    used = used_globals(ast.Module([statement], []))
+    if used is None:  # nobody can tell: too deep, or no statement by itself
+        return frozenset(node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return used
 
 
 def bound_by(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
@@ -139,7 +146,7 @@ def bound_by(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, DEFINED):
+        elif isinstance(node, (*DEFINED, ast.MatchAs, ast.MatchStar)) and node.name:
             yield node.name
         elif isinstance(node, ast.alias):
             yield node.asname or node.name.partition(".")[0]
@@ -178,6 +185,36 @@ def _patches(statement: ast.stmt, names: Mapping[str, str]) -> bool:
         if dotted.partition(".")[0] in PATCHED and not dotted.startswith("torch.backends"):
             return True
     return False
+
+
+def defined_after_import(statements: Sequence[ast.stmt]) -> dict[str, int]:
+    """Where the notebook defines a name by itself, and does not import it again behind that: its last place."""
+    own: dict[str, int] = {}
+    for place, statement in enumerate(statements):
+        if isinstance(statement, DEFINED):
+            own[statement.name] = place
+        elif _is_import(statement):
+            for name in bound_by(statement, {}):
+                own.pop(name, None)
+    return own
+
+
+def used_imports(statement: ast.stmt, wanted: Collection[str]) -> Iterator[str]:
+    """What imports bind to a new name: at the top level where the answer uses the name, in functions anyway."""
+    for node in ast.walk(statement):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if isinstance(node, ast.Import) and not alias.asname and node is statement:
+                continue  # `import torch.jit` binds torch
+            if node is not statement or (alias.asname or alias.name) in wanted:
+                yield f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+
+
+def outermost_names(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Names, attributes and calls that are not the front part of an attribute: of ``a.b.c`` the whole."""
+    inner = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name | ast.Attribute | ast.Call) and id(node) not in inner:
+            yield node
 
 
 def _is_import(statement: ast.stmt) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -75,6 +76,8 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
     for lesson in lessons:
         by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
         by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
+    if script and not any(by_name.values()) and (problem := _syntax_error(file)):
+        raise Unreadable(problem)
     wanted = next((name for name in lessons.names if name in (handed_in.assignment or handed_in.path.stem)), None)
     counts = by_mark if any(by_mark.values()) else by_name
     best = max(counts.values(), default=0)
@@ -91,6 +94,18 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
         raise Unreadable(f"it is for another lesson: it holds exercises of {holds[0]}, not of {wanted}")
     odd = f"its name says {wanted}, but it holds exercises of {holds[0]}, and was graded as such"
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
+
+
+def _syntax_error(file: HandedInFile) -> str | None:
+    for cell in file.cells:
+        if parse(cell.source) is None:
+            try:
+                ast.parse(cell.source)
+            except SyntaxError as error:
+                return f"it is no Python ({error.msg})"
+            except (ValueError, RecursionError, MemoryError):
+                return "it is no Python"
+    return None
 
 
 def _submission(

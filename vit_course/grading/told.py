@@ -41,6 +41,25 @@ def sheet(result: Result) -> RenderableType:
     return Group(*lines)
 
 
+def broken_checks(results: Sequence[Result]) -> Iterator[str]:
+    """For each hidden check that broke off by itself: on how many submissions, and the traceback on the first."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        undecided = {
+            f"{exercise.name}, {check.name}"
+            for exercise in result.exercises
+            for check in exercise.checks
+            if check.verdict == "undecided"
+        }
+        for entry in result.log:
+            check, _, traceback = entry.partition(": ")
+            if check in undecided:
+                found.setdefault(check, []).append(legible(traceback))
+    for check, tracebacks in found.items():
+        where = f"{len(tracebacks)} of {len(results)} submissions"
+        yield f"A hidden check broke ({check}) on {where}, and does not count there:\n{tracebacks[0].rstrip()}"
+
+
 def one_line(text: str) -> str:
     """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
     return legible(text).replace("\n", " ").replace("\t", " ")

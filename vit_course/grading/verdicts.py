@@ -45,10 +45,17 @@ def is_of_the_check(error: BaseException | None) -> bool:
 
 
 def for_the_instructor(error: BaseException | None) -> str:
-    """The traceback of what is no verdict in words; "" for what the student reads in full."""
+    """The traceback of what is no verdict in words, from the check on; "" for what the student reads in full."""
     if error is None or isinstance(error, Failure | Undecided | pytest.skip.Exception):
         return ""
-    return "".join(traceback.format_exception(error))
+    frames = error.__traceback__
+    while frames and frames.tb_next and _is_of_pytest(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def _is_of_pytest(file: str) -> bool:
+    return not {"_pytest", "pluggy"}.isdisjoint(Path(file).parts)
 
 
 def _written(error: BaseException, file: Path) -> str:

@@ -40,18 +40,22 @@ def _norm(name: str, *lines: str) -> Door:
     return Door(name, _HEAD + "\n".join(lines) + "\n" + _OVER_LAST, "layer_norm", "04_block")
 
 
-_RESHAPED = "def f(q, k, v): return g(q[None, None], k[None, None], v[None, None])[0][0, 0]"
+_RESHAPED = """
+def f(q, k, v):
+    parts = [x.reshape(-1, 1, *x.shape[-2:]) for x in (q, k, v)]
+    return g(*parts).reshape(*q.shape[:-1], v.shape[-1])
+"""
 ATTENTION = [
     _attention("the function itself", "f = F.scaled_dot_product_attention"),
     _attention("a name put together", f"f = getattr(F, {_FUSED})"),
     _attention("a name spelt backwards", "f = getattr(F, 'noitnetta_tcudorp_tod_delacs'[::-1])"),
-    _attention("a name found in dir", "f = getattr(F, [n for n in dir(F) if n.startswith('scaled')][0])"),
+    _attention("a name found in dir", "f = getattr(F, [n for n in dir(F) if n.startswith('scaled_dot')][0])"),
     _attention("the namespace", "f = vars(F)['scaled_dot_' + 'product_attention']"),
     _attention("the namespace of torch's module", "f = F.__dict__['scaled_dot_' + 'product_attention']"),
     _attention("the state of the stand-ins", "import sys", "s = sys.modules['worker.forbidden']._STATE",
                "def f(*a):", "    s.exercise = None", f"    return getattr(F, {_FUSED})(*a)"),
     _attention("the originals of the stand-ins", "import sys",
-               "f = next(iter(v for k, v in sys.modules['worker.forbidden']._ORIGINALS.items() if 'scaled' in k))"),
+               "f = next(v for k, v in sys.modules['worker.forbidden']._ORIGINALS.items() if '._nn.' in k)"),
     _attention("the closure", f"c = getattr(F, {_FUSED}).__closure__",
                "f = [e.cell_contents for e in c if callable(e.cell_contents)][0]"),
     _attention("the closure by a computed name", f"c = getattr(getattr(F, {_FUSED}), '__clo' + 'sure__')",
@@ -65,9 +69,8 @@ ATTENTION = [
     _attention("an operator's overload", "f = torch.ops.aten.scaled_dot_product_attention.default"),
     _attention("the mathematics' overload",
                "f = lambda *a: torch.ops.aten._scaled_dot_product_attention_math.default(*a)[0]"),
-    _attention("the fused operator",
-               "def f(q, k, v): return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu("
-               "q[None, None], k[None, None], v[None, None])[0][0, 0]"),
+    _attention("the fused operator", _RESHAPED,
+               "g = lambda *x: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*x)[0]"),
     _attention("operators by a computed name", "o = getattr(torch, 'o' + 'ps')",
                "f = o.aten.scaled_dot_product_attention"),
     _attention("torch inside torch", "f = F.torch.ops.aten.scaled_dot_product_attention"),
@@ -79,17 +82,17 @@ ATTENTION = [
     _attention("the functions of torch's C", "f = torch._C._nn.scaled_dot_product_attention"),
     _attention("C under another name", "from torch import _C as c", "f = c._nn.scaled_dot_product_attention"),
     _attention("TorchScript", "cu = torch.jit.CompilationUnit('def f(q, k, v):\\n    return "
-               "torch.nn.functional.scaled_dot_product_attention(q, k, v)')", "f = cu.f"),
-    _attention("a traced function", f"f = torch.jit.script(getattr(F, {_FUSED}))"),
-    _attention("flexible attention", "from torch.nn.attention.flex_attention import flex_attention",
-               "def f(q, k, v): return flex_attention(q[None, None], k[None, None], v[None, None])[0, 0]"),
+               "torch._C._nn.scaled_dot_product_attention(q, k, v)')", "f = cu.f"),
+    _attention("TorchScript of an operator", "cu = torch.jit.CompilationUnit('def f(q, k, v):\\n    return "
+               "torch.scaled_dot_product_attention(q, k, v)')", "f = cu.f"),
+    _attention("flexible attention", "from torch.nn.attention.flex_attention import flex_attention as g", _RESHAPED),
     _attention("a compiled function", "@torch.compile",
                "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)"),
     _attention("code in a text", "f = eval('F.scaled_dot_' + 'product_attention')"),
     _attention("code executed", "exec('f = F.scaled_dot_' + 'product_attention')"),
     _attention("code executed in another cell", first="exec('f = F.scaled_dot_' + 'product_attention')"),
     _attention("a global set in another cell",
-               first="globals()['f'] = [v for k, v in F.__dict__.items() if k.startswith('scaled')][0]"),
+               first="globals()['f'] = [v for k, v in F.__dict__.items() if k.startswith('scaled_dot')][0]"),
     _attention("the notebook's namespace", 
                first="get_ipython().user_ns['f'] = getattr(F, 'scaled_dot_' + 'product_attention')"),
     _attention("a magic", first="%time f = getattr(F, 'scaled_dot_' + 'product_attention')"),
@@ -97,7 +100,7 @@ ATTENTION = [
     _attention("a method put on tensors", "f = lambda q, k, v: q.attend(k, v)",
                first="torch.Tensor.attend = lambda q, k, v: getattr(F, 'scaled_dot_' + 'product_attention')(q, k, v)"),
     _attention("a list filled elsewhere", "f = lambda *a: found[0](*a)",
-               first="found = []\nfor n in dir(F):\n    if n.startswith('scaled'): found.append(getattr(F, n))"),
+               first="found = []\nfor n in dir(F):\n    if n.startswith('scaled_dot'): found.append(getattr(F, n))"),
     _attention("a getter", "from operator import attrgetter", "f = attrgetter('scaled_dot_product_attention')(F)"),
     _attention("reduced getattr", "import functools",
                "f = functools.reduce(getattr, ['nn', 'functional', 'scaled_dot_' + 'product_attention'], torch)"),
@@ -107,12 +110,30 @@ ATTENTION = [
                "f = getattr(importlib.import_module('torch.nn.functional'), 'scaled_dot_' + 'product_attention')"),
     _attention("the importing builtin",
                "f = getattr(__import__('torch._C')._C._nn, 'scaled_dot_' + 'product_attention')"),
-    _attention("a subclass's list",
-               "M = [c for c in nn.Module.__subclasses__() if c.__name__ == 'Multihead' + 'Attention'][0]",
-               "def f(q, k, v):\n    m = M(q.shape[-1], 1)\n    return m(q, k, v)[0]"),
+    _attention("a class's subclasses", "f = [c for c in nn.Module.__subclasses__() if c.__name__ == 'Softmax'][0]",
+               "f = f.forward.__globals__['F'].scaled_dot_product_attention"),
+    _attention("a getter by another name", "from operator import attrgetter as get",
+               "f = get('scaled_dot_' + 'product_attention')(F)"),
+    _attention("the modules of a module", "import os", "m = os.sys.modules['torch.nn.functional']",
+               f"f = getattr(m, {_FUSED})"),
+    _attention("a pattern", "match F.gelu:\n    case object(__self__=m): pass", f"f = getattr(m, {_FUSED})"),
+    _attention("one name for two modules", "import torch.jit as math",
+               "def unused():\n    import math", "@math.script_if_tracing",
+               "def f(q, k, v): return q.new_ones(3).div(0) if False else G(q, k, v)",
+               f"G = getattr(F, {_FUSED})"),
+    _attention("a name's default",
+               "def h(F=F, n='scaled_dot_'): return getattr(F, n + 'product_attention')", "f = h()"),
     _attention("everything from a module", first="from torch.nn.functional import *\nf = scaled_dot_product_attention"),
-    _attention("a module of the student's own", "open('mine.py', 'w').write("
-               "'import torch.nn.functional as F; f = F.scaled_dot_' + 'product_attention')", "from mine import f"),
+    _attention("a module of the student's own", "from mine import f", first="import os, sys\n"
+               "sys.path.insert(0, os.getcwd())\nopen('mine.py', 'w').write('import torch.nn.functional as F; "
+               "f = F.scaled_dot_' + 'product_attention')"),
+    Door("transformers' own", _HEAD + """
+from transformers.models.vit.modeling_vit import eager_attention_forward
+def scaled_dot_product_attention(query, key, value):
+    scale = query.shape[-1] ** -0.5
+    out, weights = eager_attention_forward(nn.Identity(), query, key, value, None, scaling=scale, dropout=0)
+    return out.transpose(1, 2), weights
+"""),
     _attention("code in a pickle", "import pickle", "f = pickle.loads(b'cbuiltins\\ngetattr\\n.')"
                "(F, 'scaled_dot_' + 'product_attention')"),
 ]  # fmt: skip

@@ -75,10 +75,10 @@ ATTACKS = [
     ),
     Attack(
         "many small statements",
-        "a cell has twenty thousand statements, so that its syntax tree is large",
+        "a cell has ten thousand statements, so that its syntax tree is large",
         RIGHT,
         ALL_OF_PATCHIFY,
-        first="a=0;" * 20_000,
+        first="a=0;" * 10_000,
     ),
     Attack(
         "chain of names",

@@ -124,6 +124,13 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
 
 
+def test_broken_hidden_checks_are_named_with_their_line(task):
+    (task.place.checks / "test_mine.py").write_text("def broken(:\n")
+    done = do(task)
+    assert done.result.status == "error"
+    assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
+
+
 def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_told(judge, task):
     task.place.results.write_text("a file in the way")
     done = do(task)

@@ -80,6 +80,25 @@ def test_a_timed_cell_defines_what_is_below_the_magic():
     assert definitions(parse("%%time\ndef f(): pass")) == {"f"}
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if True:\n    def f(): pass",
+        "try:\n    import a\nexcept ImportError:\n    f = 1",
+        "with open('a') as b:\n    for i in b:\n        class f: pass",
+        "match 1:\n    case _:\n        f = 1",
+        "(f := 1)",
+        "while (f := 0): pass",
+    ],
+)
+def test_definitions_under_other_statements_count(source):
+    assert "f" in definitions(parse(source))
+
+
+def test_what_only_functions_and_classes_bind_is_defined_by_no_cell():
+    assert definitions(parse("def g():\n    f = 1\nclass h:\n    def f(self): pass")) == {"g", "h"}
+
+
 def test_what_a_cell_defines():
     tree = parse("import a\nfrom b import c\ndef d(): e = 1\nclass F: g = 1\nh, (i, j) = 1, (2, 3)\nk: int = 1\n%pwd")
     assert definitions(tree) == {"d", "F", "h", "i", "j", "k"}

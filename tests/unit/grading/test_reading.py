@@ -170,3 +170,27 @@ def test_an_edited_setup_cell_never_runs(work):
     sources = [cell.source for cell in mine.read().cells]
     assert "check = None" not in sources
     assert any(source.startswith("# Setup") for source in sources)
+
+
+def test_a_script_that_is_no_python_is_not_left_out_in_silence(lessons, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def patchify(images:\n")
+    submission = read(HandedIn(path), lessons)
+    assert submission.rejected
+    assert submission.reason.startswith("it is no Python (")
+
+
+def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypatch):
+    def trip(*_):
+        raise RecursionError
+
+    monkeypatch.setattr("vit_course.grading.reading.needed", trip)
+    submission = work().read()
+    assert submission.rejected
+    assert submission.reason == "its code cannot be read (RecursionError)"
+
+
+@pytest.mark.parametrize("source", ["globals()['patchify'] = lambda images, patch_size: images", "%run mine.py"])
+def test_a_marked_cell_that_may_define_anything_is_an_answer(work, source):
+    answer = answers(work().answer(patchify=source).read())["patchify"]
+    assert (answer.source, answer.problem) == (source, None)

@@ -61,3 +61,10 @@ def test_no_checks_and_no_room_for_a_secret_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
     with pytest.raises(PlaceError, match="cannot be kept"):
         place_of(None)
+
+
+def test_hidden_checks_that_may_not_be_read_are_not_replaced_by_others(tmp_path, monkeypatch):
+    (tmp_path / "hidden").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "hidden")
+    with pytest.raises(PlaceError, match="hidden checks cannot be read"):
+        place_of(tmp_path)

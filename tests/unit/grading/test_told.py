@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from vit_course.grading.result import CheckOutcome, ExerciseResult, Result
-from vit_course.grading.told import overview, sheet
+from vit_course.grading.told import broken_checks, overview, sheet
 
 
 def printed(told):
@@ -47,3 +47,19 @@ def test_a_table_leaves_out_the_folder_that_all_files_share():
     text = printed(overview([Result(path, None, None, "rejected", "it is empty") for path in paths]))
     assert "x/1.ipynb" in text
     assert "long" not in text
+
+
+def test_a_file_s_name_takes_one_line_whatever_it_holds():
+    odd = Result("a", "new\nline", "01\tpatchify", "graded", "its file is named a\n(1).ipynb")
+    text = printed(overview([odd, odd]))
+    assert "new line" in text
+    assert "2 of 2 graded; 2 of them with something to look at" in text
+
+
+def test_a_check_that_broke_is_told_once_with_its_traceback():
+    check = CheckOutcome("test_mine", "undecided", "Seen: the check itself broke.")
+    log = ("patchify, test_mine: Traceback\n  line 3\nKeyError: 7\n", "patchify, test_other: Traceback")
+    broken = graded(exercises=(ExerciseResult("patchify", 8.0, 8.0, None, (check,)),), log=log)
+    (told,) = broken_checks([broken, graded(), broken])
+    assert told.startswith("A hidden check broke (patchify, test_mine) on 2 of 3 submissions")
+    assert told.endswith("KeyError: 7")

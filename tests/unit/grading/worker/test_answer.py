@@ -316,3 +316,65 @@ def test_any_seed_of_torch_is_one(bench, seed):
     worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(2)")
     expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
     assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
+
+
+OPERATORS = {
+    "attention": (
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu",
+        "torch.ops.aten._safe_softmax",
+        "torch.ops.aten.of_another_torch",
+    ),
+    "layer_norm": ("torch.nn.functional.layer_norm", "torch.ops.aten.native_layer_norm"),
+}
+REACHED = """
+import sys
+import torch
+import torch.nn.functional as F
+g = torch._C._jit_get_operation("aten::scaled_dot_product_attention")[0]
+m = torch.ops.aten._scaled_dot_product_attention_math.default
+def by_name(x): return g(x, x, x)
+def mathematics(x): return m(x, x, x)[0]
+def forgetful(x):
+    sys.modules["worker.forbidden"]._STATE.exercise = None
+    return F.scaled_dot_product_attention(x, x, x)
+def caught(x):
+    try: return by_name(x)
+    except Exception: return x
+def norm(x): return torch.layer_norm(x, x.shape[-1:])
+def plain(x): return (x @ x.mT).softmax(-1) @ x
+"""
+
+
+@pytest.mark.parametrize("name", ["by_name", "mathematics", "forgetful", "caught"])
+def test_an_operator_is_seen_however_it_is_reached(bench, name):
+    worker = bench.with_cell(REACHED, OPERATORS)
+    x = torch.ones(1, 1, 3, 2)
+    assert call(worker, name, x)["result"].shape == x.shape
+    worker.exercise = "attention"
+    told = call(worker, name, x)
+    assert told.get("same") == 0 if name == "caught" else told["raised"]["kinds"][0] == "ForbiddenFunction"
+    assert worker.used
+    assert "result" in call(worker, "plain", x)
+    worker.exercise = "layer_norm"
+    assert call(worker, name, x)["result"].shape == x.shape
+    assert call(worker, "norm", x)["raised"]["kinds"][0] == "ForbiddenFunction"
+
+
+def test_operators_are_watched_with_gradients_and_callbacks_as_without(bench):
+    worker = bench.with_cell(REACHED + "def asks(f, x): return f(x) * 2", OPERATORS)
+    x = torch.rand(2, 3)
+    before = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
+    worker.exercise = "attention"
+    after = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
+    assert torch.equal(before[0]["gradients"][0], after[0]["gradients"][0])
+    assert torch.equal(before[1]["result"], after[1]["result"])
+
+
+def test_a_stand_in_shows_no_original(bench):
+    worker = bench.with_cell(
+        "import torch.nn.functional as F\ndef f():\n    g = F.scaled_dot_product_attention\n"
+        "    return [type(c.cell_contents).__name__ for c in g.__closure__] + [str(hasattr(g, '__wrapped__'))]",
+        FORBIDDEN,
+    )
+    assert set(call(worker, "f")["result"]) == {"str", "False"}
