@@ -91,7 +91,7 @@ def test_images_of_any_size_are_right(student, reference, probe):
 @pytest.mark.exercise("fix_patchify", points=0.2)
 def test_the_dtype_is_kept(student, reference, probe):
     """Double, half, bfloat16, integer and boolean images keep their dtype, and every number to its last digit."""
-    batch, channels, rows, columns = probe.sizes(4, high=5)
+    batch, channels, rows, columns = probe.sizes(4, low=4, high=7)
     for dtype in DTYPES:
         images = _filled(probe, dtype, batch, channels, 2 * rows, 2 * columns)
         _expect_right(student, reference, images, 2, f"{short(dtype)} images")
@@ -101,7 +101,7 @@ def test_the_dtype_is_kept(student, reference, probe):
 @pytest.mark.exercise("fix_patchify", points=0.2)
 def test_the_memory_layout_does_not_matter(student, reference, probe):
     """Images whose numbers do not lie in order in memory are cut like any others."""
-    batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
+    (batch, channels), (rows, columns, patch_size) = probe.sizes(2, low=4, high=7), probe.sizes(3, high=4)
     height, width = rows * patch_size, columns * patch_size
     turned = probe.normal(width, height, channels, batch).permute(3, 2, 1, 0)
     _expect_right(student, reference, turned, patch_size, "images with permuted axes")
@@ -115,7 +115,7 @@ def test_the_memory_layout_does_not_matter(student, reference, probe):
 @pytest.mark.exercise("fix_patchify", points=0.1)
 def test_every_call_stands_alone(student, reference, probe, device):
     """Every call answers for the images at hand, on their device, and leaves them as they were."""
-    batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
+    (batch, channels), (rows, columns, patch_size) = probe.sizes(2, low=4, high=7), probe.sizes(3, high=4)
     for _ in range(2):
         images = probe.images(batch, channels, rows * patch_size, columns * patch_size).to(device)
         _expect_right(student, reference, images, patch_size)
@@ -126,7 +126,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
 @pytest.mark.exercise("fix_patchify", points=0.1)
 def test_every_pixel_gets_its_gradient(student, reference, probe):
     """The gradient of every number in a token returns to the pixel that it came from."""
-    batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
+    (batch, channels), (rows, columns, patch_size) = probe.sizes(2, low=4, high=7), probe.sizes(3, high=4)
     inputs = probe.images(batch, channels, rows * patch_size, columns * patch_size), patch_size
     found = student.input_gradients(*inputs)[0]
     if found is None:
@@ -140,7 +140,7 @@ def test_every_pixel_gets_its_gradient(student, reference, probe):
 @pytest.mark.exercise("fix_patchify", points=0.5)
 def test_sizes_that_do_not_fit_are_refused(student, reference, probe):
     """A height or a width that patch_size does not divide raises ValueError naming that side and patch_size."""
-    batch, channels, small, large = probe.sizes(4, low=2, high=6)
+    batch, channels, small, large = probe.sizes(4, low=2, high=8)
     patch_size = probe.choice((4, 6))
     _expect_right(student, reference, probe.images(batch, channels, small * patch_size, large * patch_size), patch_size)
     half = patch_size // 2
@@ -160,7 +160,7 @@ def test_sizes_that_do_not_fit_are_refused(student, reference, probe):
 @pytest.mark.exercise("fix_patchify", points=0.2)
 def test_two_sides_that_do_not_fit_are_refused(student, reference, probe):
     """Where patch_size divides neither height nor width, ValueError names one of the two, and patch_size."""
-    batch, channels, rows, columns = probe.sizes(4, low=2, high=6)
+    batch, channels, rows, columns = probe.sizes(4, low=2, high=8)
     patch_size = probe.choice((6, 8))
     height, width = rows * patch_size + 2, (columns + 1) * patch_size - 2  # in sum they fit
     _expect_right(student, reference, probe.images(batch, channels, patch_size, columns * patch_size), patch_size)

@@ -157,6 +157,13 @@ def test_grade_says_no_to_what_there_is_not(handed_in, options):
     assert result.exit_code == 2
 
 
+@pytest.mark.parametrize("target", ["", "."])
+def test_grade_asks_for_a_file_where_json_cannot_be(handed_in, target):
+    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", "--json", target])
+    assert result.exit_code == 2
+    assert "is no file" in result.stderr
+
+
 def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
     (tmp_path / "empty").mkdir()
     result = runner.invoke(app, ["grade", str(tmp_path / "empty"), "--no-sandbox", "--json", "-"])

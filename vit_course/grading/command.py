@@ -75,7 +75,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         known = ", ".join(name for lesson in lessons for name in lesson.names)
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
-        raise GradeUsageError("--json", f"{options.json or 'nothing'} is no file; name one, or - for stdout")
+        raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     if options.sandbox and not options.scheduler:
         _require_walls()
     handed_in = find(options.paths, lessons.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,11 @@ _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS = 500, 200, 12, 20
 _CELL = re.compile(r"<cell [0-9]+>")
 _HERE = os.path.dirname(__file__) + os.sep
 _PATH = re.compile(r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|vit_course|site-packages)/")  # no folder of the grader's
+_PACKAGE_HOMES = {folder for folder in sys.path if folder.count(os.sep) > 1}
+_HOMES = tuple(
+    f"{home}{os.sep}"
+    for home in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_HOMES, key=len, reverse=True))
+)
 _OUR_PACKAGE = "/vit_course/"
 _mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
@@ -38,7 +44,10 @@ def described(error: BaseException) -> dict[str, Any]:
 def words_of(error: BaseException) -> str:
     """What the exception says, shortened; "" when it cannot say it."""
     try:
-        return _PATH.sub(r"\1/", str.__str__(str(error))[: 4 * _MOST_WORDS])[:_MOST_WORDS]
+        words = str.__str__(str(error))[: 4 * _MOST_WORDS]
+        for home in _HOMES:
+            words = words.replace(home, "")
+        return _PATH.sub(r"\1/", words)[:_MOST_WORDS]
     except MemoryError:
         raise
     except BaseException:  # __str__ is the student's code too

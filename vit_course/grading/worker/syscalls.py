@@ -74,6 +74,7 @@ DENIED: dict[str, Number] = {
     # the kernel's machinery, and what is the machine's rather than the process's
     "bpf": Number(321, 280),
     "perf_event_open": Number(298, 241),
+    "io_setup": Number(206, 0),
     "io_uring_setup": Number(425, 425),
     "io_uring_enter": Number(426, 426),
     "io_uring_register": Number(427, 427),

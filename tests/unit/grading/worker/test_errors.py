@@ -1,0 +1,23 @@
+"""A student's exception in words."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_course.grading.worker import errors
+
+GRADING = Path(errors.__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (f'File "{GRADING}/worker/forbidden.py", line 3', 'File "worker/forbidden.py", line 3'),
+        (f"in {Path(torch.__file__).parent}/jit/frontend.py", "in torch/jit/frontend.py"),
+        ("at /srv/grader/site-packages/torch/x.py", "at site-packages/torch/x.py"),
+        ("a / b, 3/4 and cells/5", "a / b, 3/4 and cells/5"),
+    ],
+)
+def test_words_tell_no_folder_of_the_graders(words, told):
+    assert errors.words_of(ValueError(words)) == told
