@@ -18,7 +18,6 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-import nbformat
 from nbgrader.api import Gradebook
 from rich.console import Console
 from rich.table import Table
@@ -26,8 +25,7 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the corpus is part of the tests
 
-from tests.e2e.attacks import bombs, escapes, lies, protocol, reading  # noqa: E402
-from tests.e2e.attacks.attack import Attack  # noqa: E402
+from tests.e2e.attacks.corpus import KINDS, hand_in  # noqa: E402
 from vit_course.grading.class_folder import new_class  # noqa: E402
 from vit_course.grading.finding import find  # noqa: E402
 from vit_course.grading.judge import Judge  # noqa: E402
@@ -37,24 +35,7 @@ from vit_course.grading.released import Lessons  # noqa: E402
 from vit_course.grading.result import Result  # noqa: E402
 
 LESSON = "01_patchify"
-KINDS = {"lies": lies, "reading": reading, "escapes": escapes, "protocol": protocol, "bombs": bombs}
 RESULTS = Path(__file__).parent / "results" / "attacks.json"
-
-
-def hand_in(folder: Path, student: str, attack: Attack) -> Path:
-    notebook = nbformat.read(folder / "release" / LESSON / f"{LESSON}.ipynb", as_version=4)
-    for cell in notebook.cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if grade_id == "patchify":
-            cell.source = attack.answer
-        elif grade_id == "check-patchify" and attack.check is not None:
-            cell.source = attack.check
-    if attack.first:
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
-    path = folder / "submitted" / student / LESSON / f"{LESSON}.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(notebook, path)
-    return path
 
 
 def nbgrader(folder: Path, *command: str) -> None:
@@ -94,7 +75,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stock", action="store_true", help="also ask stock nbgrader about the attacks by lies")
     asked = parser.parse_args()
-    attacks = {each.name: (kind, each) for kind, module in KINDS.items() for each in module.ATTACKS}
+    attacks = {each.name: (kind, each) for kind, corpus in KINDS.items() for each in corpus}
+    asked_of_stock = [each for each in KINDS["lies"] if each.lesson == LESSON]
     stock: dict[str, float | None] = {}
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = new_class(Path(home) / "judged", ROOT).path
@@ -104,8 +86,8 @@ def main() -> None:
         if asked.stock:
             plain = new_class(Path(home) / "stock", ROOT).path
             nbgrader(plain, "generate_assignment", LESSON)
-            students = {each.name: f"a{index}" for index, each in enumerate(lies.ATTACKS)}
-            for each in lies.ATTACKS:
+            students = {each.name: f"a{index}" for index, each in enumerate(asked_of_stock)}
+            for each in asked_of_stock:
                 hand_in(plain, students[each.name], each)
             stock = by_stock_nbgrader(plain, students)
     rows = [

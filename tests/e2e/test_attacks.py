@@ -16,20 +16,9 @@ import psutil
 import pytest
 import torch
 
-from tests.e2e.attacks import (
-    bombs,
-    escapes,
-    folders,
-    honest,
-    leftovers,
-    lies,
-    oracles,
-    protocol,
-    reading,
-    sources,
-    weights,
-)
+from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
+from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
 from vit_course.grading.finding import find
 from vit_course.grading.judge import Judge
 from vit_course.grading.limits import Limits
@@ -44,8 +33,6 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
-KINDS = (lies, reading, escapes, protocol, bombs, weights, sources, honest, oracles, leftovers)
-ATTACKS: list[Attack] = [each for kind in KINDS for each in kind.ATTACKS]
 # of the judge's own memory: what one attack may add to the most that was ever needed
 ROOM = 1 << 30
 SECRET = "INSTRUCTOR-7f3a"
@@ -84,26 +71,6 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
         assert grader.grade(neighbour).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
         yield grader
     del os.environ["INSTRUCTOR_TOKEN"]
-
-
-def released(lesson: str) -> nbformat.NotebookNode:
-    return nbformat.read(ROOT / "notebooks" / f"{lesson}.ipynb", as_version=4)
-
-
-def hand_in(folder: Path, student: str, attack: Attack) -> Path:
-    notebook = released(attack.lesson)
-    for cell in notebook.cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if grade_id == attack.exercise:
-            cell.source = attack.answer
-        if grade_id == f"check-{attack.exercise}" and attack.check is not None:
-            cell.source = attack.check
-    if attack.first:
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
-    path = folder / "submitted" / student / attack.lesson / f"{attack.lesson}.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(notebook, path)
-    return path
 
 
 def outside(folder: Path) -> dict[str, object]:

@@ -1,0 +1,58 @@
+"""All attacks by kind, and how one is handed in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+
+from tests.e2e.attacks import (
+    bombs,
+    escapes,
+    honest,
+    leftovers,
+    lies,
+    oracles,
+    protocol,
+    reading,
+    sources,
+    weights,
+)
+from tests.e2e.attacks.attack import Attack
+
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+KINDS: dict[str, list[Attack]] = {
+    "lies": lies.ATTACKS,
+    "reading": reading.ATTACKS,
+    "escapes": escapes.ATTACKS,
+    "protocol": protocol.ATTACKS,
+    "bombs": bombs.ATTACKS,
+    "weights": weights.ATTACKS,
+    "sources": sources.ATTACKS,
+    "honest": honest.ATTACKS,
+    "oracles": oracles.ATTACKS,
+    "leftovers": leftovers.ATTACKS,
+}
+ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
+
+
+def released(lesson: str) -> nbformat.NotebookNode:
+    """The notebook that students get."""
+    return nbformat.read(NOTEBOOKS / f"{lesson}.ipynb", as_version=4)
+
+
+def hand_in(folder: Path, student: str, attack: Attack) -> Path:
+    """Put an attack's notebook into a class folder's `submitted/` tree."""
+    notebook = released(attack.lesson)
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if grade_id == attack.exercise:
+            cell.source = attack.answer
+        if grade_id == f"check-{attack.exercise}" and attack.check is not None:
+            cell.source = attack.check
+    if attack.first:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
+    path = folder / "submitted" / student / attack.lesson / f"{attack.lesson}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+    return path
