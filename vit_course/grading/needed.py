@@ -45,20 +45,46 @@ class _Names:
 
 
 def needed(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
-    """The cells to run, in order: all of the student's, and the others that bind or change what those use."""
-    names = {cell.index: _names(cell.source) for cell in cells}
-    chosen = {cell.index for cell in cells if cell.students}
-    if any(names[index].looks_up for index in chosen):
-        chosen = set(names)
+    """The cells to run, in order: all of the student's, and of the others what binds or changes what those use.
+
+    Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
+    """
+    pieces = [piece for cell in cells for piece in _pieces(cell)]
+    names = [_names(piece.source) for piece in pieces]
+    chosen = {place for place, piece in enumerate(pieces) if piece.students}
+    if any(names[place].looks_up for place in chosen):
+        return tuple(CellSource(cell.index, cell.source) for cell in cells)
     # torch.manual_seed(0) changes no variable of the notebook
-    modules = frozenset().union(*(each.imports for each in names.values()))
-    offers = {index: each.binds | each.imports | (each.changes - modules) for index, each in names.items()}
+    modules = frozenset().union(*(each.imports for each in names))
+    offers = [each.binds | each.imports | (each.changes - modules) for each in names]
     while True:
-        used = frozenset().union(*(names[index].uses for index in chosen))
-        more = {index for index in names if index not in chosen and offers[index] & used}
+        used = frozenset().union(*(names[place].uses for place in chosen))
+        more = {place for place in range(len(pieces)) if place not in chosen and offers[place] & used}
         if not more:
-            return tuple(CellSource(cell.index, cell.source) for cell in cells if cell.index in chosen)
+            return _joined([pieces[place] for place in sorted(chosen)])
         chosen |= more
+
+
+def _pieces(cell: Runnable) -> list[Runnable]:
+    """A cell of the lesson's own statement by statement; any other whole."""
+    try:
+        statements = [] if cell.students else ast.parse(cell.source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = []
+    begins = [min((each.lineno, *(mark.lineno for mark in getattr(each, "decorator_list", ())))) for each in statements]
+    if not begins or len(set(begins)) < len(begins):  # two on one line
+        return [cell]
+    lines, ends = cell.source.splitlines(), [begin - 1 for begin in begins[1:]] + [None]
+    return [
+        Runnable(cell.index, "\n".join(lines[begin - 1 : end]), False) for begin, end in zip(begins, ends, strict=True)
+    ]
+
+
+def _joined(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
+    sources: dict[int, list[str]] = {}
+    for piece in pieces:
+        sources.setdefault(piece.index, []).append(piece.source)
+    return tuple(CellSource(index, "\n".join(parts)) for index, parts in sources.items())
 
 
 @lru_cache(maxsize=2048)

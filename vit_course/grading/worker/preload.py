@@ -10,7 +10,8 @@ from typing import Any
 _PACKAGES = (
     *("torch", "torch.testing", "torch._dynamo", "torch.optim", "torch.utils.data", "torchvision"),
     *("numpy", "matplotlib", "matplotlib.figure", "matplotlib.font_manager", "matplotlib.pyplot"),
-    *("matplotlib.backends.backend_agg", "IPython"),
+    *("matplotlib.backends.backend_agg", "IPython", "torchinfo", "PIL.Image", "PIL.JpegImagePlugin"),
+    *("PIL.PngImagePlugin", "PIL.BmpImagePlugin", "PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
 )
 
 
