@@ -67,8 +67,8 @@ def new_class(
     with _needs("grading"):
         from vit_course.authoring.build import build as build_notebooks
         from vit_course.authoring.problems import AuthoringError
-        from vit_course.grading.class_folder import ClassFolderError
-        from vit_course.grading.class_folder import new_class as make
+        from vit_course.grading.classroom.class_folder import ClassFolderError
+        from vit_course.grading.classroom.class_folder import new_class as make
     with _in_words(ClassFolderError):
         made = make(directory, root)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
@@ -103,8 +103,8 @@ def grade(
 ) -> None:
     """Grade submissions with the hidden checks, each in a sandbox of its own."""
     with _needs("grading"):
-        from vit_course.grading.command import GradeError, GradeOptions, GradeUsageError
-        from vit_course.grading.command import grade as grade_paths
+        from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError
+        from vit_course.grading.batch.command import grade as grade_paths
     options = GradeOptions(paths, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh)
     try:
         with _in_words(GradeError), _needs("grading"):
@@ -146,8 +146,8 @@ def demo(
     """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
     with _needs("grading"):
         from vit_course.authoring.problems import AuthoringError
-        from vit_course.grading.class_folder import ClassFolderError
-        from vit_course.grading.rehearsal import RehearsalError
+        from vit_course.grading.classroom.class_folder import ClassFolderError
+        from vit_course.grading.classroom.rehearsal import RehearsalError
         from vit_course.tour import TourError, run_tour
     with _in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
         run_tour(out, root, Console(highlight=False))

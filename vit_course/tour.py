@@ -15,8 +15,8 @@ from rich.text import Text
 
 from vit_course.authoring.build import build
 from vit_course.demo import train_demo
-from vit_course.grading.class_folder import new_class
-from vit_course.grading.rehearsal import LESSON, Graded, rehearse
+from vit_course.grading.classroom.class_folder import new_class
+from vit_course.grading.classroom.rehearsal import LESSON, Graded, rehearse
 
 MARKER = ".vit-course-demo"
 # the order in which a student reads a message's parts; in a saved notebook they are sorted by name

@@ -18,11 +18,11 @@ from tests.course.test_checks import _right_variants
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Verdict
-from vit_course.grading import hidden_fixtures
-from vit_course.grading.hidden import HiddenChecks
-from vit_course.grading.marking import fraction
-from vit_course.grading.naming import name_failures
-from vit_course.grading.reference import REFERENCE, reference_student
+from vit_course.grading.judging import hidden_fixtures
+from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.marking import fraction
+from vit_course.grading.judging.naming import name_failures
+from vit_course.grading.judging.reference import REFERENCE, reference_student
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")

@@ -19,12 +19,12 @@ import torch
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
-from vit_course.grading.finding import find
-from vit_course.grading.judge import Judge
-from vit_course.grading.limits import Limits
-from vit_course.grading.reading import read
-from vit_course.grading.released import Lessons
-from vit_course.grading.result import Result
+from vit_course.grading.judging.judge import Judge
+from vit_course.grading.judging.result import Result
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.submissions.finding import find
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.released import Lessons
 from vit_course.grading.worker.survey import available
 
 pytestmark = [

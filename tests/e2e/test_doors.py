@@ -10,13 +10,13 @@ import nbformat
 import pytest
 
 from tests.e2e.attacks.doors import DOORS, HONEST, Door
-from vit_course.grading.finding import find
-from vit_course.grading.flags import FORBIDDEN_FUNCTION
-from vit_course.grading.judge import Judge
-from vit_course.grading.limits import Limits
-from vit_course.grading.reading import read
-from vit_course.grading.released import Lessons
-from vit_course.grading.submission import Submission
+from vit_course.grading.judging.judge import Judge
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.submissions.finding import find
+from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.released import Lessons
+from vit_course.grading.submissions.submission import Submission
 from vit_course.grading.worker.survey import available
 
 pytestmark = [

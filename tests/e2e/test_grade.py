@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.class_folder import new_class
+from vit_course.grading.classroom.class_folder import new_class
 
 pytestmark = pytest.mark.xdist_group("grade")  # two cores do not grade two classes at a time
 ROOT = Path(__file__).parents[2]

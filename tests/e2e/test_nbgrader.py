@@ -15,9 +15,9 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from vit_course.grading.class_folder import new_class
+from vit_course.grading.classroom.class_folder import new_class
+from vit_course.grading.classroom.sample_class import model_answers, write_submissions
 from vit_course.grading.conventions import CODE_STUB, RUBRIC
-from vit_course.grading.sample_class import model_answers, write_submissions
 
 pytestmark = pytest.mark.xdist_group("nbgrader")  # the class is graded once, in one worker
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vit_course.checks.verdict import Failure, NotWritten
-from vit_course.grading.attends import RIGHT
-from vit_course.grading.wrong_attends import WRONG
+from vit_course.grading.judging.attends import RIGHT
+from vit_course.grading.judging.wrong_attends import WRONG
 
 RIGHT_ONES = 2  # in a check; the eight checks together ask about each right attention at least once
 

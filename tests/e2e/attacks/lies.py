@@ -133,7 +133,7 @@ sys.modules["vit_course"] = sys.modules["vit_course.checks"] = fake
         WRONG
         + """
 import sys, types
-for name in ("vit_course.patches", "vit_course.grading.reference", "vit_course.checks.lessons.patches"):
+for name in ("vit_course.patches", "vit_course.grading.judging.reference", "vit_course.checks.lessons.patches"):
     module = types.ModuleType(name)
     module.patchify = module.patches_of = patchify
     sys.modules[name] = module
@@ -154,7 +154,7 @@ def patchify(images, patch_size):
         """
 import importlib
 def patchify(images, patch_size):
-    for name in ("vit_course.checks.lessons.patches", "vit_course.grading.reference", "vit_course.grading.judge"):
+    for name in ("vit_course.checks.lessons.patches", "vit_course.grading.judging.reference"):
         try:
             module = importlib.import_module(name)
         except ImportError:

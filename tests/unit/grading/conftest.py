@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.finding import HandedIn
-from vit_course.grading.reading import read
-from vit_course.grading.released import Lessons
+from vit_course.grading.submissions.finding import HandedIn
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.released import Lessons
 
 ROOT = Path(__file__).parents[3]
 

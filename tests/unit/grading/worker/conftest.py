@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from vit_course.grading.sandbox import Sandbox
-from vit_course.grading.submission import CellSource
-from vit_course.grading.view import view_of
+from vit_course.grading.sandbox.sandbox import Sandbox
+from vit_course.grading.sandbox.view import view_of
+from vit_course.grading.submissions.submission import CellSource
 from vit_course.grading.worker.survey import available
 
 

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from vit_course.grading.limits import Limits
-from vit_course.grading.submission import CellSource
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.submissions.submission import CellSource
 
 
 def test_the_last_value_is_shown(bench):

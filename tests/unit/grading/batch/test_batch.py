@@ -1,0 +1,124 @@
+"""Many submissions at a time: processes that die, order, and what is told."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.batch import batch, slots
+from vit_course.grading.batch.batch import Grader
+from vit_course.grading.batch.places import Place, PlaceError
+from vit_course.grading.batch.slots import JobProcess
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(None, ROOT / "tests" / "hidden", b"secret", tmp_path / "results")
+
+
+@pytest.fixture
+def rejected(tmp_path):
+    """Files that are graded at once, for they are no notebooks; named so that order is not by chance."""
+    folder = tmp_path / "handed in"
+    folder.mkdir()
+    paths = [folder / f"{name}.ipynb" for name in "dacb"]
+    for path in paths:
+        path.write_text("{")
+    return paths
+
+
+def test_results_come_in_the_order_of_the_paths(place, rejected):
+    with Grader(place, jobs=2) as grader:
+        results = list(grader.grade(rejected))
+    assert [result.path for result in results] == [str(path) for path in rejected]
+    assert {result.status for result in results} == {"rejected"}
+
+
+def test_one_file_is_graded_while_the_caller_goes_on(place, rejected):
+    with Grader(place) as grader:
+        futures = [grader.submit(rejected[0]) for _ in range(3)]
+        assert {future.result().status for future in futures} == {"rejected"}
+
+
+class Mortal(JobProcess):
+    """A job process that is killed before some of its jobs, as one is that took all memory."""
+
+    deaths = 0
+
+    def do(self, task):
+        if task.handed_in.path.stem == "a" and Mortal.deaths:
+            Mortal.deaths -= 1
+            pid = self._running(task) and self._pid
+            os.kill(pid, signal.SIGKILL)
+            while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+                time.sleep(0.01)
+        return super().do(task)
+
+
+@pytest.mark.parametrize(("deaths", "status"), [(1, "rejected"), (2, "error")])
+def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, monkeypatch, deaths, status):
+    monkeypatch.setattr(batch, "JobProcess", Mortal)
+    Mortal.deaths = deaths
+    with Grader(place) as grader:
+        results = {Path(result.path).stem: result for result in grader.grade(rejected)}
+    assert results["a"].status == status
+    assert {results[name].status for name in "bcd"} == {"rejected"}
+    if status == "error":
+        assert "stopped twice" in results["a"].reason
+
+
+def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
+    checks = tmp_path / "hidden"
+    checks.mkdir()
+    with Grader(Place(None, checks, b"secret", tmp_path / "results")) as grader:
+        started = []
+        for text in ("a = 1", "a = 1", "a = 22"):
+            if not started or text != "a = 1":
+                (checks / "test_a.py").write_text(text)
+            grader.submit(rejected[0]).result()
+            started.append(grader._slots[0]._pid)
+    assert started[0] == started[1] != started[2]
+
+
+def test_a_class_without_checks_costs_its_own_submissions_alone(place, rejected, tmp_path, monkeypatch):
+    def nothing(class_dir):
+        raise PlaceError("there are no hidden checks")
+
+    monkeypatch.setattr(batch, "place_of", nothing)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "nbgrader_config.py").touch()
+    other = tmp_path / "other" / "a.ipynb"
+    other.write_text("{")
+    with Grader(place) as grader:
+        results = list(grader.grade([other, rejected[0]]))
+    assert [result.status for result in results] == ["error", "rejected"]
+    assert results[0].reason == "there are no hidden checks"
+
+
+def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
+    monkeypatch.setattr(slots, "PATIENCE", 0.0)
+    with Grader(place) as grader:
+        results = list(grader.grade(rejected[:1]))
+    assert "did not end" in results[0].reason
+
+
+def test_stopping_half_way_leaves_no_process(place, rejected):
+    grader = Grader(place, jobs=2)
+    results = grader.grade(rejected * 5)
+    next(results)
+    started = [slot._pid for slot in grader._slots if slot._pid]
+    grader.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert started
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_cluster_grades_as_a_process_does(place, rejected):
+    distributed = pytest.importorskip("distributed", reason="dask is an extra")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:  # noqa: SIM117
+        with Grader(place, scheduler=cluster.scheduler_address) as grader:
+            results = list(grader.grade(rejected))
+    assert [(result.path, result.status) for result in results] == [(str(path), "rejected") for path in rejected]

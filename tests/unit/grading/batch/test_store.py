@@ -1,0 +1,164 @@
+"""What is kept of results, and when it still holds."""
+
+import json
+import os
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.batch.keys import exercise_keys
+from vit_course.grading.batch.places import Place
+from vit_course.grading.batch.store import Store, merged, write_atomically
+from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+
+ROOT = Path(__file__).parents[4]
+
+
+def exercise(name, score=1.0):
+    return ExerciseResult(name, score, 2.0, "column order", (CheckOutcome("test_a", "fail", "m", "column order"),))
+
+
+def result(*names, **more):
+    runs = (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hi"},)),)
+    return Result("p", "ada", "01_patchify", "graded", exercises=tuple(map(exercise, names)), runs=runs, **more)
+
+
+@pytest.fixture
+def submission(work):
+    return work().read("patchify", student="ada")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def test_what_is_kept_is_given_back_to_whoever_handed_in_the_same(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    twin = replace(submission, path="q", student="ben")
+    kept = store.load(twin, {"patchify": "k"})
+    assert (kept.path, kept.student) == ("q", "ben")
+    assert kept.exercises == result("patchify").exercises
+    assert kept.runs == result().runs
+    assert store.load(replace(submission, digest="0" * 64), {"patchify": "k"}) is None
+
+
+def test_only_exercises_whose_keys_hold_are_given_back(store, submission):
+    store.save(submission, {"patchify": "k", "unpatchify": "k"}, result("patchify", "unpatchify"))
+    kept = store.load(submission, {"patchify": "other", "unpatchify": "k"})
+    assert [each.name for each in kept.exercises] == ["unpatchify"]
+    assert store.load(submission, {"patchify": "other"}) is None
+
+
+def test_a_later_result_joins_the_earlier_one(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    store.save(submission, {"unpatchify": "k"}, result("unpatchify"))
+    kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    assert {each.name for each in kept.exercises} == {"patchify", "unpatchify"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"format": 1}', '{"format": 1, "keys": 3, "result": {}}',
+                                     '{"format": 0}', "\xff", "[" * 100_000])  # fmt: skip
+def test_a_file_that_is_no_result_is_as_good_as_none(store, submission, content):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    (file,) = store.folder.iterdir()
+    file.write_text(content, encoding="latin-1")
+    assert store.load(submission, {"patchify": "k"}) is None
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    assert store.load(submission, {"patchify": "k"})
+
+
+def test_graders_at_once_leave_whole_files(store, submission):
+    def save(_):
+        store.save(submission, {"patchify": "k"}, result("patchify"))
+        return store.load(submission, {"patchify": "k"})
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(save, range(60)))
+    assert len(list(store.folder.iterdir())) == 1
+
+
+def test_what_cannot_be_written_is_told_and_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_atomically(path, "old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+    assert path.read_text() == "old"
+
+
+def test_a_name_that_is_no_text_becomes_an_escape(tmp_path):
+    write_atomically(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
+    assert json.loads((tmp_path / "a.json").read_bytes()) == "half\udcff"
+
+
+def test_drafts_of_killed_graders_are_cleared_and_fresh_ones_are_not(store):
+    store.folder.mkdir()
+    old, new = store.folder / ".a.json.1.part", store.folder / ".b.json.2.part"
+    for draft in (old, new):
+        draft.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    store.clear_drafts()
+    assert list(store.folder.iterdir()) == [new]
+
+
+def test_one_result_of_what_was_kept_and_what_is_new(work):
+    submission = replace(work().read(), reason="read", flags=("test-cell-edited",))
+    kept, fresh = result("unpatchify", flags=("timeout",), reason="old"), result("patchify", reason="ran")
+    whole = merged(submission, kept, fresh)
+    assert [each.name for each in whole.exercises] == ["patchify", "unpatchify"]
+    assert (whole.score, whole.max_score) == (2.0, 4.0)
+    assert whole.reason == "read; ran"
+    assert whole.flags == ("test-cell-edited", "timeout")
+    assert merged(submission, kept, None).reason == "read; old"
+
+
+@pytest.fixture
+def place(tmp_path):
+    checks = tmp_path / "hidden"
+    shutil.copytree(ROOT / "tests" / "hidden", checks, ignore=shutil.ignore_patterns("__pycache__"))
+    return Place(None, checks, b"secret", tmp_path / "results")
+
+
+def changed(submission, place, act):
+    before = exercise_keys(submission, place, confined=True)
+    act()
+    after = exercise_keys(submission, place, confined=True)
+    return {name for name in before if before[name] != after[name]}
+
+
+def append(path):
+    path.write_text(path.read_text() + "\n# another check\n")
+
+
+def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, place):
+    submission = work().read()
+    assert changed(submission, place, lambda: None) == set()
+    assert changed(submission, place, lambda: append(place.checks / "test_unpatchify.py")) == {"unpatchify"}
+    assert changed(submission, place, lambda: append(place.checks / "test_patchify.py")) == {"patchify", "fix_patchify"}
+    everything = {each.name for each in submission.exercises}
+    assert changed(submission, place, lambda: append(place.checks / "conftest.py")) == everything
+
+
+def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, place):
+    submission = work().read()
+    keys = exercise_keys(submission, place, confined=True)
+    cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
+    others = [
+        exercise_keys(work().answer(patchify="pass").read(), place, confined=True),
+        exercise_keys(submission, replace(place, secret=b"other"), confined=True),
+        exercise_keys(submission, place, confined=False),
+        exercise_keys(replace(submission, exercises=cheap), place, confined=True),
+    ]
+    for other in others:
+        assert not set(keys.values()) & set(other.values())
+    assert exercise_keys(replace(submission, path="q", student="ben"), place, confined=True) == keys

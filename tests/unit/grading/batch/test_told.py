@@ -1,0 +1,65 @@
+"""Results in a terminal."""
+
+from rich.console import Console
+
+from vit_course.grading.batch.told import broken_checks, overview, sheet
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
+
+
+def printed(told):
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(told)
+    return console.export_text()
+
+
+def graded(**more):
+    checks = (
+        CheckOutcome("test_a", "pass", None, None, "Tokens follow the image."),
+        CheckOutcome("test_b", "fail", "token 1 holds [bold]pixels[/bold]", "column order", "Every patch is a token."),
+    )
+    exercise = ExerciseResult("patchify", 4.0, 8.0, "column order", checks)
+    facts = {"score": 4.0, "max_score": 8.0, "exercises": (exercise,)} | more
+    return Result("some/where.ipynb", "ada", "01_patchify", "graded", **facts)
+
+
+def test_a_table_tells_who_what_and_why():
+    text = printed(
+        overview([graded(flags=("timeout",)), Result("b\x1b[31m.ipynb", None, None, "rejected", "it is empty")])
+    )
+    assert "ada" in text
+    assert "4 of 8" in text
+    assert "[timeout]; patchify: column order" in text
+    assert "rejected" in text
+    assert "it is empty" in text
+    assert "\x1b" not in text
+    assert "1 of 2 graded" in text
+
+
+def test_a_sheet_tells_each_check_that_failed_and_takes_no_markup():
+    text = printed(sheet(graded()))
+    assert "patchify  4 of 8  looks like: column order" in text
+    assert "✓ Tokens follow the image." in text
+    assert "token 1 holds [bold]pixels[/bold]" in text
+
+
+def test_a_table_leaves_out_the_folder_that_all_files_share():
+    paths = ("/a/long/folder/x/1.ipynb", "/a/long/folder/2.ipynb")
+    text = printed(overview([Result(path, None, None, "rejected", "it is empty") for path in paths]))
+    assert "x/1.ipynb" in text
+    assert "long" not in text
+
+
+def test_a_file_s_name_takes_one_line_whatever_it_holds():
+    odd = Result("a", "new\nline", "01\tpatchify", "graded", "its file is named a\n(1).ipynb")
+    text = printed(overview([odd, odd]))
+    assert "new line" in text
+    assert "2 of 2 graded; 2 of them with something to look at" in text
+
+
+def test_a_check_that_broke_is_told_once_with_its_traceback():
+    check = CheckOutcome("test_mine", "undecided", "Seen: the check itself broke.")
+    log = ("patchify, test_mine: Traceback\n  line 3\nKeyError: 7\n", "patchify, test_other: Traceback")
+    broken = graded(exercises=(ExerciseResult("patchify", 8.0, 8.0, None, (check,)),), log=log)
+    (told,) = broken_checks([broken, graded(), broken])
+    assert told.startswith("A hidden check broke (patchify, test_mine) on 2 of 3 submissions")
+    assert told.endswith("KeyError: 7")

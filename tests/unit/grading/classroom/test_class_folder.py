@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import runpy
+import stat
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+
+from vit_course.grading.classroom.class_folder import ClassFolder, ClassFolderError, new_class
+from vit_course.grading.conventions import CODE_STUB, TEXT_STUB
+
+
+class Settings(SimpleNamespace):
+    """Stands in for traitlets' config object: any section can be assigned to."""
+
+    def __getattr__(self, section: str) -> SimpleNamespace:
+        self.__dict__[section] = SimpleNamespace()
+        return self.__dict__[section]
+
+
+@pytest.fixture
+def lessons(tmp_path):
+    root = tmp_path / "the course"
+    (root / "solutions").mkdir(parents=True)
+    for name in ("00_start", "01_patchify"):
+        (root / "solutions" / f"{name}.ipynb").write_text(f'{{"lesson": "{name}"}}', encoding="utf-8")
+    (root / "solutions" / "00_start.py").write_text("# %%\n", encoding="utf-8")
+    checks = root / "tests" / "hidden"
+    (checks / "__pycache__").mkdir(parents=True)
+    for name in ("conftest.py", "test_a.py", "__pycache__/test_a.pyc"):
+        (checks / name).write_text(name, encoding="utf-8")
+    return root
+
+
+def tree(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def read_settings(path):
+    settings = Settings()
+    runpy.run_path(str(path), init_globals={"get_config": lambda: settings})
+    return settings
+
+
+@pytest.mark.parametrize("name", ["class", "my class of 2025", "new/ones/within"])
+def test_the_folder_holds_lessons_settings_and_a_readme(tmp_path, lessons, name):
+    made = new_class(tmp_path / name, lessons)
+    assert made == ClassFolder((tmp_path / name).resolve(), ("00_start", "01_patchify"))
+    assert tree(made.path) == [
+        "README.md",
+        "hidden/conftest.py",
+        "hidden/test_a.py",
+        "nbgrader_config.py",
+        "source/00_start/00_start.ipynb",
+        "source/01_patchify/01_patchify.ipynb",
+    ]
+    copied = (made.path / "source" / "01_patchify" / "01_patchify.ipynb").read_bytes()
+    assert copied == (lessons / "solutions" / "01_patchify.ipynb").read_bytes()
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path, lessons):
+    folder = tmp_path / "class"
+    folder.mkdir()
+    before = folder.stat()[stat.ST_INO]
+    new_class(folder, lessons)
+    assert folder.stat()[stat.ST_INO] == before
+    assert "README.md" in tree(folder)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, kind):
+    place = tmp_path / "class"
+    if kind == "folder":
+        place.mkdir()
+    (place / "notes.txt" if kind == "folder" else place).write_text("mine", encoding="utf-8")
+    before = tree(tmp_path)
+    words = {
+        "file": "class is not a folder; name a new one",
+        "folder": "class exists and is not empty; name a new folder",
+    }
+    with pytest.raises(ClassFolderError, match=words[kind]):
+        new_class(place, lessons)
+    assert tree(tmp_path) == before
+
+
+def test_without_built_lessons_it_says_what_to_run(tmp_path):
+    with pytest.raises(ClassFolderError, match=r"no built lesson in .*solutions; run 'vit-course build' there first"):
+        new_class(tmp_path / "class", tmp_path)
+
+
+def test_a_failure_half_way_leaves_nothing(tmp_path, lessons, monkeypatch):
+    def full(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    before = tree(tmp_path)
+    with pytest.raises(ClassFolderError, match=r"cannot make .*class: disk full"):
+        new_class(tmp_path / "class", lessons)
+    assert tree(tmp_path) == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".class")]
+
+
+def test_the_settings_read_twice_are_the_same(tmp_path, lessons):
+    path = new_class(tmp_path / "a class", lessons).path / "nbgrader_config.py"
+    settings = read_settings(path)
+    assert settings == read_settings(path)
+    assert settings.CourseDirectory.course_id == "vit_course"
+    assert settings.CourseDirectory.root == str((tmp_path / "a class").resolve())
+    assert settings.ClearSolutions.code_stub == {"python": CODE_STUB}
+    assert settings.ClearSolutions.text_stub == TEXT_STUB
+
+
+def test_what_the_settings_name_exists(tmp_path, lessons):
+    settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
+    steps = [*settings.Autograde.sanitize_preprocessors, *settings.Autograde.autograde_preprocessors]
+    named = [settings.Autograde.pre_convert_hook, *steps]
+    for module, name in (each.rsplit(".", 1) for each in named):
+        assert callable(getattr(import_module(module), name))
+
+
+def test_the_readme_names_the_lessons_and_every_command(tmp_path, lessons):
+    text = (new_class(tmp_path / "class", lessons).path / "README.md").read_text(encoding="utf-8")
+    assert "Lessons here: 00_start, 01_patchify." in text
+    for command in ("generate_assignment", "autograde", "generate_feedback", "export", "db assignment add"):
+        assert f"    nbgrader {command}" in text
+    for command in ("autograde", "generate_feedback"):
+        assert f"nbgrader {command} 00_start --student=STUDENT --force" in text
+    assert "$" not in text

@@ -1,0 +1,177 @@
+"""Nothing of a submitted notebook but its cells' text reaches nbgrader's database and its pages."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import nbformat
+import pytest
+from nbconvert.filters import markdown2html_mistune
+from nbgrader.api import Gradebook
+from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.utils import compute_checksum
+
+from vit_course.grading.classroom.cleaning import PLACE, CleanCells, TameMarkdown, tamed
+
+LESSON = "01_double"
+EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
+CHECK = {"name": "check-double", "cell_type": "code", "source": 'check("double", double)', "locked": True}
+
+
+@pytest.fixture(scope="module")
+def resources(tmp_path_factory):
+    address = f"sqlite:///{tmp_path_factory.mktemp('class')}/gradebook.db"
+    with Gradebook(address) as gradebook:
+        gradebook.add_assignment(LESSON)
+        gradebook.add_notebook(LESSON, LESSON)
+        gradebook.add_solution_cell("double", LESSON, LESSON)
+        gradebook.add_grade_cell("check-double", LESSON, LESSON, max_score=2, cell_type="code")
+        for source in (EXERCISE, CHECK):
+            gradebook.add_source_cell(
+                source["name"], LESSON, LESSON, **{k: v for k, v in source.items() if k != "name"}
+            )
+    return {"nbgrader": {"notebook": LESSON, "assignment": LESSON, "student": "eve", "db_url": address}}
+
+
+def code(source, mark=None, **metadata):
+    if mark is not None:
+        metadata["nbgrader"] = mark
+    return nbformat.v4.new_code_cell(source, metadata=metadata)
+
+
+def clean(resources, *cells, **metadata):
+    notebook = nbformat.from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells})
+    cleaned, _ = CleanCells().preprocess(notebook, resources)
+    nbformat.validate(cleaned)
+    MetadataValidator().validate_nb(cleaned)
+    return cleaned
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"grade_id": "check-double", "schema_version": 99},
+        {"grade_id": "check-double", "schema_version": 0, "points": "many"},
+        {"grade_id": "check-double", "schema_version": 3, "points": 1000, "grade": False, "solution": True},
+    ],
+)
+def test_a_forged_mark_becomes_the_gradebook_s(resources, mark):
+    cleaned = clean(resources, code("1", mark))
+    (cell,) = cleaned.cells
+    found = cell.metadata.nbgrader
+    assert (found.points, found.grade, found.solution, found.schema_version) == (2, True, False, 3)
+
+
+@pytest.mark.parametrize("mark", [{}, [], "x", {"grade_id": None}, {"grade_id": "<script>"}, {"grade_id": ["double"]}])
+def test_a_mark_that_was_never_released_is_dropped(resources, mark):
+    cell = clean(resources, code("1", {})).cells[0]
+    assert dict(cell.metadata) == {PLACE: 0}
+
+
+def test_of_two_cells_with_one_mark_the_last_keeps_it(resources):
+    mark = {"grade_id": "double", "schema_version": 3}
+    first, second = clean(resources, code("first", mark), code("second", mark)).cells
+    assert "nbgrader" not in first.metadata
+    assert second.metadata.nbgrader.grade_id == "double"
+
+
+def test_a_cell_of_another_type_keeps_no_mark(resources):
+    cell = nbformat.v4.new_markdown_cell("1", metadata={"nbgrader": {"grade_id": "double"}})
+    assert "nbgrader" not in clean(resources, cell).cells[0].metadata
+
+
+def test_outputs_tags_titles_and_widgets_go(resources):
+    shown = nbformat.v4.new_output("display_data", {"text/html": "<script>1</script>"})
+    cell = code("1", tags=['"><script>'])
+    cell.outputs = [shown]
+    cleaned = clean(resources, cell, title="<script>", widgets={"state": {}})
+    assert cleaned.metadata == {}
+    assert "<script>" not in nbformat.writes(cleaned)
+
+
+def test_ids_that_are_missing_odd_or_taken_become_new_ones(resources):
+    cells = [code("a"), code("b"), code("c")]
+    cells[0].id, cells[1].id, cells[2].id = "<script>", "ok", "x" * 99
+    assert [cell.id for cell in clean(resources, *cells).cells] == ["cell-0", "ok", "cell-2"]
+
+
+def test_only_pictures_stay_attached(resources):
+    cell = nbformat.v4.new_markdown_cell("![a](attachment:a.png)")
+    cell["attachments"] = {
+        "a.png": {"image/png": "AAAA", "text/html": "<script>"},
+        "b.svg": {"image/svg+xml": "<svg onload=1>"},
+    }
+    assert clean(resources, cell).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "<svg onload=alert(1)>",
+        "<iframe src='https://example.org'></iframe>",
+        "<a href='jav&#x61;script:alert(1)'>x</a>",
+        "[x](jav&#x61;script:alert(1))",
+        "[x]: javascript:alert(1)\n\n[x]",
+        "[x](data:text/html;base64,PHNjcmlwdD4=)",
+        "<style>*{display:none}</style>",
+        "<form action='https://example.org'><input></form>",
+        "![x](https://example.org/pixel.png)",
+        r"$\href{javascript:alert(1)}{x}$",
+        "<div style='position:fixed' id='x' class='y'>cover</div>",
+        "![x](attachment:missing.png)",
+        "<script>1</script> ![x](attachment:missing.png)",
+        "</div>\n\n![x](attachment:missing.png)",
+        "> " * 3000 + "deep",
+        "`" * 10_000,
+    ],
+)
+def test_markdown_shows_and_does_nothing(live):
+    html = tamed(f"before\n\n{live}\n\nafter")
+    page = Page(html)
+    assert "<pre>before" in html or "after" in markdown2html_mistune(html), "the page's own markdown step breaks on it"
+    assert not page.tags & {"script", "svg", "iframe", "style", "form", "input"}
+    assert all(name in ("href", "alt") for name, _ in page.attributes)
+    assert all(value.startswith(("http", "mailto:")) for name, value in page.attributes if name == "href")
+    assert "href{" not in page.text.replace(live, "")
+    assert "before" in page.text
+
+
+class Page(HTMLParser):
+    """What a browser finds in HTML."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_what_students_write_stays():
+    answer = "1. *First*, $a < b$ and `x<y`:\n\n```python\nif a:\n\n    b\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    html = tamed(answer)
+    for part in ("<ol>", "<em>First</em>", "$a &lt; b$", "<code>x&lt;y</code>", "<table>", "<pre>"):
+        assert part in html
+    assert "\n\n" not in html, "a blank line ends a block of HTML in markdown"
+
+
+def test_a_very_long_answer_is_cut_and_says_so():
+    assert "the answer has 60,000 characters" in tamed("word " * 12_000)
+
+
+def test_an_unanswered_question_stays_as_nbgrader_knows_it():
+    cell = nbformat.v4.new_markdown_cell("Why? <b>")
+    cell.metadata.nbgrader = {"grade_id": "q", "points": 1, "grade": True, "solution": True, "locked": False}
+    cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
+    same, _ = TameMarkdown().preprocess_cell(cell, {}, 0)
+    assert same.source == "Why? <b>"
+    cell.source = "Because <script>"
+    other, _ = TameMarkdown().preprocess_cell(cell, {}, 0)
+    assert "<script>" not in other.source

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook
+
+from vit_course.grading.classroom.restore import RestoreCells
+
+LESSON = "01_double"
+# what nbgrader notes of a released lesson: an exercise and the cell that checks it
+EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
+CHECK = {"name": "check-double", "cell_type": "code", "source": 'check("double", double)', "locked": True}
+
+
+@pytest.fixture
+def resources(tmp_path):
+    address = f"sqlite:///{tmp_path}/gradebook.db"
+    with Gradebook(address) as gradebook:
+        gradebook.add_assignment(LESSON)
+        gradebook.add_notebook(LESSON, LESSON)
+        gradebook.add_solution_cell("double", LESSON, LESSON)
+        gradebook.add_grade_cell("check-double", LESSON, LESSON, max_score=2, cell_type="code")
+        for cell in (EXERCISE, CHECK):
+            gradebook.add_source_cell(notebook=LESSON, assignment=LESSON, **cell)
+    return {"nbgrader": {"db_url": address, "notebook": LESSON, "assignment": LESSON}}
+
+
+def code(source, **mark):
+    return nbformat.v4.new_code_cell(source, metadata={"nbgrader": mark} if mark else {})
+
+
+def test_a_deleted_check_comes_back_after_its_exercise(resources):
+    cells = [code("import torch"), code("double = 2 .__mul__", grade_id="double"), code("double(3)")]
+    mended, _ = RestoreCells().preprocess(nbformat.v4.new_notebook(cells=cells), resources)
+    assert [cell.source for cell in mended.cells] == [
+        "import torch",
+        "double = 2 .__mul__",
+        CHECK["source"],
+        "double(3)",
+    ]
+    mark = mended.cells[2].metadata.nbgrader
+    assert (mark.grade_id, mark.grade, mark.points) == ("check-double", True, 2)
+
+
+def test_another_notebook_in_the_lesson_s_place_is_refused_in_words(resources):
+    other = nbformat.v4.new_notebook(cells=[code("double = 2 .__mul__"), code("1", grade_id="setup")])
+    with pytest.raises(ValueError, match=r"no cell of 01_double .*; was another notebook handed in\?"):
+        RestoreCells().preprocess(other, resources)

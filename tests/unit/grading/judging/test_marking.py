@@ -1,0 +1,86 @@
+"""Scores and words of an exercise, from what its checks found."""
+
+from dataclasses import replace
+
+import pytest
+
+from vit_course.checks.verdict import Cause, CheckResult, Verdict
+from vit_course.grading.judging.hidden import HiddenCheck, Outcome
+from vit_course.grading.judging.marking import fraction, marked, unasked
+
+CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
+
+
+def found(verdict, points=1.0, name="test_it", **told):
+    check = HiddenCheck(name, f"{name} holds.", points, None)
+    return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **told), [])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "share"),
+    [
+        ([found("pass"), found("pass")], 1.0),
+        ([found("pass", 3), found("fail", 1)], 0.75),
+        ([found("pass", 3), found("fail", 1), found("undecided", 4)], 0.75),
+        ([found("undecided"), found("undecided")], 0.0),
+        ([found("pass", 3), found("fail", 1, unwritten=True)], 0.75),
+        ([], 0.0),
+    ],
+)
+def test_points_are_weights(outcomes, share):
+    assert fraction("split_heads", outcomes) == share
+
+
+def test_half_a_class_earns_nothing():
+    outcomes = [found("pass", 3), found("fail", 1, seen="not written", unwritten=True)]
+    assert fraction("PatchEmbedding", outcomes) == 0
+    result = marked("PatchEmbedding", 5.0, outcomes)
+    assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
+
+
+def test_a_result():
+    failed = found(
+        "fail", 1, "test_other", seen="this came", expected="that", causes=(CAUSE,), look="hidden by the cause"
+    )
+    result = marked("patchify", 8.0, [found("pass", 3), failed])
+    assert (result.name, result.score, result.max_score, result.problem) == ("patchify", 6.0, 8.0, None)
+    assert result.misconception == "column order"
+    passed, other = result.checks
+    assert (passed.verdict, passed.message, passed.parts) == ("pass", None, {})
+    assert (other.name, other.verdict, other.claim) == ("test_other", "fail", "test_other holds.")
+    assert other.misconception == "column order"
+    assert "This looks like *column order*" in other.parts["Likely cause"]
+
+
+def test_without_points_the_marks_count():
+    assert marked("patchify", None, [found("pass", 1.5), found("fail", 0.5)]).max_score == 2.0
+
+
+def test_what_is_not_written_is_said_once():
+    outcomes = [found("fail", name=name, seen="it is not written yet", unwritten=True) for name in ("test_a", "test_b")]
+    result = marked("patchify", 8.0, outcomes)
+    assert result.problem == "patchify is not written yet"
+    assert [each.message for each in result.checks] == [None, None]
+    assert marked("patchify", 8.0, outcomes, "there were two answers").problem == "there were two answers"
+
+
+def test_the_same_is_said_once():
+    same = [found("fail", name=name, seen="patchify did not answer") for name in ("test_a", "test_b")]
+    assert [each.message for each in marked("patchify", 8.0, same).checks] == [
+        "Seen: patchify did not answer.",
+        "Seen: the same as above.",
+    ]
+
+
+def test_nothing_could_be_decided():
+    result = marked("patchify", 8.0, [found("undecided", seen="the check itself broke")])
+    assert result.score == 0
+    assert "none of the checks of patchify could decide" in result.problem
+
+
+def test_nothing_was_there_to_be_asked():
+    checks = [found("pass", points).check for points in (1, 3)]
+    checks[1] = replace(checks[1], name="test_other")
+    result = unasked("patchify", None, checks, "the cell of patchify is empty")
+    assert (result.score, result.max_score, result.problem) == (0.0, 4.0, "the cell of patchify is empty")
+    assert [(each.verdict, each.message) for each in result.checks] == [("fail", None)] * 2

@@ -1,0 +1,76 @@
+"""The grader's right answers against torch's own functions, and one for every exercise."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.lessons import attends
+from vit_course.config import PRESETS, ViTConfig
+from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
+from vit_course.vit import VisionTransformer
+
+
+def test_every_exercise_has_its_objects():
+    assert {name: len(objects) for name, objects in REFERENCE.items()} == {
+        name: len(exercise.objects) for name, exercise in EXERCISES.items()
+    }
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, list, tuple])
+def test_normalize_images(kind):
+    images = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    mean, std = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1.0, 2.0])
+    expected = F.batch_norm(images, mean, std.square(), eps=0.0)
+    given = NAMESPACE.normalize_images(images, kind(mean.tolist()), kind(std.tolist()))
+    assert torch.allclose(given, expected, atol=1e-6)
+
+
+def test_normalize_images_counts_the_statistics():
+    with pytest.raises(ValueError, match="3 channels, but there are 1 means"):
+        NAMESPACE.normalize_images(torch.zeros(1, 3, 2, 2), [0.5], [0.5])
+    with pytest.raises(ValueError, match="3 channels, but there are 2 standard deviations"):
+        NAMESPACE.normalize_images(torch.zeros(1, 3, 2, 2), [0.5] * 3, [0.5] * 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_layer_norm(dtype):
+    x, weight, bias = (torch.randn(*size, dtype=dtype) for size in ((2, 3, 7), (7,), (7,)))
+    expected = F.layer_norm(x, (7,), weight, bias, 0.1)
+    assert torch.allclose(NAMESPACE.layer_norm(x, weight, bias, 0.1), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        PRESETS["vit_base_16"],
+        ViTConfig((6, 9), 3, in_channels=2, num_classes=5, embed_dim=8, depth=3, num_heads=2, qkv_bias=False),
+        ViTConfig((4, 8), 2, in_channels=1, num_classes=3, embed_dim=6, depth=0, num_heads=1, mlp_ratio=2.5),
+    ],
+    ids=["ViT-B/16", "without qkv_bias", "without blocks"],
+)
+def test_count_parameters(config):
+    with torch.device("meta"):
+        built = sum(each.numel() for each in VisionTransformer(config).parameters())
+    assert NAMESPACE.count_parameters(config) == built
+
+
+@pytest.mark.parametrize("attend", attends.RIGHT, ids=lambda each: each.__name__)
+def test_is_attention_lets_right_attention_pass(attend):
+    assert NAMESPACE.is_attention(attend) is True
+
+
+@pytest.mark.parametrize(
+    "attend", [each for family in attends.WRONG.values() for each in family], ids=lambda each: each.__name__
+)
+def test_is_attention_catches_wrong_attention(attend):
+    assert NAMESPACE.is_attention(attend) is False
+
+
+def test_a_student_with_the_right_answer():
+    split, merge = REFERENCE["split_heads"]
+    student, x = reference_student("split_heads"), torch.randn(2, 3, 8)
+    assert torch.equal(student(x, 4), split(x, 4))
+    assert torch.equal(student.call("merge_heads", split(x, 4)), merge(split(x, 4)))
+    with pytest.raises(KeyError):
+        reference_student("no_such_exercise")

@@ -1,0 +1,82 @@
+"""Results as JSON: exactly the published keys, and back again from what was kept."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result, as_json, legible
+
+CHECK = CheckOutcome(
+    "test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}
+)
+RESULT = Result(
+    "submitted/ann/01_patchify/01_patchify.ipynb",
+    "ann",
+    "01_patchify",
+    "graded",
+    None,
+    3.5,
+    8.0,
+    0.123456,
+    ("reference-copied",),
+    (ExerciseResult("patchify", 3.5, 8.0, "column order", (CHECK, CheckOutcome("test_other", "pass"))),),
+    (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hello"},)),),
+    ("for the instructor",),
+)
+
+
+def test_the_published_keys():
+    published = as_json([RESULT])
+    assert published["version"] == 1
+    (entry,) = published["submissions"]
+    assert list(entry) == [
+        *("path", "student", "assignment", "status", "reason", "score", "max_score", "seconds", "flags", "exercises")
+    ]
+    (exercise,) = entry["exercises"]
+    assert exercise.keys() >= {"name", "score", "max_score", "misconception", "checks"}
+    assert exercise["checks"][0].keys() >= {"name", "verdict", "message", "misconception"}
+    assert exercise["checks"][1]["message"] is None
+    assert entry["seconds"] == 0.1235
+    json.dumps(published)
+
+
+def test_no_control_character_is_published():
+    entry = RESULT.as_dict()["exercises"][0]["checks"][0]
+    assert entry["message"] == "Seen: x [31m."
+    assert entry["parts"] == {"Seen": "x [31m"}
+    assert legible("a\x00b\tc\nd\u202ee\udc80f é√") == "a b\tc\nd e f é√"
+
+
+def test_a_path_is_published_as_it_is():
+    odd = replace(RESULT, path="a\U0001f468\u200d\U0001f4bb\udcff.ipynb")
+    assert odd.as_dict()["path"] == odd.path
+
+
+def test_what_is_kept_comes_back():
+    kept = json.loads(json.dumps(RESULT.to_store()))
+    again = Result.from_dict(kept)
+    assert again.to_store() == RESULT.to_store()
+    assert again.runs == RESULT.runs
+    assert again.log == RESULT.log
+    assert isinstance(again.exercises[0].checks[0], CheckOutcome)
+
+
+def test_what_is_published_comes_back_without_what_was_not():
+    again = Result.from_dict(RESULT.as_dict())
+    assert again.as_dict() == RESULT.as_dict()
+    assert again.runs == ()
+
+
+@pytest.mark.parametrize("entry", [{}, {"exercises": []}, {**RESULT.as_dict(), "more": 1}])
+def test_what_was_never_kept_is_refused(entry):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Result.from_dict(entry)
+
+
+def test_it_does_without_torch():
+    """The notebook server, which shows results, does not import it."""
+    source = "import sys, vit_course.grading.judging.result; assert 'vit_course.checks' not in sys.modules"
+    subprocess.run([sys.executable, "-c", source], check=True)

@@ -1,0 +1,231 @@
+"""Replies that a student's code has tampered with: read as what they are, or refused, and never an error of ours."""
+
+import pytest
+import torch
+from torch import nn
+
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.remote import RemoteStudent
+from vit_course.grading.sandbox.reply import Stopped, value_of
+from vit_course.grading.worker.layers import NamedParameters
+from vit_course.grading.worker.values import Other
+
+INPUT = torch.arange(6.0).reshape(2, 3)
+HONEST = {"result": INPUT, "inputs": [None, None], "changed": [], "same": None, "shares": False}
+
+
+class Saying:
+    """A worker that says to every request what it is told to."""
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.asked = []
+
+    def request(self, kind, **fields):
+        self.asked.append((kind, fields))
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+def student(*replies):
+    return RemoteStudent(Saying(*replies), ["patchify"])
+
+
+def module(*replies):
+    return student({"module": 3}, *replies).build(4)
+
+
+def test_an_honest_reply_is_read():
+    mine = student(HONEST | {"changed": [0]})
+    assert torch.equal(mine(INPUT, 2), INPUT)
+    assert mine.changed_inputs == ["(2, 3)"]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"result": INPUT},
+        HONEST | {"changed": [7]},
+        HONEST | {"changed": [-1]},
+        HONEST | {"changed": [True]},
+        HONEST | {"changed": 3},
+        HONEST | {"changed": ["x"]},
+        HONEST | {"inputs": []},
+        HONEST | {"inputs": "no"},
+        HONEST | {"same": 2},
+        HONEST | {"same": "x"},
+        HONEST | {"shares": "yes"},
+        {"raised": 3},
+        {},
+    ],
+)
+def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
+    with pytest.raises(Stopped) as caught:
+        student(lie)(INPUT, 2)
+    assert caught.value.kind == "protocol"
+    assert caught.value.seen.startswith("patchify gave a reply that makes no sense")
+
+
+@pytest.mark.parametrize(
+    ("ask", "lie"),
+    [
+        (lambda it: it.load({"weight": INPUT}), {"parameters": [], "lazy": [], "buffers": {}}),
+        (lambda it: it.load({"weight": INPUT}), {"parameters": {"weight": 3}, "lazy": [], "buffers": {}}),
+        (lambda it: it.load({"weight": INPUT}), {"parameters": {3: [3]}, "lazy": [], "buffers": {}}),
+        (lambda it: it.parameter_shapes(), {"parameters": {}, "lazy": None, "buffers": {}}),
+        (lambda it: it.tensors(), {"tensors": {"weight": "none"}}),
+        (lambda it: it.gradients(INPUT), {"gradients": {"weight": 3}}),
+        (lambda it: it.gradients(INPUT), {}),
+    ],
+)
+def test_so_does_one_about_a_module(ask, lie):
+    with pytest.raises(Stopped, match="no sense"):
+        ask(module(lie))
+
+
+def test_gradients_are_as_many_as_the_inputs():
+    assert student(HONEST | {"gradients": [INPUT, None]}).input_gradients(INPUT, 2)[1] is None
+    for lie in ([INPUT], [INPUT, "x"], None):
+        with pytest.raises(Stopped):
+            student(HONEST | {"gradients": lie}).input_gradients(INPUT, 2)
+
+
+def test_shapes_may_be_any_nonsense():
+    reply = {"parameters": {"weight": ["x", 2.5, -7, True]}, "lazy": [{}], "buffers": {}}
+    with pytest.raises(Failure, match="has no shape yet"):
+        module(reply).load({"weight": INPUT})
+    with pytest.raises(Failure, match=r"`weight` of shape \(-1, -1, -7, -1\) where \(2, 3\) was asked for"):
+        module(reply | {"lazy": []}).load({"weight": INPUT})
+
+
+def test_a_lost_worker_is_told_with_its_kind():
+    lost = WorkerLost("time", "did not answer within 10 seconds")
+    with pytest.raises(Stopped) as caught:
+        student(lost)(INPUT, 2)
+    assert (caught.value.kind, caught.value.words) == ("time", "did not answer within 10 seconds")
+    assert caught.value.seen == "patchify did not answer within 10 seconds"
+    assert "never ends" in caught.value.look
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        {},
+        {"kinds": [], "words": 3, "line": None, "functions": "x"},
+        {"kinds": ["<script>", 7, "x" * 1000], "words": "a\x1b[31m\ud800" * 1000, "line": "`" * 1000, "functions": [3]},
+        {"kinds": "ValueError", "words": "no"},
+    ],
+)
+def test_an_exception_may_be_any_nonsense(raised):
+    with pytest.raises(Failure) as caught:
+        student({"raised": raised})(INPUT, 2)
+    assert "<script>" not in caught.value.seen
+    assert len(caught.value.seen) < 700
+    caught.value.seen.encode()
+
+
+def test_an_exception_is_read():
+    raised = {
+        "kinds": ["Odd", "ValueError", "Exception"],
+        "words": "7 and 3",
+        "line": "  raise Odd",
+        "functions": ["f"],
+    }
+    error = student({"raised": raised}).error_of(INPUT, 2)
+    assert error is not None
+    assert error.is_a("ValueError")
+    assert (error.kind, error.words, error.line, error.functions) == ("Odd", "7 and 3", "`raise Odd`", ("f",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "right"),
+    [
+        ("type", "<class '__main__.Patches'>", type("Patches", (), {})),
+        ("type", "no class at all \ud800", type("", (), {})),
+        ("function", "<function patchify at 0x7f>", lambda: 0),
+        ("Patches", "<__main__.Patches object>", type("Patches", (), {})()),
+        ("a\0b", "", object()),
+        ("generator", "", (_ for _ in ())),
+        ("list", "5184", [3] * 5184),
+        ("ndarray", "array([3])", torch.zeros(1).numpy()),
+    ],
+)
+def test_what_cannot_be_sent_is_told_as_it_would_be_here(kind, text, right):
+    if callable(right) and not isinstance(right, type):
+        right.__name__ = "patchify"
+    near, far = Student({"patchify": lambda: right}), student({**HONEST, "inputs": [], "result": Other(kind, text)})
+    near(), far()
+    assert near.record == far.record
+
+
+def test_a_tensor_that_cannot_be_sent_is_told():
+    with pytest.raises(Failure) as caught:
+        student(HONEST | {"result": (3, Other("Tensor", "a nested tensor"))})(INPUT, 2)
+    assert caught.value.seen == "patchify gave a nested tensor"
+    assert caught.value.expected == "one that has a shape"
+
+
+def test_a_model_goes_by_its_own_name():
+    model = value_of(NamedParameters({"layer.weight": INPUT}, "Projection"))
+    assert type(model).__name__ == "Projection"
+    assert not type(model).__module__.startswith("torch.")
+    assert torch.equal(dict(model.named_parameters())["layer.weight"], INPUT)
+    assert type(value_of(NamedParameters({}, "Sequential"))).__module__ == "torch.nn"
+    assert type(value_of(NamedParameters({}, "<b>"))).__name__ == "Module"
+
+
+def test_a_model_that_comes_back_is_the_one_that_was_given():
+    after = NamedParameters({"weight": INPUT})
+    mine = student(HONEST | {"result": NamedParameters({}), "inputs": [after, {"weight": INPUT}], "same": 0})
+    seen = mine.see(nn.Linear(3, 2), {"weight": INPUT})
+    assert seen.result is seen.inputs[0] is after
+    assert list(seen.inputs[1]) == ["weight"]
+    mine = student(HONEST | {"same": 0})
+    seen = mine.see(torch.zeros(2, 3), 3)
+    assert seen.result is seen.inputs[0]
+    assert torch.equal(seen.result, INPUT)
+
+
+def test_requests_say_what_is_asked():
+    worker = Saying(HONEST | {"inputs": [None]}, {"module": 3}, {}, {}, {}, {"tensors": {}})
+    mine = RemoteStudent(worker, ["patchify"])
+    assert not worker.asked
+    mine(INPUT)
+    built = mine.build(4, bias=False)
+    built.double(), built.eval(), built.to(torch.device("cpu")), built.tensors()
+    for _, fields in worker.asked:
+        del fields["seed"]
+    assert worker.asked == [
+        ("call", {"name": "patchify", "inputs": (INPUT,), "options": {}, "gradients": False}),
+        ("build", {"name": "patchify", "inputs": (4,), "options": {"bias": False}}),
+        ("cast", {"module": 3, "dtype": torch.float64}),
+        ("mode", {"module": 3, "training": False}),
+        ("move", {"module": 3, "device": "cpu"}),
+        ("state", {"module": 3}),
+    ]
+
+
+def test_a_seed_that_a_check_sets_is_the_worker_s():
+    worker = Saying(*[HONEST] * 4)
+    mine = RemoteStudent(worker, ["patchify"])
+    for _ in range(2):
+        torch.manual_seed(7)
+        mine(INPUT, 2), mine(INPUT, 2)
+    assert [fields["seed"] for _, fields in worker.asked] == [7, None, 7, None]
+
+
+def test_gradients_start_from_what_a_check_made_of_the_output():
+    output = INPUT.clone().requires_grad_()
+    worker = Saying({"module": 0}, HONEST | {"inputs": [None], "result": (output, INPUT)}, *[{"gradients": {}}] * 2)
+    built = RemoteStudent(worker, ["patchify"]).build()
+    result = built(INPUT)
+    built.gradients(result[0]), built.gradients(2 * result[0])
+    first, second = (fields["cotangents"] for _, fields in worker.asked[2:])
+    assert torch.equal(2 * first[0], second[0])
+    assert len(first) == 1
+    with pytest.raises(ValueError, match="last output only"):
+        built.gradients(INPUT.clone().requires_grad_() * 2)

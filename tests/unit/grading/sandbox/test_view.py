@@ -1,0 +1,141 @@
+"""The package as a student sees it while grading: earlier answers, none of this lesson's, and nothing half-written."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.sandbox import view
+from vit_course.grading.sandbox.view import ANSWERS, PACKAGE, SHARED, home_of_views, view_of
+
+SOLUTIONS = PACKAGE.parent / "solutions"
+LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
+
+
+def run(folder, code):
+    """What a Python prints that has the view on its path, and the project nowhere."""
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def home(tmp_path):
+    yield tmp_path / "views"
+    for each in (tmp_path / "views").glob("*"):
+        view.remove(each)
+
+
+def imports_of(lesson):
+    """The lesson's own lines that import from the package, but for those of this lesson's answers."""
+    own = {f"vit_course.{name}" for name, number in ANSWERS.items() if number == int(lesson[:2])}
+    for node in ast.walk(ast.parse((SOLUTIONS / f"{lesson}.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course") and node.module not in own:
+            yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
+    lines = "\n".join(imports_of(lesson))
+    where = run(view_of(lesson, home), f"{lines}\nimport vit_course; print(vit_course.__file__)")
+    assert Path(where).is_relative_to(home)
+
+
+@pytest.mark.parametrize("lesson", [*LESSONS, "07_train"])
+def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
+    folder = view_of(lesson, home)
+    modules = {path.stem: path.read_text() for path in (folder / "vit_course").glob("*.py")}
+    assert set(modules) == {*SHARED, *ANSWERS, "checks"}
+    assert [path.name for path in folder.iterdir()] == ["vit_course"]
+    for name, number in ANSWERS.items():
+        whole = (PACKAGE / f"{name}.py").read_text()
+        assert modules[name] == whole if number < int(lesson[:2]) else len(modules[name]) < 150
+
+
+def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
+    names = ", ".join(f"vit_course.{name}" for name in (*SHARED[1:], *ANSWERS, "checks"))
+    assert run(view_of("06_training", home), f"import {names}; print('all')") == "all"
+
+
+def test_what_is_hidden_says_why(home):
+    code = """
+for name in ("attention", "vit", "patches"):
+    try:
+        print("there:", __import__(f"vit_course.{name}").__name__)
+    except ImportError as error:
+        print(error)
+"""
+    told = run(view_of("03_attention", home), code).splitlines()
+    assert told == [
+        "vit_course.attention holds this lesson's answers, so it is not there while grading",
+        "vit_course.vit holds answers of lesson 05, so it is not there while grading",
+        "there: vit_course",
+    ]
+
+
+def test_check_decides_nothing(home):
+    code = 'from vit_course import check; print(check("patchify", print, points=3))'
+    assert run(view_of("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"
+
+
+def test_a_view_is_made_once_and_nobody_writes_into_it(home):
+    folder = view_of("02_positions", home)
+    before = folder.stat().st_ino
+    assert view_of("02_positions", home) == folder
+    assert folder.stat().st_ino == before
+    assert view_of("03_attention", home) != folder
+    assert all(not each.stat().st_mode & 0o222 for each in (folder, *folder.rglob("*")))
+    assert len(list((folder / "vit_course" / "__pycache__").iterdir())) == len(SHARED) + len(ANSWERS) + 1
+    assert sorted(each.name for each in home.iterdir()) == sorted({folder.name, view_of("03_attention", home).name})
+
+
+def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
+    old = view_of("01_patchify", home)
+    package = tmp_path / "vit_course"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "checks", "authoring"))
+    (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
+    monkeypatch.setattr(view, "PACKAGE", package)
+    new = view_of("01_patchify", home)
+    assert new != old
+    assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"
+
+
+def test_a_damaged_view_is_made_again(home):
+    folder = view_of("01_patchify", home)
+    (folder / "vit_course").chmod(0o755)
+    (folder / "vit_course" / "config.py").unlink()
+    assert view_of("01_patchify", home) == folder
+    assert run(folder, "from vit_course.config import ViTConfig; print(ViTConfig().depth)").isdigit()
+    assert [each.name for each in home.iterdir()] == [folder.name]
+
+
+def test_processes_do_not_get_in_each_other_s_way(home):
+    with ProcessPoolExecutor(2) as pool:
+        made = list(pool.map(view_of, ["04_block", "05_vit"] * 6, [home] * 12))
+    assert len(set(made)) == 2
+    assert sorted(home.iterdir()) == sorted(set(made))
+
+
+def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
+    home_of_views.cache_clear()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert home_of_views() == tmp_path / "vit_course" / "views"
+    home_of_views.cache_clear()
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))
+    elsewhere = home_of_views()
+    assert elsewhere.is_dir()
+    assert not elsewhere.is_relative_to(tmp_path)
+    home_of_views.cache_clear()
+
+
+def test_a_lesson_has_a_number(home):
+    with pytest.raises(ValueError, match="begins with two digits"):
+        view_of("patchify", home)

@@ -1,0 +1,135 @@
+"""Which cells run for grading, and that the answers do not notice the others."""
+
+import pytest
+
+from vit_course.grading.submissions.needed import Runnable, definitions, is_empty, needed, parse
+
+
+def run(*sources, students=(-1,)):
+    cells = [Runnable(index, source, students=False) for index, source in enumerate(sources)]
+    for place in students:
+        cells[place] = Runnable(cells[place].index, cells[place].source, students=True)
+    return [cell.index for cell in needed(cells)]
+
+
+def test_cells_whose_names_nobody_uses_are_left_out():
+    assert run("import torch", "picture = 1", "show(picture)", "def f(): return torch.ones(1)") == [0, 3]
+
+
+def test_names_are_followed_from_cell_to_cell():
+    assert run("import math", "a = math.pi", "b = a", "c = 1", "def f(): return b") == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "change", ["d['k'] = 1", "d.update(k=1)", "d.k = 2", "del d['k']", "d += 1", "for d in (1, 2): pass"]
+)
+def test_a_cell_that_changes_what_an_answer_uses_is_needed(change):
+    assert run("d = {}", change, "def f(): return d") == [0, 1, 2]
+
+
+def test_a_call_on_a_module_changes_no_variable():
+    assert run("import torch", "torch.manual_seed(1)", "def f(): return torch.ones(1)") == [0, 2]
+
+
+def test_parameters_and_local_names_are_no_variables_of_the_notebook():
+    answer = "def f(x):\n    y = x\n    return [z for z in y]"
+    assert run("x = 1", "y = 2", "z = 3", answer) == [3]
+
+
+def test_a_class_body_a_default_and_a_decorator_use_names():
+    assert run("size = 1", "base = object", "wrap = id", "@wrap\nclass A(base):\n    size = size") == [0, 1, 2, 3]
+
+
+def test_a_global_statement_is_seen():
+    assert run("count = 0", "def f():\n    global count\n    count += 1") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(): return globals()['a']",
+        "def f(): return eval('a')",
+        "from __main__ import *",
+        "import __main__",
+        "def f(): return f.__globals__['a']",
+        "%run other.py",
+        "%%time\ng(a)",
+        "%time g(a)",
+        "ip = get_ipython()\nip.run_cell('a')",
+        "def f():\n    import sys\n    return sys._getframe(1).f_globals['a']",
+    ],
+)
+def test_code_that_looks_names_up_makes_all_cells_run(answer):
+    assert run("a = 1", "b = 2", answer) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("magic", ["%matplotlib inline", "!pip install einops", "%pip install einops"])
+def test_magics_that_run_no_code_do_not(magic):
+    assert run("a = 1", f"{magic}\ndef f(): return 1") == [1]
+
+
+def test_code_that_is_no_python_runs_for_its_error():
+    assert run("a = 1", "def f(:") == [1]
+
+
+def test_a_cell_that_only_ipython_can_read_may_use_anything():
+    assert run("a = 1", "%pwd\nx = (1\n!ls") == [0, 1]
+
+
+def test_a_timed_cell_defines_what_is_below_the_magic():
+    assert definitions(parse("%%time\ndef f(): pass")) == {"f"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if True:\n    def f(): pass",
+        "try:\n    import a\nexcept ImportError:\n    f = 1",
+        "with open('a') as b:\n    for i in b:\n        class f: pass",
+        "match 1:\n    case _:\n        f = 1",
+        "(f := 1)",
+        "while (f := 0): pass",
+    ],
+)
+def test_definitions_under_other_statements_count(source):
+    assert "f" in definitions(parse(source))
+
+
+def test_what_only_functions_and_classes_bind_is_defined_by_no_cell():
+    assert definitions(parse("def g():\n    f = 1\nclass h:\n    def f(self): pass")) == {"g", "h"}
+
+
+def test_what_a_cell_defines():
+    tree = parse("import a\nfrom b import c\ndef d(): e = 1\nclass F: g = 1\nh, (i, j) = 1, (2, 3)\nk: int = 1\n%pwd")
+    assert definitions(tree) == {"d", "F", "h", "i", "j", "k"}
+    assert is_empty("# a\n\n   # b")
+    assert not is_empty("x")
+
+
+@pytest.mark.parametrize("lesson", ["00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit"])
+def test_of_a_lesson_s_own_cells_the_pictures_are_left_out(work, lesson):
+    mine = work(lesson, solved=True)
+    submission = mine.read()
+    chosen = {cell.index for cell in submission.cells}
+    assert {mine.place(each.name) for each in submission.exercises} <= chosen
+    left_out = [cell for index, cell in enumerate(mine.cells) if cell["cell_type"] == "code" and index not in chosen]
+    assert len(left_out) > len(chosen)
+    assert not [
+        cell["id"]
+        for cell in mine.cells
+        if "show_" in str(cell["source"]) and mine.cells.index(cell) in chosen and "import" not in str(cell["source"])
+    ]
+
+
+@pytest.mark.parametrize("lesson", ["01_patchify", "03_attention"])
+def test_answers_are_worth_the_same_after_the_needed_cells_alone(work, lesson, monkeypatch):
+    from vit_course.checks import check
+    from vit_course.grading.submissions.released import Lessons
+
+    submission = work(lesson, solved=True).read()
+    variables = {}
+    for cell in submission.cells:
+        exec(compile(cell.source, "<cell>", "exec"), variables)
+    for exercise in Lessons(None).get(lesson).exercises:
+        report = check(exercise.name, *(variables[name] for name in exercise.objects), points=exercise.points)
+        assert report.score == exercise.points

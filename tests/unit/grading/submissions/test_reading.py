@@ -1,0 +1,196 @@
+"""A submission, read against the released lesson."""
+
+import json
+
+import pytest
+
+from vit_course.grading.submissions.finding import HandedIn
+from vit_course.grading.submissions.reading import NO_METADATA, NoSubmission, read
+
+PATCHIFY = "def patchify(images, patch_size):\n    return images"
+
+
+def answers(submission):
+    return {each.name: each for each in submission.exercises}
+
+
+def test_an_untouched_notebook_has_nothing_to_say(work):
+    submission = work().read(student="ada")
+    assert (submission.student, submission.assignment, submission.lesson) == ("ada", "01_patchify", "01_patchify")
+    assert (submission.reason, submission.flags, submission.rejected) == (None, (), False)
+    assert submission.max_score == 26
+    assert all(each.untouched and each.source and each.problem is None for each in submission.exercises)
+    assert len(submission.digest) == 64
+
+
+def test_an_answer_is_read_with_its_cell(work):
+    mine = work().answer(patchify=PATCHIFY)
+    answer = answers(mine.read())["patchify"]
+    assert (answer.source, answer.cell, answer.untouched) == (PATCHIFY, mine.place("patchify"), False)
+
+
+def test_two_answers_are_told_and_the_last_counts(work):
+    mine = work().answer(patchify=PATCHIFY).add("def patchify(images, patch_size):\n    return images + 1")
+    submission = mine.read()
+    assert answers(submission)["patchify"].source.endswith("+ 1")
+    assert submission.reason == "there are 2 answers for patchify; the last one counts"
+
+
+def test_an_answer_beside_the_untouched_cell_is_the_answer(work):
+    mine = work().add(PATCHIFY, at=5)
+    submission = mine.read()
+    assert submission.reason is None
+    assert answers(submission)["patchify"].cell == 5
+    assert mine.place("patchify") not in [cell.index for cell in submission.cells], "the stub would take its place"
+
+
+def test_a_copied_cell_is_no_second_answer(work):
+    mine = work().answer(patchify=PATCHIFY)
+    mine.cells.append(json.loads(json.dumps(mine.cell("patchify"))))
+    assert mine.read().reason is None
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("", "the cell of patchify is empty"),
+        ("# nothing yet", "the cell of patchify is empty"),
+        ("print('hello')", "the cell of patchify does not define patchify"),
+    ],
+)
+def test_a_cell_without_an_answer_is_told(work, source, words):
+    submission = work().answer(patchify=source).read()
+    assert submission.reason == words
+    assert not submission.rejected
+    assert answers(submission)["patchify"].source is None
+
+
+def test_a_missing_cell_and_a_cell_that_is_no_code_are_told(work):
+    mine = work()
+    mine.cells.remove(mine.cell("patchify"))
+    mine.cell("unpatchify")["cell_type"] = "markdown"
+    submission = mine.read()
+    assert submission.reason == "the cell of patchify is missing; the cell of unpatchify is no code cell any more"
+    assert len(submission.exercises) == 5
+
+
+def test_a_cell_that_is_no_python_is_still_the_answer(work):
+    answer = answers(work().answer(patchify="def patchify(:").read())["patchify"]
+    assert (answer.source, answer.problem) == ("def patchify(:", None)
+
+
+def test_without_metadata_answers_are_found_by_their_names(work):
+    mine = work().answer(patchify=PATCHIFY)
+    for cell in mine.cells:
+        cell["metadata"] = {}
+        cell.pop("id", None)
+    submission = mine.read()
+    assert submission.reason == NO_METADATA
+    assert submission.flags == ()
+    assert answers(submission)["patchify"].source == PATCHIFY
+    assert len(submission.exercises) == 5
+
+
+def test_an_older_version_is_told(work):
+    mine = work()
+    mine.cell("patchify")["metadata"]["nbgrader"]["checksum"] = "0" * 32
+    assert "another version of the lesson" in mine.read().reason
+
+
+def test_another_lesson_is_rejected_in_a_tree_and_told_elsewhere(work, tmp_path, lessons):
+    path = work("02_positions").write("01_patchify.ipynb")
+    in_tree = read(HandedIn(path, "ada", "01_patchify"), lessons)
+    assert in_tree.rejected
+    assert in_tree.reason == "it is for another lesson: it holds exercises of 02_positions, not of 01_patchify"
+    loose = read(HandedIn(path), lessons)
+    assert (loose.rejected, loose.lesson) == (False, "02_positions")
+    assert "its name says 01_patchify" in loose.reason
+
+
+def test_a_notebook_of_something_else_is_rejected(work):
+    mine = work()
+    mine.notebook["cells"] = []
+    assert mine.read().rejected
+    assert mine.read().reason == "it holds no exercise of 01_patchify"
+
+
+def test_a_script_is_graded_on_what_it_defines(tmp_path, lessons):
+    path = tmp_path / "mine.py"
+    path.write_text(f"import torch\n\n{PATCHIFY}\n")
+    submission = read(HandedIn(path), lessons)
+    assert [each.name for each in submission.exercises] == ["patchify"]
+    assert (submission.lesson, submission.reason, submission.flags) == ("01_patchify", None, ())
+    asked = read(HandedIn(path, named=True), lessons, "unpatchify")
+    assert asked.reason == "the cell of unpatchify is missing"
+    path.write_text("x = 1")
+    with pytest.raises(NoSubmission):
+        read(HandedIn(path), lessons)
+    assert read(HandedIn(path, named=True), lessons).rejected
+
+
+def test_a_script_of_the_model_answers_has_them_all(lessons):
+    submission = read(HandedIn(lessons.clone / "solutions" / "04_block.py"), lessons)
+    assert [each.name for each in submission.exercises] == list(lessons.get("04_block").names)
+    assert submission.reason is None
+
+
+def test_one_exercise_alone(work):
+    assert [each.name for each in work().read("unpatchify").exercises] == ["unpatchify"]
+
+
+def test_edited_and_deleted_checks_are_flagged(work):
+    mine = work()
+    mine.cell("check-patchify")["source"] = "check = lambda *_: 8"
+    mine.cells.remove(mine.cell("check-unpatchify"))
+    submission = mine.read()
+    assert submission.flags == ("test-cell-deleted", "test-cell-edited")
+    assert submission.reason is None
+    assert "lambda" not in "".join(cell.source for cell in submission.cells)
+
+
+def test_experiments_are_skipped_but_not_an_answer_among_them(work):
+    mine = work("05_vit")
+    tagged = next(cell for cell in mine.cells if "experiment" in cell["metadata"].get("tags", ()))
+    tagged["source"] = "epochs = 500"
+    tagged["metadata"] = {}
+    mine.add("x = 1")
+    mine.cells[-1]["metadata"]["tags"] = ["experiment"]
+    mine.cell("count_parameters")["metadata"]["tags"] = ["experiment"]
+    submission = mine.read()
+    sources = [cell.source for cell in submission.cells]
+    assert "epochs = 500" not in sources, "known by its id"
+    assert "x = 1" not in sources
+    assert mine.place("count_parameters") in [cell.index for cell in submission.cells]
+
+
+def test_an_edited_setup_cell_never_runs(work):
+    mine = work()
+    mine.cell("setup")["source"] = "check = None"
+    mine.add("print(check, os)")
+    sources = [cell.source for cell in mine.read().cells]
+    assert "check = None" not in sources
+    assert any(source.startswith("# Setup") for source in sources)
+
+
+def test_a_script_that_is_no_python_is_not_left_out_in_silence(lessons, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def patchify(images:\n")
+    submission = read(HandedIn(path), lessons)
+    assert submission.rejected
+    assert submission.reason.startswith("it is no Python (")
+
+
+def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypatch):
+    def trip(*_):
+        raise RecursionError
+
+    monkeypatch.setattr("vit_course.grading.submissions.reading.needed", trip)
+    submission = work().read()
+    assert submission.rejected
+    assert submission.reason == "its code cannot be read (RecursionError)"
+
+
+@pytest.mark.parametrize("source", ["globals()['patchify'] = lambda images, patch_size: images", "%run mine.py"])
+def test_a_marked_cell_that_may_define_anything_is_an_answer(work, source):
+    answer = answers(work().answer(patchify=source).read())["patchify"]
+    assert (answer.source, answer.problem) == (source, None)

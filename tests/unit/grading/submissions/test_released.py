@@ -1,0 +1,58 @@
+"""What the released lessons say."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.classroom.class_folder import new_class
+from vit_course.grading.submissions.released import Lessons, ReleasedError, checked_objects, class_of
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
+    assert lessons.names == ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit")
+    exercises = {each.name: each for lesson in lessons for each in lesson.exercises}
+    assert exercises["patchify"].points == 8
+    assert exercises["split_heads"].objects == ("split_heads", "merge_heads")
+    assert exercises["fix_vit"].objects == ("FixedViT",)
+    assert lessons.of_exercise("Mlp").name == "04_block"
+    assert lessons.of_exercise("nothing") is None
+    for lesson in lessons:
+        assert set(lesson.model_answers) == set(lesson.names)
+
+
+def test_checked_objects_are_read_off_the_check_cell():
+    assert checked_objects('check("a", b, c, points=3)') == ("b", "c")
+
+
+def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons):
+    folder = new_class(tmp_path / "class", ROOT).path
+    source = folder / "source" / "01_patchify" / "01_patchify.ipynb"
+    made = Lessons(folder, ROOT).get("01_patchify")
+    built = lessons.get("01_patchify")
+    assert made.exercises == built.exercises
+    assert [cell.source for cell in made.cells] == [cell.source for cell in built.cells]
+    assert made.by_name("check")["check-patchify"].checksum == built.by_name("check")["check-patchify"].checksum
+    release = folder / "release" / "01_patchify" / "01_patchify.ipynb"
+    release.parent.mkdir(parents=True)
+    notebook = json.loads((ROOT / "notebooks" / "01_patchify.ipynb").read_bytes())
+    mark = next(cell["metadata"]["nbgrader"] for cell in notebook["cells"] if "points" in str(cell["metadata"]))
+    mark["points"] = 80
+    release.write_text(json.dumps(notebook))
+    assert Lessons(folder, ROOT).get("01_patchify").exercises[0].points == 80
+    assert Lessons(folder, ROOT).get("01_patchify").digest != built.digest
+    shutil.copy(source, release)
+    release.write_text("{")
+    with pytest.raises(ReleasedError, match="release the lesson again"):
+        Lessons(folder, ROOT).get("01_patchify")
+
+
+def test_the_class_of_a_path_is_its_nearest_parent_with_a_configuration(tmp_path):
+    (tmp_path / "nbgrader_config.py").touch()
+    inside = tmp_path / "submitted" / "ada"
+    inside.mkdir(parents=True)
+    assert class_of(inside / "x.ipynb") == class_of(tmp_path) == tmp_path
+    assert class_of(tmp_path.parent) is None

@@ -1,0 +1,1 @@
+"""Many submissions: jobs, kept results, the command line's `grade`."""

@@ -1,0 +1,167 @@
+"""Grade many submissions: several at a time, each job in a process of its own, results in the order of the paths."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from vit_course.grading.batch.job import Done, Task, unjudged
+from vit_course.grading.batch.places import Place, PlaceError, place_of
+from vit_course.grading.batch.slots import PATIENCE, ClusterWorker, JobProcess, client_at
+from vit_course.grading.batch.store import Store
+from vit_course.grading.judging.result import Result
+from vit_course.grading.submissions.finding import HandedIn, find
+from vit_course.grading.submissions.released import Lessons
+
+
+class Grader:
+    """Grades submissions with a place's hidden checks and secret, and keeps the results there.
+
+    Args:
+        place: where checks, secret and results are; a path of another class folder has its own.
+        jobs: how many submissions at a time.
+        confined: in the sandbox.
+        fresh: grade all again, whatever is kept.
+        exercise: the only one to grade; None: all of a lesson.
+        scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
+
+    Raises:
+        OSError: there is no scheduler at the address.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        jobs: int = 1,
+        confined: bool = True,
+        fresh: bool = False,
+        exercise: str | None = None,
+        scheduler: str | None = None,
+    ) -> None:
+        self._places = {place.class_dir: place}
+        self._default = place
+        self._task = partial(Task, exercise=exercise, confined=confined, fresh=fresh)
+        self._client = client_at(scheduler) if scheduler else None
+        slots: list[ClusterWorker | JobProcess]
+        if self._client:
+            jobs = max(1, sum(self._client.nthreads().values()))
+            slots = [ClusterWorker(self._client.get_executor()) for _ in range(jobs)]
+        else:
+            slots = [JobProcess() for _ in range(jobs)]
+        self._slots = tuple(slots)
+        self._idle: queue.LifoQueue[ClusterWorker | JobProcess] = queue.LifoQueue()  # a warm process first
+        for slot in reversed(slots):
+            self._idle.put(slot)
+        self._lock = threading.Lock()
+        self._pending: dict[str, Future[Result]] = {}
+        self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="grader")
+        Store(place.results).clear_drafts()
+
+    @classmethod
+    def for_class(cls, root: Path, jobs: int = 1, confined: bool = True, fresh: bool = False) -> Self:
+        """The grader of a class folder.
+
+        Raises:
+            PlaceError: it has no hidden checks, or its secret cannot be read or made.
+        """
+        return cls(place_of(root.resolve()), jobs, confined, fresh)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(at_once=kind is not None)
+
+    def close(self, at_once: bool = False) -> None:
+        """End all processes: when they have done what was asked of them, or ``at_once``."""
+        self._threads.shutdown(wait=False, cancel_futures=at_once)
+        if at_once:
+            for slot in self._slots:
+                slot.stop()
+        self._threads.shutdown()
+        for slot in self._slots:
+            slot.close()
+        if self._client:
+            self._client.close()
+
+    def grade(self, paths: Sequence[Path]) -> Iterator[Result]:
+        """Grade all that paths name, as :func:`find` does; the results come in the order of the paths."""
+        lessons = Lessons(self._default.class_dir).names
+        for done in self.run(find(paths, lessons)):
+            if done.result is not None:
+                yield done.result
+
+    def run(self, handed_in: Iterable[HandedIn], tell: Callable[[Done], None] | None = None) -> Iterator[Done]:
+        """Grade files that were found.
+
+        Args:
+            handed_in: the files.
+            tell: called with each as soon as it is done, in any order and in any thread.
+        """
+        futures = [self._start(each, tell) for each in handed_in]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def submit(self, path: Path) -> Future[Result]:
+        """Grade one file while the caller goes on; asked for twice at a time, it is graded once."""
+        name = os.path.abspath(path)
+        with self._lock:
+            future = self._pending.get(name)
+            if future is None or future.done():
+                future = self._pending[name] = self._threads.submit(self._result, path)
+        return future
+
+    def _result(self, path: Path) -> Result:
+        handed_in = next(iter(find([path], Lessons(self._default.class_dir).names)), None)
+        result = self._do(handed_in).result if handed_in else None
+        return result or unjudged(handed_in or HandedIn(path), "rejected", "it holds nothing to grade")
+
+    def _start(self, handed_in: HandedIn, tell: Callable[[Done], None] | None) -> Future[Done]:
+        def graded() -> Done:
+            done = self._do(handed_in)
+            if tell:
+                tell(done)
+            return done
+
+        return self._threads.submit(graded)
+
+    def _do(self, handed_in: HandedIn) -> Done:
+        """Grade one; when its process dies, once more in a new one."""
+        try:
+            task = self._task(handed_in, self._place(handed_in))
+        except PlaceError as error:
+            return Done(unjudged(handed_in, "error", str(error)))
+        slot = self._idle.get()
+        try:
+            for _ in range(2):
+                try:
+                    return slot.do(task)
+                except TimeoutError:
+                    return Done(unjudged(handed_in, "error", f"its job did not end within {PATIENCE:.0f} seconds"))
+                except CancelledError:
+                    raise
+                except Exception as error:  # a killed process, a lost machine: try once more, alone
+                    problem = f"its job was stopped twice ({type(error).__name__}): was there too little memory?"
+            return Done(unjudged(handed_in, "error", problem))
+        finally:
+            self._idle.put(slot)
+
+    def _place(self, handed_in: HandedIn) -> Place:
+        if handed_in.class_dir is None:
+            return self._default
+        if handed_in.class_dir not in self._places:
+            self._places[handed_in.class_dir] = place_of(handed_in.class_dir)
+        return self._places[handed_in.class_dir]

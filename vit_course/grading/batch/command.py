@@ -1,0 +1,177 @@
+"""``vit-course grade``: grade what paths name, and tell."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from vit_course.grading.batch.batch import Grader
+from vit_course.grading.batch.job import Done
+from vit_course.grading.batch.places import PlaceError, place_of
+from vit_course.grading.batch.store import write_atomically
+from vit_course.grading.batch.told import broken_checks, one_line, overview, sheet
+from vit_course.grading.judging.result import Result, as_json
+from vit_course.grading.submissions.finding import HandedIn, find
+from vit_course.grading.submissions.released import Lessons, class_of
+
+
+class GradeUsageError(Exception):
+    """An option names something that there is not, or that cannot be; the message says what there is.
+
+    Attributes: ``option``, as it is written on the command line.
+    """
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+class GradeError(Exception):
+    """Nothing can be graded; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class GradeOptions:
+    """What was asked for: see ``vit-course grade --help``."""
+
+    paths: Sequence[Path]
+    exercise: str | None = None
+    json: str | None = None
+    jobs: int = 1
+    scheduler: str | None = None
+    resume: bool = False
+    sandbox: bool = True
+    fresh: bool = False
+
+
+def grade(options: GradeOptions, out: Console, err: Console) -> bool:
+    """Grade, and tell: JSON where it was asked for, else a table.
+
+    Args:
+        options: what to grade, and how.
+        out: where the table goes.
+        err: where progress and remarks go.
+
+    Returns:
+        Whether every submission was graded and none of them needs a word.
+
+    Raises:
+        GradeUsageError: there is no exercise of that name, or no file can be where JSON is asked for.
+        GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
+    """
+    class_dir = next((found for path in options.paths if (found := class_of(path))), None)
+    lessons = Lessons(class_dir)
+    if not lessons.names:
+        raise GradeError("There are no lessons here; grade in a clone of the course, or in a folder made by new-class.")
+    if options.exercise and not lessons.of_exercise(options.exercise):
+        known = ", ".join(name for lesson in lessons for name in lesson.names)
+        raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
+    if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
+        raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
+    if options.sandbox and not options.scheduler:
+        _require_walls()
+    handed_in = find(options.paths, lessons.names)
+    done = _graded(options, class_dir, handed_in, err)
+    results = [each.result for each in done if each.result is not None]
+    _remarks(options, done, results, err)
+    if options.json is None:
+        out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
+        if not options.sandbox:
+            out.print("Not sandboxed: students' code ran with your rights (--no-sandbox).")
+    else:
+        _write_json(results, options.json, out)
+    if not results:
+        err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
+    return bool(results) and all(each.status == "graded" and each.reason is None for each in results)
+
+
+def _require_walls() -> None:
+    from vit_course.grading.worker.survey import available
+
+    walls = available()
+    if not walls.enough:
+        remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in walls.missing.items())
+        raise GradeError(
+            "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
+            f"{remedies}\n'vit-course doctor' tells more. To run the code unguarded, give --no-sandbox."
+        )
+
+
+def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[HandedIn], err: Console) -> list[Done]:
+    try:
+        grader = Grader(
+            place_of(class_dir),
+            jobs=max(1, min(options.jobs, len(handed_in))),
+            confined=options.sandbox,
+            fresh=options.fresh,
+            exercise=options.exercise,
+            scheduler=options.scheduler,
+        )
+    except PlaceError as error:
+        raise GradeError(str(error)) from None
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
+    except (OSError, ValueError) as error:
+        if not options.scheduler:
+            raise
+        raise GradeError(f"there is no scheduler at {options.scheduler}: {error}") from None
+    with grader, _progress(err, len(handed_in)) as advance:
+        return list(grader.run(handed_in, lambda _: advance()))
+
+
+@contextmanager
+def _progress(err: Console, total: int) -> Iterator[Callable[[], None]]:
+    if not err.is_terminal:
+        yield lambda: None
+        return
+    columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("grading", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:
+    for text in broken_checks(results):
+        err.print(text, markup=False)
+    if options.resume:
+        taken_over = sum(each.taken_over for each in done)
+        err.print(f"{taken_over} of {len(results)} results were taken over from an earlier run.")
+    if options.json is not None:
+        for each in results:
+            if each.reason:
+                err.print(one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
+
+
+def _published(results: list[Result]) -> dict[str, Any]:
+    """What other programs read, and no key more; what is wrong with a whole exercise is said at each of its checks."""
+    published = as_json(results)
+    for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
+        problem = exercise.pop("problem")
+        for check in exercise["checks"]:
+            del check["claim"], check["parts"]
+            if check["verdict"] != "pass" and check["message"] is None:
+                check["message"] = problem
+    return published
+
+
+def _write_json(results: list[Result], target: str, out: Console) -> None:
+    text = json.dumps(_published(results), indent=1, ensure_ascii=False) + "\n"
+    if target == "-":
+        out.file.write(text.encode("utf-8", "backslashreplace").decode())
+        out.file.flush()  # a full disk is told here, not when the program ends
+        return
+    try:
+        write_atomically(Path(target), text)
+    except OSError as error:
+        out.print(overview(results), soft_wrap=False)  # so that nothing is lost
+        raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None

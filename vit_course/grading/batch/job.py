@@ -1,0 +1,185 @@
+"""Grade one submission in this process: read it, take over what is kept, let the judge do the rest, and keep that.
+
+This runs in a job's process, which a submission that brings it down costs nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vit_course.grading.batch.keys import exercise_keys
+from vit_course.grading.batch.places import Place
+from vit_course.grading.batch.store import Store, merged
+from vit_course.grading.judging.result import Result, Status
+from vit_course.grading.submissions.finding import HandedIn
+from vit_course.grading.submissions.flags import NOT_SANDBOXED
+from vit_course.grading.submissions.reading import NoSubmission, read
+from vit_course.grading.submissions.released import Lessons, ReleasedError
+from vit_course.grading.submissions.submission import Submission
+
+if TYPE_CHECKING:
+    from vit_course.grading.judging.judge import Judge
+
+
+@dataclass(frozen=True)
+class Task:
+    """A submission to grade: the file, the grader's places, and how.
+
+    Attributes: ``handed_in``, ``place``, ``exercise`` (the only one to grade; None: all of the lesson), ``confined``
+    (in the sandbox) and ``fresh`` (whatever is kept).
+    """
+
+    handed_in: HandedIn
+    place: Place
+    exercise: str | None = None
+    confined: bool = True
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a task.
+
+    Attributes: ``result`` (None: the file is no submission) and ``taken_over`` (no exercise had to be graded).
+    """
+
+    result: Result | None
+    taken_over: bool = False
+
+
+def start_process() -> None:
+    """Make this process a job's: it leaves Ctrl-C to the process that started it, and ends when that one does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore", SyntaxWarning)  # of students' code, which is none of an instructor's business
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def process_id() -> int:
+    """This process's number, for whoever may have to stop it."""
+    return os.getpid()
+
+
+def do(task: Task) -> Done:
+    """Grade a submission; whatever it does, a result comes of it."""
+    done = _done(task)
+    if done.result is None or task.confined:
+        return done
+    return replace(done, result=replace(done.result, flags=tuple(dict.fromkeys((*done.result.flags, NOT_SANDBOXED)))))
+
+
+def _done(task: Task) -> Done:
+    try:
+        submission = read(task.handed_in, _lessons(task.place.class_dir, _released_stamp(task.place)), task.exercise)
+    except NoSubmission:
+        return Done(None)
+    except (ReleasedError, OSError) as error:
+        return Done(unjudged(task.handed_in, "error", str(error)))
+    if submission.rejected:
+        return Done(_result(submission, "rejected", submission.reason))
+    if not submission.exercises:
+        return Done(None)
+    keys = exercise_keys(submission, task.place, task.confined)
+    store = Store(task.place.results)
+    kept = None if task.fresh else store.load(submission, keys)
+    left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
+    if not left:
+        return Done(merged(submission, kept, None), taken_over=True)
+    fresh = _judged(task, replace(submission.only(left), reason=None, flags=()))
+    if fresh.status != "graded":
+        reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
+        return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags)))
+    try:
+        store.save(submission, keys, merged(replace(submission, reason=None, flags=()), kept, fresh))
+    except OSError as error:
+        told = f"its result could not be kept: {error.strerror or error}"
+        whole = merged(submission, kept, fresh)
+        return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, told)))))
+    return Done(merged(submission, kept, fresh))
+
+
+def unjudged(handed_in: HandedIn, status: Status, reason: str) -> Result:
+    """The result of a file that the judge did not see."""
+    return Result(str(handed_in.path), handed_in.student, handed_in.assignment, status, reason)
+
+
+def _result(submission: Submission, status: Status, reason: str | None) -> Result:
+    return Result(submission.path, submission.student, submission.assignment, status, reason)
+
+
+@lru_cache(maxsize=1)
+def _lessons(class_dir: Path | None, stamp: object) -> Lessons:
+    return Lessons(class_dir)
+
+
+def _released_stamp(place: Place) -> tuple[Any, ...]:
+    """What changes when the class releases a lesson again."""
+    if place.class_dir is None:
+        return ()
+    notebooks = [path for step in ("release", "source") for path in (place.class_dir / step).glob("*/*.ipynb")]
+    return tuple((str(path), path.stat().st_mtime_ns) for path in sorted(notebooks))
+
+
+class _Bench:
+    """The judge of this process: made when it is first needed, made anew for other checks or after a failure."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # a scheduler's worker may have several threads
+        self.judge: Judge | None = None
+        self.of: tuple[object, ...] | None = None
+
+    def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
+        from vit_course.grading.judging.judge import Judge
+
+        of = (task.place.checks, task.place.secret, task.confined)
+        with self.lock:
+            if self.of != of:
+                self.close()
+                judge = Judge(task.place.checks, task.place.secret, confined=task.confined)
+                self.judge, self.of = judge.__enter__(), of
+            assert self.judge is not None, "it was made above"
+            try:
+                return act(self.judge)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        judge, self.judge, self.of = self.judge, None, None
+        if judge is not None:
+            with suppress(Exception):  # it failed, or it would not be closed here
+                judge.__exit__(None, None, None)
+
+
+_bench = _Bench()
+
+
+def _judged(task: Task, submission: Submission) -> Result:
+    from vit_course.grading.judging.collecting import HiddenChecksError
+
+    try:
+        result = _bench.with_judge(task, lambda judge: judge.grade(submission))
+        if result.status == "error":
+            _bench.close()  # the next submission gets a judge of its own
+        return result
+    except HiddenChecksError as error:
+        return _result(submission, "error", f"the hidden checks cannot be used until this is mended: {error}")
+    except Exception as error:  # whatever fails on our side costs this submission alone
+        return _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")

@@ -1,0 +1,81 @@
+"""What an exercise's result depends on, as a key: when one of it changes, the exercise is graded again."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import platform
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import vit_course
+from vit_course.grading.batch.places import Place
+from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+
+
+def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[str, str]:
+    """The key of each exercise of a submission.
+
+    It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
+    that these may share, this package's code, torch's version, the secret, and whether a sandbox is used. Which test
+    cells the lesson has, or whose the submission is, changes no score and no key.
+    """
+    checks = _check_digests(place.checks, stamp(place.checks))
+    shared = (_code_digest(), checks[""], place.secret, confined)
+    return {
+        each.name: _digest(submission.digest, submission.lesson, _asked(each), checks.get(each.name), *shared)
+        for each in submission.exercises
+    }
+
+
+def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:
+    return answer.name, answer.max_score, answer.cell, answer.problem, answer.forbidden
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when a Python file of a folder does; cheaper than a digest."""
+    facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
+    return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
+
+
+@lru_cache(maxsize=4)
+def _check_digests(folder: Path, of: object) -> dict[str, str]:
+    """A digest of each exercise's check files; under "" one of all files that hold no checks of an exercise."""
+    texts: dict[str, list[str]] = {"": []}
+    for path in sorted(folder.rglob("*.py")):
+        content = path.read_bytes()
+        for exercise in set(_marked(content)) or {""}:
+            texts.setdefault(exercise, []).append(f"{path.relative_to(folder)} {hashlib.sha256(content).hexdigest()}")
+    return {exercise: _digest(sorted(files)) for exercise, files in texts.items()}
+
+
+def _marked(content: bytes) -> Iterator[str]:
+    """The exercises that a check file's marks name, as in ``@pytest.mark.exercise("patchify", points=2)``."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "exercise":
+            yield from (str(part.value) for part in node.args if isinstance(part, ast.Constant))
+
+
+@lru_cache(maxsize=1)
+def _code_digest() -> str:
+    """A digest of this package's code, and of the versions that it runs on."""
+    package = Path(vit_course.__file__).parent
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
+    return _digest(digests, platform.python_version(), *map(_version, ("torch", "torchvision", "pytest", "IPython")))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

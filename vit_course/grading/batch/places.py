@@ -1,0 +1,58 @@
+"""Where a grader finds its hidden checks and its secret, and where it keeps results."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from vit_course.grading.batch.secret import secret_at
+from vit_course.grading.submissions.released import CLONE
+
+
+class PlaceError(Exception):
+    """Something that grading needs is not there; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A grader's places: the class folder (None: a clone alone), the hidden checks' folder, the secret, the results."""
+
+    class_dir: Path | None
+    checks: Path
+    secret: bytes
+    results: Path
+
+
+def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
+    """The places for the submissions of a class, or for those outside any class folder.
+
+    Args:
+        class_dir: a folder made by ``new-class``; its own ``hidden/`` counts where it has one.
+        clone: a clone of the course, whose ``tests/hidden`` counts otherwise.
+
+    Raises:
+        PlaceError: there are no hidden checks, they cannot be read, or the secret cannot be read or made.
+    """
+    folders = [clone / "tests" / "hidden"]
+    if class_dir:
+        folders.insert(0, class_dir / "hidden")
+    for folder in folders:
+        if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+            raise PlaceError(f"the hidden checks cannot be read: {folder}: Permission denied")
+    checks = next((folder for folder in folders if any(folder.glob("test_*.py"))), None)
+    if checks is None:
+        where = " nor in ".join(str(folder) for folder in folders)
+        raise PlaceError(f"there are no hidden checks in {where}; grade in a clone, or in a folder made by new-class")
+    secret = (class_dir / ".vit_course" if class_dir else _home("XDG_CONFIG_HOME", ".config")) / "secret"
+    results = class_dir / ".vit_course" / "results" if class_dir else _home("XDG_CACHE_HOME", ".cache") / "results"
+    try:
+        return Place(class_dir, checks, secret_at(secret), results)
+    except OSError as error:
+        raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    folder = os.environ.get(variable, "")
+    home = Path(folder) if os.path.isabs(folder) else Path.home() / otherwise
+    return home / "vit_course"

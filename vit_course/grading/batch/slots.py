@@ -1,0 +1,106 @@
+"""Where a job is done: in a process of this machine, or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from vit_course.grading.batch import job
+from vit_course.grading.batch.job import Done, Task
+from vit_course.grading.batch.keys import stamp
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PATIENCE = 600.0  # seconds; the judge stops a submission long before, so this is for a judge that hangs
+
+
+class JobProcess:
+    """One process that grades one submission after another; when it dies, a new one takes its place."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._pid = 0
+        self._checks: tuple[object, ...] = ()
+        self._stopped = False
+
+    def do(self, task: Task) -> Done:
+        """Grade a submission.
+
+        Raises:
+            BrokenExecutor: the process died.
+            TimeoutError: it was killed, because it did not end.
+            CancelledError: it was stopped.
+        """
+        try:
+            return self._running(task).submit(job.do, task).result(PATIENCE)
+        except (BrokenExecutor, TimeoutError):
+            self._kill()
+            raise
+
+    def stop(self) -> None:
+        """End it at once, whatever it is at; it does nothing any more."""
+        self._stopped = True
+        self._kill()
+
+    def close(self) -> None:
+        """End it when it has done what it was asked."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _running(self, task: Task) -> ProcessPoolExecutor:
+        """The process; a new one where the hidden checks have changed, for whoever imported them keeps the old."""
+        checks = (task.place.checks, stamp(task.place.checks))
+        with self._lock:
+            if self._stopped:
+                raise CancelledError
+            if self._checks != checks:
+                self.close()
+                self._checks = checks
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=job.start_process)
+                self._pid = self._pool.submit(job.process_id).result()
+            return self._pool
+
+    def _kill(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class ClusterWorker:
+    """A worker of a dask cluster, whichever is free."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def do(self, task: Task) -> Done:
+        """Grade a submission; raises whatever the cluster does when a worker is lost."""
+        return self._executor.submit(job.do, task).result(PATIENCE)
+
+    def stop(self) -> None:
+        """Nothing to stop here: the cluster drops what nobody waits for."""
+
+    def close(self) -> None:
+        """Nothing to close here: the connection is the grader's."""
+
+
+def client_at(address: str) -> Client:
+    """A connection to a dask scheduler.
+
+    Raises:
+        OSError: there is none at the address.
+    """
+    from distributed import Client
+
+    return Client(address, timeout=10)

@@ -1,0 +1,93 @@
+"""Results for people who read a terminal: a table of many, a sheet of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from vit_course.grading.judging.result import ExerciseResult, Result, legible
+
+MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
+
+
+def overview(results: Sequence[Result]) -> RenderableType:
+    """A row for each submission: whose, the lesson, the score, and what there is to say; below it how many."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in ("student or file", "lesson", "score", "remarks"):
+        table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
+    shared = _shared_folder([result.path for result in results])
+    for result in results:
+        who = one_line(result.student or result.path[shared:])
+        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_remarks(result)))
+    graded = [result for result in results if result.status == "graded"]
+    odd = sum(result.reason is not None for result in graded)
+    told = f"; {odd} of them with something to look at, see the remarks" if odd else ""
+    return Group(table, Text(f"{len(graded)} of {len(results)} graded{told}"))
+
+
+def sheet(result: Result) -> RenderableType:
+    """One submission: each exercise with its score, and each check that did not pass with what the student reads."""
+    head = Text(f"{one_line(result.path)}  {_score(result)}", style="bold")
+    lines: list[RenderableType] = [head]
+    if remarks := _remarks(result):
+        lines.append(Text(remarks))
+    for exercise in result.exercises:
+        lines += _exercise(exercise)
+    return Group(*lines)
+
+
+def broken_checks(results: Sequence[Result]) -> Iterator[str]:
+    """For each hidden check that broke off by itself: on how many submissions, and the traceback on the first."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        undecided = {
+            f"{exercise.name}, {check.name}"
+            for exercise in result.exercises
+            for check in exercise.checks
+            if check.verdict == "undecided"
+        }
+        for entry in result.log:
+            check, _, traceback = entry.partition(": ")
+            if check in undecided:
+                found.setdefault(check, []).append(legible(traceback))
+    for check, tracebacks in found.items():
+        where = f"{len(tracebacks)} of {len(results)} submissions"
+        yield f"A hidden check broke ({check}) on {where}, and does not count there:\n{tracebacks[0].rstrip()}"
+
+
+def one_line(text: str) -> str:
+    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
+    return legible(text).replace("\n", " ").replace("\t", " ")
+
+
+def _shared_folder(paths: Sequence[str]) -> int:
+    """How many characters the folder has that all paths begin with."""
+    shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
+    return shared.rfind(os.sep) + 1
+
+
+def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
+    named = f"  looks like: {exercise.misconception}" if exercise.misconception else ""
+    yield Text(f"{exercise.name}  {exercise.score:g} of {exercise.max_score:g}{named}", style="bold")
+    if exercise.problem:
+        yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
+    for check in exercise.checks:
+        mark, colour = MARKS.get(check.verdict, ("?", "yellow"))
+        yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=colour), (0, 0, 0, 2))
+        if check.message and check.verdict != "pass":
+            yield Padding(Text(legible(check.message)), (0, 0, 0, 4))
+
+
+def _score(result: Result) -> str:
+    return f"{result.score:g} of {result.max_score:g}" if result.status == "graded" else result.status
+
+
+def _remarks(result: Result) -> str:
+    named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
+    parts = [*(f"[{flag}]" for flag in result.flags), *([result.reason] if result.reason else ()), *named]
+    return one_line("; ".join(parts))

@@ -1,0 +1,1 @@
+"""nbgrader: class folders, the steps of autograding and feedback, a rehearsal."""

@@ -1,0 +1,149 @@
+"""The judge inside `nbgrader autograde` and the formgrader page: it takes the place of nbgrader's own execution."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode, from_dict
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool, Integer
+
+from vit_course.grading.batch.batch import Grader
+from vit_course.grading.classroom.cleaning import PLACE
+from vit_course.grading.classroom.feedback import as_output
+from vit_course.grading.conventions import check_grade_id
+from vit_course.grading.judging.result import Result
+
+
+class JudgeError(Exception):
+    """A submission that the judge could not grade; the message says why."""
+
+
+class JudgeNotebook(NbGraderPreprocessor):
+    """Grade a submission, or take its result from the store, and write the verdicts into the notebook.
+
+    The check cells get the points as their value, from which nbgrader reads partial credit; the student's own cells
+    get what they printed and drew.
+    """
+
+    jobs = Integer(0, help="How many submissions are judged at the same time; 0: as many as there are cores.").tag(
+        config=True
+    )
+    sandbox = Bool(True, help="Whether the students' code runs in the sandbox.").tag(config=True)
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Judge the submission that ``notebook`` was made of, and fill in the outputs in place.
+
+        Raises:
+            JudgeError: it cannot be graded; nbgrader names it, and goes on with the others.
+        """
+        where = resources["nbgrader"]
+        course = CourseDirectory(parent=self)
+        submitted = course.format_path(course.submitted_directory, where["student"], where["assignment"])
+        path = Path(submitted, f"{where['notebook']}.ipynb")
+        others = _all_submitted(course, where["assignment"], where["notebook"]) if course.student_id == "*" else []
+        with GRADERS.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as desk:
+            result = desk.result_of(path, others)
+        if result.status != "graded":
+            raise JudgeError(result.reason or "the judge gave no reason")
+        for line in (*result.log, *filter(None, [result.reason, ", ".join(result.flags)])):
+            self.log.warning("%s: %s", where["student"], line)
+        _fill(notebook, result)
+        return notebook, resources
+
+
+def _all_submitted(course: CourseDirectory, assignment: str, notebook: str) -> list[Path]:
+    """Everybody's notebook, of whom nbgrader will ask for one after the other."""
+    home = Path(course.root) / course.submitted_directory
+    return sorted(home.glob(f"*/{assignment}/{notebook}.ipynb"))
+
+
+class Desk:
+    """A class's grader, and what it was asked ahead of time: nbgrader asks for one student after the other.
+
+    Args:
+        grader: of the class folder.
+    """
+
+    def __init__(self, grader: Grader) -> None:
+        self.grader = grader
+        self._asked: dict[tuple[Path, int, int], Future[Result]] = {}
+
+    def result_of(self, path: Path, others: Sequence[Path]) -> Result:
+        """The result of one file; the first time, ``others`` are asked for too, to be graded meanwhile."""
+        if (asked := self._asked.pop(_version_of(path), None)) is not None:
+            return asked.result()
+        result = self.grader.submit(path)
+        self._asked |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
+        return result.result()
+
+
+def _version_of(path: Path) -> tuple[Path, int, int]:
+    try:
+        facts = path.lstat()
+    except OSError:  # the reader says in words what is the matter with it
+        return path, 0, 0
+    return path, facts.st_mtime_ns, facts.st_size
+
+
+class Graders:
+    """The graders of this process, one for each class folder; they end when nobody has asked for a minute.
+
+    formgrader's server stays up for days, and a grader's processes hold a gigabyte.
+    """
+
+    def __init__(self, idle_seconds: float = 60.0) -> None:
+        self._idle_seconds = idle_seconds
+        self._open: dict[tuple[Path, int, bool], Desk] = {}
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        atexit.register(self.close)
+
+    @contextmanager
+    def of(self, root: Path, jobs: int, confined: bool) -> Iterator[Desk]:
+        """The desk of a class folder, which stays open at least as long as it is used here."""
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+            which = (root, jobs, confined)
+            if which not in self._open:
+                self._open[which] = Desk(Grader.for_class(root, jobs=jobs, confined=confined))
+            try:
+                yield self._open[which]
+            finally:
+                self._timer = threading.Timer(self._idle_seconds, self.close)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].grader.close()
+
+
+GRADERS = Graders()
+
+
+def _fill(notebook: NotebookNode, result: Result) -> None:
+    printed = {run.index: [dict(output) for output in run.outputs] for run in result.runs}
+    judged = {check_grade_id(exercise.name): exercise for exercise in result.exercises}
+    for cell in notebook.cells:
+        place, mark = cell.metadata.pop(PLACE, None), cell.metadata.get("nbgrader", {})
+        if cell.cell_type != "code":
+            continue
+        outputs = printed.get(place, [])
+        if mark.get("grade") and not mark.get("solution"):
+            exercise = judged.get(mark["grade_id"])
+            if exercise is None:
+                raise JudgeError(f"the judge knows no exercise for the cell {mark['grade_id']}")
+            outputs = [as_output(exercise, float(mark["points"]))]
+        cell.outputs = [from_dict(output) for output in outputs]

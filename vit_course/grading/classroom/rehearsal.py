@@ -1,0 +1,132 @@
+"""A class of four invented students, graded by nbgrader's own commands: the main job, to look at."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import Gradebook
+
+from vit_course.checks.show import REPORT_MIME
+from vit_course.grading.classroom.sample_class import model_answers, write_submissions
+from vit_course.grading.conventions import check_grade_id
+
+LESSON = "01_patchify"
+LOG = "nbgrader.log"
+
+STRIPS = """\
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by patch_size {patch_size}")
+    tokens = (height // patch_size) * (width // patch_size)
+    return images.reshape(batch, tokens, channels * patch_size**2)
+"""
+COLUMN_ORDER = """\
+def fix_patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    return patches.permute(0, 4, 2, 1, 3, 5).reshape(batch, rows * columns, -1)
+"""
+
+
+class RehearsalError(Exception):
+    """An nbgrader command failed; the message says which, and where its log is."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One student after grading.
+
+    Attributes: ``student``, a line about what they handed in, ``score`` of ``max_score`` points that need no
+    person, ``exercises`` as (name, score, max_score), ``reports`` as in ``Report.as_dict``, ``feedback`` page.
+    """
+
+    student: str
+    handed_in: str
+    score: float
+    max_score: float
+    exercises: tuple[tuple[str, float, float], ...]
+    reports: tuple[dict[str, Any], ...]
+    feedback: Path
+
+
+def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
+    """The invented students of a released class: what their work is like, and their answers by exercise."""
+    right = model_answers(class_dir, LESSON)
+    half = {name: right[name] for name in ("patchify", "unpatchify", "patches-or-pixels")}
+    classic = right | {"patchify": STRIPS, "fix_patchify": COLUMN_ORDER}
+    return {
+        "ada": ("everything right", right),
+        "ben": ("the first half right, the rest not begun", half),
+        "cleo": ("a plain reshape for patchify, the bug not found", classic),
+        "dan": ("nothing written", {}),
+    }  # fmt: skip
+
+
+def rehearse(class_dir: Path, tell: Callable[[str], None]) -> list[Graded]:
+    """Release lesson 01, hand it in for the invented students, and grade it.
+
+    Args:
+        class_dir: a fresh folder made by ``new_class``.
+        tell: is told what goes on, in a few words.
+
+    Raises:
+        RehearsalError: an nbgrader command failed.
+    """
+    _nbgrader(class_dir, tell, "generate_assignment", LESSON)
+    cast = students(class_dir)
+    write_submissions(class_dir, LESSON, {name: answers for name, (_, answers) in cast.items()})
+    _nbgrader(class_dir, tell, "autograde", LESSON)
+    _nbgrader(class_dir, tell, "generate_feedback", LESSON)
+    _nbgrader(class_dir, tell, "export")
+    with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
+        return [_graded(class_dir, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
+
+
+def _nbgrader(class_dir: Path, tell: Callable[[str], None], *command: str) -> None:
+    tell("nbgrader " + " ".join(command))
+    # nbgrader calls alembic by its bare name
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    log = class_dir / LOG
+    with log.open("a", encoding="utf-8") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *command],
+            cwd=class_dir,
+            env={**os.environ, "PATH": path},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode:
+        raise RehearsalError(f"'nbgrader {' '.join(command)}' failed with exit status {done.returncode}; see {log}")
+
+
+def _graded(class_dir: Path, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
+    notebook = gradebook.find_submission_notebook(LESSON, LESSON, student)
+    grades = {grade.name: grade for grade in notebook.grades}
+    notebook_file = class_dir / "autograded" / student / LESSON / f"{LESSON}.ipynb"
+    reports = tuple(_reports(notebook_file))
+    exercises = tuple(
+        (report["name"], float(grades[name].score), float(grades[name].max_score))
+        for report in reports
+        if (name := check_grade_id(report["name"])) in grades
+    )
+    score, worth = (sum(column) for column in list(zip(*exercises, strict=True))[1:])
+    feedback = class_dir / "feedback" / student / LESSON / f"{LESSON}.html"
+    return Graded(student, handed_in, score, worth, exercises, reports, feedback)
+
+
+def _reports(notebook_file: Path) -> Iterator[dict[str, Any]]:
+    for cell in nbformat.read(notebook_file, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            if REPORT_MIME in output.get("data", {}):
+                yield output["data"][REPORT_MIME]

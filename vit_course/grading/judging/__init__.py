@@ -1,0 +1,1 @@
+"""The hidden checks, asked of a student's code, and what becomes of their answers."""

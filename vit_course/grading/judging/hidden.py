@@ -1,0 +1,132 @@
+"""The hidden checks: collected once by pytest itself, then asked of one student after another in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import CheckResult, Verdict
+from vit_course.grading.judging.collecting import HiddenChecksError, OpenPytest, place_of_item
+from vit_course.grading.judging.hidden_fixtures import Asked, marks_of
+from vit_course.grading.judging.reference import reference_student
+from vit_course.grading.judging.verdicts import for_the_instructor, is_of_the_check, result_of
+
+__all__ = ["HiddenCheck", "HiddenChecks", "HiddenChecksError", "Outcome"]
+
+
+@dataclass(frozen=True)
+class HiddenCheck:
+    """One check of one exercise.
+
+    Attributes: ``name`` (the test's, with its parameters in brackets), ``claim`` (its docstring, which the
+    student reads), ``points`` (its weight among the exercise's checks), ``item`` (pytest's).
+    """
+
+    name: str
+    claim: str
+    points: float
+    item: pytest.Function = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found.
+
+    Attributes: ``check``, ``result`` (what the student reads), ``record`` (what the student's code gave, for the
+    diagnosis), ``log`` (for the instructor alone: how the check itself broke, and what it printed).
+    """
+
+    check: HiddenCheck
+    result: CheckResult
+    record: list[object] = field(repr=False)
+    log: str = ""
+
+
+class HiddenChecks:
+    """The checks in a folder of pytest files.
+
+    Args:
+        folder: the files, and a ``conftest.py`` that imports the fixtures of ``hidden_fixtures``.
+        devices: where the students' code can compute: "cpu", "cuda".
+        passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
+
+    Raises:
+        HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run.
+    """
+
+    def __init__(
+        self, folder: Path, devices: Sequence[str] = ("cpu",), passes: tuple[type[BaseException], ...] = ()
+    ) -> None:
+        self._passes = passes
+        self._asked = Asked(devices=tuple(devices))
+        self._pytest = OpenPytest(folder.resolve(), self._asked)
+        try:
+            self._checks = _by_exercise(self._pytest.items, len(devices))
+        except HiddenChecksError:
+            self.close()
+            raise
+
+    def exercises(self) -> Mapping[str, tuple[HiddenCheck, ...]]:
+        """The checks of every exercise, in the order of their files."""
+        return self._checks
+
+    def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
+        """Ask every check of ``exercise`` in turn, each of a fresh student, with draws from ``key``."""
+        for check in self._checks[exercise]:
+            yield self.ask(exercise, check, student(), key)
+
+    def ask(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> Outcome:
+        """Ask one check of ``student``, who has not been asked before; one of ``passes`` goes through."""
+        error, printed = self._run(exercise, check, student, key)
+        if error is not None and isinstance(error, self._passes):
+            raise error
+        result = result_of(check.name, check.claim, student, error, check.item.path)
+        if is_of_the_check(error) and self._breaks_itself(exercise, check, key):
+            reason = "the check itself broke; it does not count, and your instructor can read why"
+            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
+        return Outcome(check, result, student.record, printed + for_the_instructor(error))
+
+    def close(self) -> None:
+        """Undo what pytest has set up in this process."""
+        self._pytest.close()
+
+    def _breaks_itself(self, exercise: str, check: HiddenCheck, key: bytes) -> bool:
+        """Whether a check breaks off with a right answer too, so that it was not the student's that broke it."""
+        error, _ = self._run(exercise, check, reference_student(exercise), key)
+        return is_of_the_check(error)
+
+    def _run(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> tuple[BaseException | None, str]:
+        self._asked.exercise, self._asked.student, self._asked.key = exercise, student, key
+        printed = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._pytest.run(check.item), printed.getvalue()
+        finally:
+            self._asked.student = None
+
+
+def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
+    found: dict[str, dict[str, HiddenCheck]] = {}
+    for item in items:
+        # asked on several devices, a check is still worth its points once
+        shares = devices if "device" in item.fixturenames else 1
+        for exercise, points in marks_of(item).items():
+            checks = found.setdefault(exercise, {})
+            if item.name in checks:
+                raise HiddenChecksError(f"{place_of_item(item)}: {exercise} has another check of this name")
+            checks[item.name] = HiddenCheck(item.name, _claim(item), points / shares, item)
+    return {exercise: tuple(checks.values()) for exercise, checks in found.items()}
+
+
+def _claim(item: pytest.Function) -> str:
+    """The first paragraph of a check's docstring; without one, its name in words."""
+    told = (item.function.__doc__ or "").strip().partition("\n\n")[0]
+    return " ".join(told.split()) or f"{item.function.__name__.removeprefix('test_').replace('_', ' ').capitalize()}."

@@ -1,0 +1,101 @@
+"""The judge: takes a submission, gives a result, and never fails for anything that a student did."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.result import Result
+from vit_course.grading.judging.sitting import Sitting
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.sandbox.sandbox import Sandbox
+from vit_course.grading.sandbox.view import view_of
+from vit_course.grading.submissions.flags import NOT_SANDBOXED
+from vit_course.grading.submissions.submission import Submission
+
+
+class Judge:
+    """Grades submissions one after another; a context manager that holds the hidden checks and a sandbox open.
+
+    Args:
+        checks: the folder of hidden checks.
+        secret: the grader's; without it nobody can tell which sizes and numbers a submission is asked with.
+        limits: what a submission may use.
+        confined: put walls round the students' code.
+
+    Raises:
+        HiddenChecksError: with file and line, when the hidden checks cannot be used.
+    """
+
+    def __init__(self, checks: Path, secret: bytes, limits: Limits | None = None, confined: bool = True) -> None:
+        torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
+        self._secret = secret
+        self._confined = confined
+        self._views = {lesson: view_of(lesson) for lesson in sorted({each.lesson for each in EXERCISES.values()})}
+        self._checks = HiddenChecks(checks)
+        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=list(self._views.values()))
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the sandbox and close the hidden checks."""
+        self._sandbox.close()
+        self._checks.close()
+
+    def grade(self, submission: Submission) -> Result:
+        """The result of a submission: of a rejected one its reason, of ours when it is the grader that failed."""
+        began = time.perf_counter()
+        try:
+            result = self._graded(submission)
+        except Exception as error:
+            told = "".join(traceback.format_exception(error))
+            reason = f"the grader failed: {type(error).__name__}: {error}"
+            result = replace(_unread(submission), status="error", reason=reason, log=(told,))
+        return replace(result, seconds=time.perf_counter() - began)
+
+    def _graded(self, submission: Submission) -> Result:
+        if submission.rejected:
+            return _unread(submission)
+        key = hmac.new(self._secret, submission.digest.encode(), hashlib.sha256).digest()
+        view = self._views.get(submission.lesson or "")
+        sitting = Sitting(submission, self._checks, key, self._sandbox, view)
+        exercises = sitting.exercises()
+        flags = (*submission.flags, *sitting.flags, *(() if self._confined else (NOT_SANDBOXED,)))
+        return replace(
+            _unread(submission),
+            status="graded",
+            reason="; ".join(filter(None, (submission.reason, *sitting.reasons))) or None,
+            score=round(sum(each.score for each in exercises), 4),
+            max_score=round(sum(each.max_score for each in exercises), 4),
+            flags=tuple(dict.fromkeys(flags)),
+            exercises=exercises,
+            runs=sitting.runs,
+            log=tuple(sitting.log),
+        )
+
+
+def _unread(submission: Submission) -> Result:
+    return Result(
+        submission.path,
+        submission.student,
+        submission.assignment,
+        "rejected",
+        submission.reason,
+        max_score=submission.max_score,
+        flags=submission.flags,
+    )

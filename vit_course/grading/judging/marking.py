@@ -1,0 +1,69 @@
+"""From what the checks of an exercise found to its score, and to what a student reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.run import without_repetition
+from vit_course.checks.verdict import CheckResult, Verdict
+from vit_course.grading.judging.hidden import HiddenCheck, Outcome
+from vit_course.grading.judging.naming import commonest
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
+
+
+def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
+    """The share of the points earned, from 0 to 1: the points of marks are weights, and undecided checks do not count.
+
+    A class of which a part is not written yet earns nothing, for what it inherits is not the student's.
+    """
+    if EXERCISES[exercise].is_class and any(each.result.unwritten for each in outcomes):
+        return 0.0
+    counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
+    earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
+    return earned / sum(each.check.points for each in counted) if counted else 0.0
+
+
+def marked(
+    exercise: str, max_score: float | None, outcomes: Sequence[Outcome], problem: str | None = None
+) -> ExerciseResult:
+    """The result of an exercise whose checks were asked.
+
+    Args:
+        exercise: its name.
+        max_score: what it is worth; None: the points of its checks.
+        outcomes: of all its checks, failures with their causes.
+        problem: what has to be said first; None: that it is not written yet, where this is so.
+    """
+    if max_score is None:
+        max_score = sum(each.check.points for each in outcomes)
+    results = without_repetition([each.result for each in outcomes])
+    if problem is None and any(each.unwritten for each in results):
+        problem = _unwritten(exercise, results)
+        results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
+    if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
+        problem = f"none of the checks of {exercise} could decide anything"
+    score = round(max_score * fraction(exercise, outcomes), 4)
+    checks = tuple(map(_as_outcome, results))
+    return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem)
+
+
+def unasked(
+    exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None
+) -> ExerciseResult:
+    """The result of an exercise that there was nothing to ask of: every check fails, for one reason."""
+    failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
+    return marked(exercise, max_score, failed, problem)
+
+
+def _unwritten(exercise: str, results: Sequence[CheckResult]) -> str:
+    if not any(each.verdict == Verdict.PASS for each in results):
+        return f"{exercise} is not written yet"
+    return f"something in {exercise} is not written yet"
+
+
+def _as_outcome(result: CheckResult) -> CheckOutcome:
+    return CheckOutcome(
+        result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()
+    )

@@ -1,0 +1,104 @@
+"""Which misconception is behind a failed hidden check: each known one is asked the same, and answers are compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.diagnosis import Observe, Record, explain
+from vit_course.checks.exercise import Misconception
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Cause, Verdict
+from vit_course.grading.judging.hidden import HiddenChecks, Outcome
+
+# a replay costs a check's time, 1 to 4 ms: so many in an exercise at most, and so many failures that nobody explains
+MOST_REPLAYS = 120
+MOST_UNEXPLAINED = 3
+
+
+class Replays:
+    """What an exercise's misconceptions do when they are asked what a student was asked; each is asked once.
+
+    Args:
+        checks: the hidden checks.
+        exercise: the exercise that was asked.
+        key: from which the checks drew then, so that misconceptions are asked the very same.
+    """
+
+    def __init__(self, checks: HiddenChecks, exercise: str, key: bytes) -> None:
+        self._exercise = EXERCISES[exercise]
+        self._checks, self._key = checks, key
+        self._by_name = {each.name: each for each in checks.exercises()[exercise]}
+        self._seen: dict[tuple[str, str], tuple[bool, Record]] = {}
+
+    def __call__(self, wrong: Misconception, name: str) -> tuple[bool, Record]:
+        """Whether a misconception fails the check of this name, and what it gives there."""
+        place = wrong.name, name
+        if place not in self._seen:
+            student = Student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            outcome = self._checks.ask(self._exercise.name, self._by_name[name], student, self._key)
+            self._seen[place] = outcome.result.verdict == Verdict.FAIL, outcome.record
+        return self._seen[place]
+
+
+class _Enough(Exception):
+    """No more replays."""
+
+
+def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) -> list[Outcome]:
+    """The outcomes of an exercise's checks, each failure with the misconceptions that explain it.
+
+    Args:
+        exercise: the exercise that was asked.
+        outcomes: what its checks found, in order.
+        observe: what a misconception does in a check: :class:`Replays`.
+    """
+    failed = [each for each in outcomes if each.result.verdict == Verdict.FAIL and not each.result.unwritten]
+    records = {each.check.name: each.record for each in outcomes}
+    names = {each.check.name for each in failed}
+    found: dict[str, tuple[Cause, ...]] = {}
+    bounded = _at_most(MOST_REPLAYS, observe)
+    try:
+        for outcome in failed:
+            name = outcome.check.name
+            found[name] = _explain(EXERCISES[exercise].misconceptions, records, names, name, bounded, found)
+    except _Enough:
+        pass
+    return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
+
+
+def commonest(outcomes: Sequence[Outcome]) -> str | None:
+    """The misconception that explains the most failures alone, the first of several; None when nothing fits."""
+    alone = Counter(each.result.misconception for each in outcomes if each.result.misconception)
+    return alone.most_common(1)[0][0] if alone else None
+
+
+def _explain(
+    everyone: Sequence[Misconception],
+    records: dict[str, Record],
+    failed: set[str],
+    name: str,
+    observe: Observe,
+    found: dict[str, tuple[Cause, ...]],
+) -> tuple[Cause, ...]:
+    """What explains one failure: rather what has explained others already, so that few are asked."""
+    known = {cause for causes in found.values() for cause in causes}
+    likely = [each for each in everyone if each.cause in known]
+    causes = explain(likely, records, failed, name, observe)
+    if causes or sum(not each for each in found.values()) == MOST_UNEXPLAINED:
+        return causes
+    return explain(everyone, records, failed, name, observe)
+
+
+def _at_most(count: int, observe: Observe) -> Observe:
+    asked: set[tuple[str, str]] = set()
+
+    def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
+        asked.add((wrong.name, name))
+        if len(asked) > count:
+            raise _Enough
+        return observe(wrong, name)
+
+    return bounded

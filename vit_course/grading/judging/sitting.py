@@ -1,0 +1,214 @@
+"""One submission before the judge: its cells are run in a worker, then every exercise's checks are asked there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.verdict import CheckResult, Verdict
+from vit_course.checks.words import listed, quoted
+from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
+from vit_course.grading.judging.marking import marked, unasked
+from vit_course.grading.judging.naming import Replays, name_failures
+from vit_course.grading.judging.result import CellOutputs, ExerciseResult
+from vit_course.grading.sandbox.remote import RemoteStudent
+from vit_course.grading.sandbox.sandbox import Sandbox, Worker, WorkerLost
+from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
+from vit_course.grading.submissions.forbidden import FORBIDDEN
+from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+
+# a submission that ends one worker gets another, for what it does elsewhere may be right
+MOST_WORKERS = 4
+_FORBIDDEN_NAMES = {exercise: tuple(names) for exercise, names in FORBIDDEN.items()}
+
+
+class _NoWorker(Exception):
+    """The submission has used up its workers or its time; the message is a clause about it."""
+
+
+class Sitting:
+    """Grades one submission.
+
+    Args:
+        submission: what was handed in.
+        checks: the hidden checks.
+        key: the submission's secret, from which the checks' draws come.
+        sandbox: makes its workers.
+        view: the package as the submission's lesson sees it.
+
+    Attributes: what was found on the way: ``reasons`` (sentences without their stop), ``flags``, ``log`` (for the
+    instructor) and ``runs`` (what the cells showed).
+    """
+
+    def __init__(
+        self, submission: Submission, checks: HiddenChecks, key: bytes, sandbox: Sandbox, view: Path | None
+    ) -> None:
+        self._submission = submission
+        self._checks = checks
+        self._key = key
+        self._sandbox = sandbox
+        self._view = view
+        self._end = time.monotonic() + sandbox.limits.total_seconds
+        self._worker: Worker | None = None
+        self._workers = 0
+        self._left_out: dict[int, str] = {}
+        self._raised: dict[int, str] = {}
+        self._outputs: dict[int, CellOutputs] = {}
+        self.reasons: list[str] = []
+        self.flags: dict[str, None] = {}
+        self.log: list[str] = []
+
+    @property
+    def runs(self) -> tuple[CellOutputs, ...]:
+        """What the cells showed, in the notebook's order."""
+        return tuple(self._outputs[index] for index in sorted(self._outputs))
+
+    def exercises(self) -> tuple[ExerciseResult, ...]:
+        """Grade every exercise, in the order of the lesson.
+
+        Raises:
+            HiddenChecksError: there are no checks for one of them.
+            WarmProcessLost: no worker can be made.
+        """
+        try:
+            return tuple(map(self._exercise, self._submission.exercises))
+        finally:
+            self._dismiss()
+
+    def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
+        checks = self._checks.exercises().get(answer.name)
+        if not checks or answer.name not in EXERCISES:
+            raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
+        problem = answer.problem if answer.source is None else answer.forbidden
+        if answer.source is not None and not problem:
+            try:
+                return self._asked(answer, checks, self._ready())
+            except WorkerLost as lost:
+                self._note_loss(lost)
+                problem = f"{answer.name} was not asked: the submission {lost.words}"
+            except _NoWorker as reason:
+                problem = f"{answer.name} was not asked: the submission {reason}"
+        return unasked(answer.name, answer.max_score, checks, problem)
+
+    def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
+        undefined, nothing = self._undefined(answer, worker)
+        problem = " ".join(filter(None, (answer.problem, undefined))) or None
+        if nothing:
+            return unasked(answer.name, answer.max_score, checks, problem)
+        worker.exercise = answer.name
+        outcomes = self._outcomes(answer.name, checks, worker)
+        if worker.used:
+            self.flags[FORBIDDEN_FUNCTION] = None
+            return unasked(answer.name, answer.max_score, checks, _why_not_allowed(answer.name, worker.used[0]))
+        worker.exercise = None
+        return marked(answer.name, answer.max_score, outcomes, problem)
+
+    def _outcomes(self, name: str, checks: Sequence[HiddenCheck], worker: Worker) -> list[Outcome]:
+        """What the checks find; once the worker is lost, the one that was running and all the others fail."""
+        outcomes: list[Outcome] = []
+        for check in checks:
+            student = RemoteStudent(worker, EXERCISES[name].objects)
+            outcomes.append(self._checks.ask(name, check, student, self._key))
+            if outcomes[-1].log:
+                self.log.append(f"{name}, {check.name}: {outcomes[-1].log}")
+            if worker.lost:
+                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)]
+        return self._named(name, outcomes)
+
+    def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+
+    def _missed(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
+        """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
+        self._note_loss(lost)
+        first = running.result
+        if first.verdict != Verdict.FAIL:
+            first = CheckResult(first.name, first.claim, Verdict.FAIL, f"the code {lost.words}")
+        for check in checks[checks.index(running.check) :]:
+            yield Outcome(check, replace(first, name=check.name, claim=check.claim), [])
+
+    def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, bool]:
+        """What is wrong with the names that the exercise asks for, and whether none of them can be asked."""
+        exercise = EXERCISES[answer.name]
+        wanted = "class" if exercise.is_class else "function"
+        sorts = worker.request("defined", names=list(exercise.objects)).get("defined")
+        found: dict[str, Any] = sorts if isinstance(sorts, dict) else {}
+        missing = [name for name in exercise.objects if found.get(name) is None]
+        other = [name for name in exercise.objects if name not in missing and found[name] != wanted]
+        problems = [f"`{name}` has to be a {wanted}." for name in other]
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            names = listed([f"`{name}`" for name in missing])
+            problems.insert(0, f"{names} {verb} not defined{self._why_not(answer.cell)}.")
+        return " ".join(problems), len(missing) + len(other) == len(exercise.objects)
+
+    def _why_not(self, cell: int | None) -> str:
+        """What became of the cell, as the end of a sentence."""
+        if cell in self._left_out:
+            return f": the cell {self._left_out[cell]}"
+        return f": the cell raised {self._raised[cell]}" if cell in self._raised else ""
+
+    def _ready(self) -> Worker:
+        """A worker in which the cells have run."""
+        if time.monotonic() >= self._end:
+            self.flags[TIMEOUT] = None
+            raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
+        while self._worker is None or self._worker.lost:
+            self._dismiss()
+            if self._workers == MOST_WORKERS:
+                raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")
+            self._workers += 1
+            self._worker = self._sandbox.worker(self._view, _FORBIDDEN_NAMES)
+            self._run_cells(self._worker)
+        return self._worker
+
+    def _run_cells(self, worker: Worker) -> None:
+        """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""
+        try:
+            for run in worker.run([each for each in self._submission.cells if each.index not in self._left_out]):
+                self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
+                if run.error and run.index not in self._raised:
+                    self._raised[run.index] = f"{quoted(run.error[0]).strip('`')} {quoted(run.error[1])}".strip()
+                    self._tell_of_error(run.index, run.stopped)
+        except WorkerLost as lost:
+            self._note_loss(lost)
+            if lost.cell is None:
+                return
+            self._left_out[lost.cell] = lost.words
+            self.reasons.append(f"{self._called(lost.cell)} {lost.words}, and was left out")
+            note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
+            self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
+
+    def _tell_of_error(self, index: int, stopped: bool) -> None:
+        """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
+        if stopped:
+            self.flags[TIMEOUT] = None
+            self.reasons.append(f"{self._called(index)} took too long, and was stopped")
+        elif any(each.cell == index for each in self._submission.exercises):
+            self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
+
+    def _called(self, index: int) -> str:
+        """The cell of patchify; cell 7, where it holds no answer."""
+        names = [each.name for each in self._submission.exercises if each.cell == index]
+        return f"the cell of {names[0]}" if names else f"cell {index + 1}"
+
+    def _note_loss(self, lost: WorkerLost) -> None:
+        self.flags[TIMEOUT if lost.kind in ("time", "cpu") else STOPPED] = None
+
+    def _dismiss(self) -> None:
+        if self._worker is None:
+            return
+        if attempts := self._worker.attempts:
+            self.flags[STOPPED] = None
+            self.log.append(f"the submission tried: {', '.join(attempts)}")
+        self._worker.close()
+        self._worker = None
+
+
+def _why_not_allowed(exercise: str, called: str) -> str:
+    why = FORBIDDEN.get(exercise, {}).get(called, "This exercise asks you to write it yourself.")
+    return f"{quoted(called)} was called. {why}"

@@ -1,0 +1,227 @@
+"""One submission's process from the judge's side: asked by messages, never believed.
+
+Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from vit_course.grading.sandbox import endings
+from vit_course.grading.sandbox.callbacks import Service
+from vit_course.grading.sandbox.cell_runs import CellRun, characters, outputs_of
+from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
+from vit_course.grading.submissions.submission import CellSource
+from vit_course.grading.worker.packing import Packer
+from vit_course.grading.worker.values import Unpacker
+from vit_course.grading.worker.wire import Caps, Closed, Late, Wire, WireError
+
+_PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
+_GRACE = 1.0  # seconds that a cell has to end after it was told to
+_SECONDS_TO_FORK = 20.0
+_HEADER_BYTES = 2 << 20
+_LONGEST_TEXT = 1 << 20
+_MOST_NAMES, _LONGEST_NAME = 20, 120
+_SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
+_SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
+
+
+class Worker:
+    """One submission's process; as a context manager it is ended at the end.
+
+    Attributes: ``lost``, how it was lost; None as long as it answers.
+    """
+
+    def __init__(
+        self, warm: WarmProcess, limits: Limits, view: Path | None, forbidden: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._exercise: str | None = None
+        self._used: dict[str, None] = {}
+        self._warm = warm
+        self._limits = limits
+        self._number = self._characters = self._pictures = 0
+        self._attempts: dict[str, None] = {}
+        self.lost: WorkerLost | None = None
+        self._closed = False
+        self._socket, theirs = _connected()
+        caps = Caps(_HEADER_BYTES, limits.reply_bytes)
+        self._wire = Wire(self._socket.fileno(), caps, patient=False)
+        with theirs:
+            self._child = warm.fork(theirs, view, limits, forbidden)
+        self._greet()
+        self._end = time.monotonic() + limits.total_seconds
+
+    @property
+    def exercise(self) -> str | None:
+        """The exercise that requests are for; its forbidden functions raise meanwhile."""
+        return self._exercise
+
+    @exercise.setter
+    def exercise(self, name: str | None) -> None:
+        self._exercise = name
+        self._used.clear()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The forbidden functions that were called since ``exercise`` was set, even where that was caught."""
+        return tuple(self._used)
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """What it tried that no submission has business with, as far as it was noticed."""
+        return tuple(self._attempts)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._ended(0.0)
+
+    def run(self, cells: Sequence[CellSource]) -> Iterator[CellRun]:
+        """Run the cells in order, giving each when it has ended.
+
+        Raises:
+            WorkerLost: a cell ended the process or took too long; ``cell`` is its index.
+        """
+        for cell in cells:
+            try:
+                yield self._run(cell)
+            except WorkerLost as lost:
+                lost.cell = cell.index
+                raise
+
+    def request(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Ask for one of the services of :mod:`vit_course.grading.worker.answer`.
+
+        Args:
+            kind: "call", "build", "forward", ...
+            fields: what that service takes, as Python values.
+
+        Returns:
+            its reply, as Python values; {"raised": ...} where the student's code raised.
+
+        Raises:
+            WorkerLost: there is no well-formed reply in time.
+        """
+        return self._asked(kind, self._limits.call_seconds, fields)
+
+    def _run(self, cell: CellSource) -> CellRun:
+        """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
+        limit, started = self._limits.cell_seconds, time.monotonic()
+        fields = {"index": cell.index, "source": cell.source, "limit": limit}
+        reply = self._asked("cell", limit, fields, _GRACE)
+        try:
+            outputs = outputs_of(reply.get("outputs"), self._limits)
+        except OverflowError:
+            raise self._over(WorkerLost("output", "shows more than a cell may")) from None
+        except ValueError as error:
+            raise self._over(endings.broken_protocol(str(error))) from None
+        self._characters += sum(map(characters, outputs))
+        self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
+        if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
+            raise self._over(WorkerLost("output", "shows more than its cells may"))
+        seconds = time.monotonic() - started
+        return CellRun(cell.index, outputs, seconds, seconds >= limit)
+
+    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], grace: float = 0.0) -> dict[str, Any]:
+        if self.lost is not None:
+            raise self.lost
+        if self._closed:
+            raise WorkerLost("ended", "has been ended")
+        try:
+            return self._exchanged(kind, min(time.monotonic() + seconds + grace, self._end), fields)
+        except Late:
+            raise self._over(endings.too_slow(seconds)) from None
+        except Closed:
+            raise self._over(endings.ended(*self._ended(_PATIENCE))) from None
+        except (WireError, ValueError) as error:
+            raise self._over(endings.broken_protocol(str(error))) from None
+
+    def _exchanged(self, kind: str, deadline: float, fields: Mapping[str, Any]) -> dict[str, Any]:
+        if not self._wire.silent():
+            self._wire.receive(deadline)
+            raise WireError("an answer that nobody asked for")
+        packer = Packer(_LONGEST_TEXT, with_callables=True)
+        self._number += 1
+        asked = packer.pack({"kind": kind, "exercise": self._exercise, **fields})
+        self._wire.send({"number": self._number, "asked": asked}, packer.tensors, deadline)
+        service = Service(packer.callables)
+        while True:
+            key, value = self._received(deadline)
+            if key == "reply":
+                return self._noted(value)
+            started = time.monotonic()
+            answer = Packer()
+            packed = answer.pack(service.answer(value))
+            deadline = min(deadline + time.monotonic() - started, self._end)
+            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, deadline)
+
+    def _received(self, deadline: float) -> tuple[str, Any]:
+        body, tensors = self._wire.receive(deadline)
+        keys = body.keys() - {"number"} if isinstance(body, dict) else set()
+        if keys not in ({"reply"}, {"question"}) or body.get("number") != self._number:
+            raise WireError("an answer to another question")
+        key = keys.pop()
+        return key, Unpacker(tensors).unpack(body[key])
+
+    def _noted(self, reply: Any) -> dict[str, Any]:
+        if not isinstance(reply, dict):
+            raise WireError("a reply without its parts")
+        _note(self._attempts, reply.pop("attempts", ()))
+        _note(self._used, reply.pop("forbidden", ()))
+        return reply
+
+    def _greet(self) -> None:
+        try:
+            self._wire.receive(time.monotonic() + _SECONDS_TO_FORK)
+        except (Late, Closed, WireError) as error:
+            status, _ = self._ended(_PATIENCE)
+            raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
+
+    def _ended(self, patience: float) -> tuple[int | None, bool]:
+        """End the process unless that is done; how it ended, and whether by itself."""
+        if self._closed:
+            return None, False
+        self._closed = True
+        self._socket.close()
+        try:
+            return self._warm.end_child(self._child, patience)
+        except WarmProcessLost:
+            return None, False
+
+    def _over(self, lost: WorkerLost) -> WorkerLost:
+        """Remember how it was lost, and end it."""
+        self.lost = lost
+        self.close()
+        return lost
+
+
+def _note(noted: dict[str, None], names: Any) -> None:
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and len(noted) < _MOST_NAMES:
+            noted[name[:_LONGEST_NAME]] = None
+
+
+def _connected() -> tuple[socket.socket, socket.socket]:
+    """Two ends of a line; the first, the judge's, does not block."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    for end in (ours, theirs):
+        for option in (socket.SO_SNDBUF, _SO_SNDBUFFORCE):
+            with contextlib.suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BYTES)
+    return ours, theirs

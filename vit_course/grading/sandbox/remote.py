@@ -1,0 +1,119 @@
+"""A student whose code runs in a worker: asked over the wire, read and recorded like one in this process.
+
+Nothing that a worker says is taken at its word: a reply that is not as the protocol has it ends the asking, and
+every value goes through the same inspection as a local student's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.answers import tensors_in
+from vit_course.checks.calls import Answer
+from vit_course.checks.student import Student
+from vit_course.grading.sandbox.reply import Line, Reply, sizes
+from vit_course.grading.sandbox.sandbox import Worker
+
+
+class RemoteStudent(Student):
+    """The objects of one exercise in a worker; making one asks nothing yet.
+
+    Args:
+        worker: runs the student's code.
+        names: of the exercise's objects; calling the student calls the first.
+    """
+
+    def __init__(self, worker: Worker, names: Iterable[str]) -> None:
+        super().__init__(dict.fromkeys(names), RemoteObjects(Line(worker)))
+
+
+class RemoteObjects:
+    """Functions and classes in a worker; see :class:`~vit_course.checks.calls.Objects`."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+        """Ask for a call of the function ``name``."""
+        reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
+        return reply.answer(inputs, gradients)
+
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """Ask for a module of the class ``name``."""
+        reply = Reply(self._line, name, "build", name=name, inputs=arguments, options=dict(options))
+        if reply.raised or not reply.has("module"):
+            return Answer(reply.result, reply.raised)
+        return Answer(module=RemoteModule(self._line, name, reply.of("module", int), reply))
+
+
+class RemoteModule:
+    """A module in a worker; see :class:`~vit_course.checks.calls.Module`.
+
+    Args:
+        line: to the worker.
+        name: of its class.
+        number: which one it is.
+        built: the reply to its building, which may tell what it holds.
+    """
+
+    def __init__(self, line: Line, name: str, number: int, built: Reply) -> None:
+        self._line = line
+        self._name = name
+        self._number = number
+        self._untouched = built if built.has("parameters") else None
+        self._outputs: list[Tensor] = []
+
+    def _ask(self, kind: str, **fields: Any) -> Reply:
+        self._untouched = None
+        return Reply(self._line, self._name, kind, module=self._number, **fields)
+
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """Ask for a forward pass."""
+        answer = self._ask("forward", inputs=inputs, options=dict(options)).answer(inputs)
+        self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
+        return answer
+
+    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+        """Ask for a backward pass from the last forward's output, or from what a check has made of that.
+
+        Raises:
+            ValueError: ``output`` has nothing to do with the last forward's.
+        """
+        pulled: Sequence[Tensor | None] = [None] * len(self._outputs)
+        if output.requires_grad:
+            pulled = torch.autograd.grad(output, self._outputs, cotangent, allow_unused=True) if self._outputs else ()
+            if all(each is None for each in pulled):
+                raise ValueError("a module in a worker can be differentiated from its last output only")
+        reply = self._ask("backward", cotangents=list(pulled))
+        return Answer(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
+
+    def held(self) -> Answer:
+        """Ask for the names and shapes of what it holds."""
+        reply = self._untouched or self._ask("parameters")
+        if reply.raised:
+            return Answer(raised=reply.raised)
+        parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
+        buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
+        waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
+        return Answer({**parameters, **buffers, **waiting})
+
+    def tensors(self) -> Answer:
+        """Ask for its state."""
+        reply = self._ask("state")
+        return Answer(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
+
+    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+        """Send values for its parameters."""
+        return Answer(raised=self._ask("load", weights=dict(weights)).raised)
+
+    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+        """Ask for another dtype, device or mode."""
+        if isinstance(state, bool):
+            return Answer(raised=self._ask("mode", training=state).raised)
+        if isinstance(state, torch.dtype):
+            return Answer(raised=self._ask("cast", dtype=state).raised)
+        return Answer(raised=self._ask("move", device=str(state)).raised)

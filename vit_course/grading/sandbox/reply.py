@@ -1,0 +1,215 @@
+"""A worker's reply, read with suspicion: it may be anything that the student's code could make of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.checks.answers import OddTensor
+from vit_course.checks.calls import Answer
+from vit_course.checks.errors import Raised
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import quoted
+from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.sandbox import Worker
+from vit_course.grading.worker.layers import NamedParameters
+from vit_course.grading.worker.values import Other
+
+_LOOK = {
+    "time": "Which loop of yours never ends, or which step takes so long?",
+    "cpu": "Which loop of yours never ends, or which step takes so long?",
+    "memory": "How many numbers does the largest tensor on the way hold?",
+    "output": "What does your code print, or draw, and how often?",
+}
+_LISTS = ("kinds", "functions")
+_NAME = re.compile(r"\w{1,80}")
+_IN_A_REPR = re.compile(
+    r"<(?:class '|function |built-in function |built-in method |bound method )(?:.*\.)?(\w{1,80})\b"
+)
+
+
+class Stopped(Failure):
+    """The worker was lost while it was asked: whoever wants to go on has to start another.
+
+    Attributes: ``kind`` of the loss, as WorkerLost has it, and its ``words``.
+    """
+
+    def __init__(self, name: str, kind: str, words: str) -> None:
+        super().__init__(f"{name} {words}", "", _LOOK.get(kind, ""))
+        self.kind = kind
+        self.words = words
+
+
+class Line:
+    """One student's line to a worker, whose random numbers start where a check has set those of this process."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._is_new = True
+
+    def request(self, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the worker; see :meth:`~vit_course.grading.sandbox.sandbox.Worker.request`."""
+        seed = torch.initial_seed() if _is_seeded() or self._is_new else None
+        self._is_new = False
+        return self._worker.request(kind, seed=seed, **fields)
+
+
+def _is_seeded() -> bool:
+    """Whether the seed was set, and nothing drawn since; after this question something was."""
+    generator = torch.default_generator
+    seeded = torch.Generator().manual_seed(torch.initial_seed()).get_state()
+    is_seeded = torch.equal(generator.get_state(), seeded)
+    torch.rand((), generator=generator, device="cpu")
+    return is_seeded
+
+
+class Reply:
+    """What a worker says to one request, of the ``kind`` and with the ``fields`` that it knows, about ``subject``.
+
+    Raises:
+        Stopped: it says nothing, or what is no reply to this request.
+    """
+
+    def __init__(self, line: Line, subject: str, kind: str, /, **fields: Any) -> None:
+        self._subject = subject
+        try:
+            self._said = line.request(kind, fields)
+        except WorkerLost as lost:
+            raise Stopped(subject, lost.kind, lost.words) from None
+        self.raised = self._raised() if self.has("raised") else None
+
+    def has(self, key: str) -> bool:
+        """Whether it says anything about ``key``."""
+        return self._said.get(key) is not None
+
+    def of(self, key: str, *kinds: type) -> Any:
+        """What it says about ``key``, which is one of these kinds of value."""
+        value = self._said.get(key)
+        return value if isinstance(value, kinds) else self._nonsense(key)
+
+    def listed(self, key: str, count: int, *kinds: type) -> list[Any]:
+        """``count`` values of these kinds under ``key``."""
+        values = self.of(key, list, tuple)
+        right = len(values) == count and all(isinstance(each, kinds) for each in values)
+        return list(values) if right else self._nonsense(key)
+
+    def named(self, key: str, *kinds: type) -> dict[str, Any]:
+        """Values of these kinds, by name, under ``key``."""
+        values = self.of(key, dict)
+        right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
+        return values if right else self._nonsense(key)
+
+    @property
+    def result(self) -> Any:
+        """What a call or a class has given."""
+        return value_of(self._said.get("result"))
+
+    def answer(self, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+        """The reply to a call with ``inputs``."""
+        if self.raised:
+            return Answer(raised=self.raised)
+        result = self.result
+        after = self.listed("inputs", len(inputs), object)
+        left = [given if each is None else value_of(each) for given, each in zip(inputs, after, strict=True)]
+        same = self._said.get("same")
+        if same is not None and isinstance(left[self._place(same, inputs)], nn.Module):
+            result = left[same]
+        elif same is not None:
+            left[same] = result
+        return Answer(
+            result,
+            inputs=tuple(left),
+            changed=tuple(self._place(each, inputs) for each in self.of("changed", list, tuple)),
+            shares=self.of("shares", bool),
+            gradients=tuple(self.listed("gradients", len(inputs), Tensor, type(None))) if gradients else (),
+        )
+
+    def _place(self, number: object, inputs: Sequence[object]) -> int:
+        if type(number) is int and 0 <= number < len(inputs):
+            return number
+        self._nonsense("inputs")
+
+    def _raised(self) -> Raised:
+        said = self.of("raised", dict)
+        kinds, functions = ([each for each in said.get(key, ()) if isinstance(each, str)] for key in _LISTS)
+        words, line = (each if isinstance(each, str) else "" for each in (said.get("words"), said.get("line")))
+        names = tuple(each for each in kinds if _NAME.fullmatch(each))
+        return Raised(names or ("an exception",), words, quoted(line), tuple(functions))
+
+    def _nonsense(self, key: str) -> NoReturn:
+        raise Stopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
+
+
+def sizes(listed: Sequence[Any]) -> tuple[int, ...]:
+    """A shape, of what a reply says that it is."""
+    return tuple(each if type(each) is int else -1 for each in listed)
+
+
+def value_of(said: Any) -> Any:
+    """A value in a reply as a check meets it: what could not be sent is a stand-in of the same kind and name."""
+    if isinstance(said, list | tuple):
+        return type(said)(value_of(each) for each in said)
+    if isinstance(said, dict):
+        return {name: value_of(each) for name, each in said.items()}
+    if isinstance(said, NamedParameters):
+        return _under_its_name(said)
+    return _stand_in(said) if isinstance(said, Other) else said
+
+
+def _under_its_name(model: NamedParameters) -> nn.Module:
+    """The model, of a class that is called as the student's is, and of torch where torch has one of that name."""
+    name = model.kind if _NAME.fullmatch(model.kind) else "Module"
+    home = "torch.nn" if hasattr(nn, name) else "student"
+    model.__class__ = type(name, (NamedParameters,), {"__module__": home})
+    return model
+
+
+def _stand_in(other: Other) -> object:
+    named = _IN_A_REPR.match(other.text)
+    name = named[1] if named else ""
+    if other.kind == "Tensor":
+        return OddTensor(quoted(other.text).strip("`"))
+    if other.kind == "type":
+        return type(name, (), {})
+    if "function" in other.kind or other.kind == "method":
+        return _function(name)
+    if other.kind == "generator":
+        return (_ for _ in ())
+    if other.kind == "coroutine":
+        return _ended_coroutine()
+    if other.kind == "list" and other.text.isdecimal():
+        return _ToldList(int(other.text[:12]))
+    return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
+
+
+class _ToldList(list[None]):
+    """A list of which only the length was told; it takes no memory, whatever a worker claims."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+_ToldList.__name__ = "list"
+
+
+def _function(name: str) -> object:
+    def function() -> None: ...
+
+    function.__name__ = name
+    return function
+
+
+def _ended_coroutine() -> object:
+    async def coroutine() -> None: ...
+
+    ended = coroutine()
+    ended.close()
+    return ended

@@ -1,0 +1,81 @@
+"""Workers from the judge's side: Sandbox makes them, out of one warm process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from vit_course.grading.sandbox.cell_runs import CellRun
+from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.sandbox.one_worker import Worker
+from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
+
+__all__ = ["CellRun", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
+
+_ATTEMPTS_AT_FORK = 2
+
+
+class Sandbox:
+    """Owns one warm process, which is started at first use and again when it is gone.
+
+    Args:
+        limits: what each worker may use.
+        confined: put walls round it; without, a submission can do whatever its user can.
+        views: the packages that workers may see, one each; another one named later starts the warm process anew.
+    """
+
+    def __init__(self, limits: Limits | None = None, confined: bool = True, views: Sequence[Path] = ()) -> None:
+        self.limits = limits or Limits()
+        self._confined = confined
+        self._views = list(views)
+        self._warm: WarmProcess | None = None
+
+    @property
+    def walls(self) -> tuple[str, ...]:
+        """The names of the walls that there are; none when it is not confined."""
+        return self._started().walls
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the warm process and its worker."""
+        if self._warm is not None:
+            self._warm.close()
+            self._warm = None
+
+    def worker(self, view: Path | None = None, forbidden: Mapping[str, Sequence[str]] | None = None) -> Worker:
+        """A new worker; the one before it is ended.
+
+        Args:
+            view: the folder that holds the package as the submission's lesson sees it.
+            forbidden: exercise → dotted names of torch's functions that raise while that exercise is asked for.
+
+        Raises:
+            WarmProcessLost: no warm process can be started, or its walls cannot be put up.
+        """
+        if view is not None and view not in self._views:
+            self._views.append(view)
+            self.close()
+        for attempt in range(_ATTEMPTS_AT_FORK):
+            try:
+                return Worker(self._started(), self.limits, view, forbidden or {})
+            except WarmProcessLost:
+                self.close()
+                if attempt == _ATTEMPTS_AT_FORK - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _started(self) -> WarmProcess:
+        if self._warm is not None and self._warm.is_lost:
+            self.close()
+        if self._warm is None:
+            self._warm = WarmProcess(self.limits, self._views, confined=self._confined)
+        return self._warm

@@ -1,0 +1,165 @@
+"""The package as a student of one lesson sees it while the judge grades: nothing in it holds this lesson's answers.
+
+The modules of earlier lessons are there, for later exercises build on them; those of the lesson itself and of
+later ones refuse to be imported, in words. ``check`` is there and decides nothing. A view is written once for a
+lesson and a state of the package, read-only, and read by every submission of that lesson.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import importlib.util
+import os
+import py_compile
+import re
+import shutil
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2]
+# what every lesson may import; a module that is not named here is in no view
+SHARED = (
+    *("__init__", "supported", "config"),
+    *("data", "drawings", "card", "plots", "famous"),
+    *("training", "optimizers"),
+)
+# the lesson whose answers a module holds
+ANSWERS = {"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5}
+_ATTEMPTS = 5
+_CHECKS = '''"""Stands where the public checks are while a student works."""
+
+
+class Note:
+    """What a check shows while the judge grades."""
+
+    def __repr__(self) -> str:
+        return "graded by the judge; its verdict is in the feedback"
+
+
+def check(exercise: str = "", *objects: object, points: float | None = None) -> Note:
+    """Decide nothing."""
+    return Note()
+'''
+
+
+def view_of(lesson: str, home: Path | None = None) -> Path:
+    """A folder with the package as it is while ``lesson`` is graded, to be put on the path of Python.
+
+    Args:
+        lesson: as "03_attention".
+        home: the folder that keeps the views; one in the user's cache unless told, where that can be written to,
+            otherwise one that is gone when this process ends.
+
+    Raises:
+        ValueError: ``lesson`` does not begin with a number.
+        OSError: the view cannot be written.
+    """
+    files = _files(lesson)
+    digest = hashlib.sha256(sys.version.encode())  # of what is compiled, too
+    for name, source in files.items():
+        digest.update(f"{name} {len(source)} ".encode() + source)
+    home = home or home_of_views()
+    home.mkdir(parents=True, exist_ok=True)
+    view = home / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
+    if not _holds(view, files):
+        _place(view, files)
+    return view
+
+
+def _files(lesson: str) -> dict[str, bytes]:
+    """File of the view's package → what stands in it."""
+    if not re.match("[0-9]{2}", lesson):
+        raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
+    number = int(lesson[:2])
+    files = {f"{name}.py": (PACKAGE / f"{name}.py").read_bytes() for name in SHARED}
+    for name, home in ANSWERS.items():
+        hidden = _refusal(name, home, number).encode()
+        files[f"{name}.py"] = (PACKAGE / f"{name}.py").read_bytes() if home < number else hidden
+    return files | {"checks.py": _CHECKS.encode()}
+
+
+def _refusal(name: str, home: int, number: int) -> str:
+    whose = "this lesson's answers" if home == number else f"answers of lesson {home:02}"
+    return f'raise ImportError("vit_course.{name} holds {whose}, so it is not there while grading")\n'
+
+
+def _holds(view: Path, files: dict[str, bytes]) -> bool:
+    """Whether a view is there and as it was written."""
+    try:
+        return all((view / "vit_course" / name).read_bytes() == source for name, source in files.items())
+    except OSError:
+        return False
+
+
+def _place(view: Path, files: dict[str, bytes]) -> None:
+    """Write a view beside its place and move it there, so that nobody sees half of one."""
+    made = Path(tempfile.mkdtemp(dir=view.parent, prefix=f"{view.name}."))
+    try:
+        _write(made / "vit_course", files)
+        made.chmod(0o555)
+        for attempt in range(_ATTEMPTS):
+            try:
+                made.rename(view)
+                return
+            except OSError:  # something has that name: another process was quicker, or the view was damaged
+                if _holds(view, files):
+                    return
+                with contextlib.suppress(OSError):
+                    view.rename(made.with_name(f"{made.name}.{attempt}"))
+        raise FileExistsError(f"{view} is in the way of the package's view, and cannot be moved")
+    finally:
+        for left in view.parent.glob(f"{made.name}*"):
+            remove(left)
+
+
+def _write(package: Path, files: dict[str, bytes]) -> None:
+    """Write the modules, and Python's compiled form of each, which nobody can write later."""
+    package.mkdir()
+    for name, source in files.items():
+        module = package / name
+        module.write_bytes(source)
+        compiled = importlib.util.cache_from_source(str(module))
+        py_compile.compile(
+            str(module), compiled, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+        )
+    for each in (*package.rglob("*.py*"), package / "__pycache__", package):
+        each.chmod(0o555 if each.is_dir() else 0o444)
+
+
+def remove(view: Path) -> None:
+    """Delete a view, or what is left of one."""
+    for folder in (view, *(each for each in view.rglob("*") if each.is_dir())):
+        folder.chmod(0o755)
+    shutil.rmtree(view)
+
+
+@cache
+def home_of_views() -> Path:
+    """Where views are kept: in the user's cache, or in a folder of this process's own where that is read-only."""
+    home = _cache_folder() / "vit_course" / "views"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        home.chmod(0o755)
+        with tempfile.TemporaryFile(dir=home):
+            return home
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="vit_course-views-"))
+        folder.chmod(0o755)
+        atexit.register(_empty, folder, os.getpid())
+        return folder
+
+
+def _cache_folder() -> Path:
+    """The system's cache for root, whose home a worker under another user's id cannot look into."""
+    if os.geteuid() == 0:
+        return Path("/var/cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _empty(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a child of it
+        remove(folder)

@@ -1,0 +1,163 @@
+"""The judge's hold on a warm process: started by exec with a clean environment, asked for children, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.worker import readable, warm
+
+_START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
+_HERE = Path(__file__).parents[1]
+_SECONDS_TO_START = 120.0
+_SECONDS_TO_OBEY = 20.0
+_WORDS_OF_FAILURE = 600
+
+
+class WarmProcessLost(Exception):
+    """The warm process did not start, or is gone."""
+
+
+class WarmProcess:
+    """A process that has imported torch and forks a child for each submission.
+
+    Args:
+        limits: what a child may use.
+        views: folders of which a child may read one.
+        confined: put up the walls.
+
+    Attributes: ``walls``, the names of those that are up; ``is_lost``, that it can make no more children.
+
+    Raises:
+        WarmProcessLost: it did not start; the text says why.
+    """
+
+    def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool) -> None:
+        self.is_lost = False
+        self._home = tempfile.TemporaryDirectory(prefix="vit-course-worker-", ignore_cleanup_errors=True)
+        scratch = Path(self._home.name, "scratch")
+        scratch.mkdir()
+        self._complaints = Path(self._home.name, "stderr")
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, self._complaints.open("wb") as complaints:
+            self._process = _started(theirs.fileno(), scratch, complaints.fileno())
+        try:
+            self._tell(_setup(limits, views, scratch, confined))
+            answer = self._answer(_SECONDS_TO_START)
+            if "refused" in answer:
+                raise WarmProcessLost(f"no walls can be put up here: {answer['refused']}")
+        except BaseException:
+            self.close()
+            raise
+        self.walls: tuple[str, ...] = tuple(answer["walls"])
+
+    def fork(self, channel: socket.socket, view: Path | None, limits: Limits, forbidden: Mapping[str, Any]) -> int:
+        """Make a child that talks over ``channel``, and give its number; the one before it is ended."""
+        message = {
+            "do": "fork",
+            "view": str(view) if view else None,
+            "limits": asdict(limits),
+            "forbidden": {exercise: list(names) for exercise, names in forbidden.items()},
+        }
+        self._tell(message, [channel.fileno()])
+        number: int = self._answer(_SECONDS_TO_OBEY)["forked"]
+        return number
+
+    def end_child(self, number: int, patience: float = 0.0) -> tuple[int | None, bool]:
+        """End the child of that number, leaving it ``patience`` seconds to end by itself.
+
+        Returns:
+            its exit status, minus a signal's number, or None when it was gone before; whether it ended by itself.
+        """
+        self._tell({"do": "end", "child": number, "patience": patience})
+        told = self._answer(_SECONDS_TO_OBEY + patience)
+        self.is_lost |= told.get("clean") is False  # the next child must not see what this one left
+        return told["ended"], bool(told.get("by_itself"))
+
+    def close(self) -> None:
+        """End it and its child."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self._home.name, ignore_errors=True)
+        self._home.cleanup()
+
+    def _tell(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        data = json.dumps(message).encode()
+        try:
+            socket.send_fds(self._control, [data], list(descriptors))
+        except OSError:
+            raise self._gone() from None
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        while not poller.poll(max(0, int((deadline - time.monotonic()) * 1000))):
+            if time.monotonic() > deadline:
+                self.is_lost = True
+                raise WarmProcessLost("the warm process does not answer")
+        try:
+            data = self._control.recv(warm.MESSAGE_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            raise self._gone()
+        answer: dict[str, Any] = json.loads(data)
+        return answer
+
+    def _gone(self) -> WarmProcessLost:
+        self.is_lost = True
+        said = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
+        return WarmProcessLost(f"the warm process ended: {said[-_WORDS_OF_FAILURE:]}".rstrip(": "))
+
+
+def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool) -> dict[str, Any]:
+    return {
+        "packages": [str(folder) for folder in readable.package_folders()],
+        "readable": [str(path) for path in (*readable.readable_paths(), _HERE / "worker")],
+        "listable": [str(path) for path in readable.listable_folders()],
+        "views": [str(view) for view in views],
+        "scratch": str(scratch),
+        "confined": confined,
+        "scratch_bytes": limits.scratch_bytes,
+    }
+
+
+def _started(control: int, scratch: Path, complaints: int) -> subprocess.Popen[bytes]:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", _START.format(home=str(_HERE), number=control)],
+        env=environment,
+        cwd=scratch,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=complaints,
+        pass_fds=(control,),
+        start_new_session=True,
+    )

@@ -1,0 +1,1 @@
+"""What was handed in: found, read against the released lesson, and described for the judge."""

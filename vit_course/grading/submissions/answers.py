@@ -1,0 +1,86 @@
+"""Find the answer to each exercise among the cells of a submission."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from vit_course.grading.submissions.needed import definitions, imports, is_empty, looks_names_up, parse
+from vit_course.grading.submissions.notebook_file import HandedInCell
+from vit_course.grading.submissions.released import ReleasedExercise, ReleasedLesson
+from vit_course.grading.submissions.submission import ExerciseAnswer
+
+
+def answers_of(
+    cells: Sequence[HandedInCell], lesson: ReleasedLesson, only: Collection[str] | None, all_asked: bool
+) -> tuple[tuple[ExerciseAnswer, ...], frozenset[int]]:
+    """The answers, in the lesson's order, and the indexes of cells that must not run beside them.
+
+    A cell answers an exercise when it bears its mark, or when the student wrote it and it defines what the exercise
+    asks for. Where there are several, what was left as released does not count, and then the last one does.
+
+    Args:
+        cells: all cells of the submission.
+        lesson: as it was released.
+        only: names of the exercises that are graded; None: all.
+        all_asked: whether an exercise without an answer is a problem, or is left out.
+    """
+    given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
+    checks = lesson.by_name("check")
+    written = [
+        cell
+        for cell in cells
+        if cell.code and cell.grade_id not in checks and cell.source.strip() not in given and not is_empty(cell.source)
+    ]
+    answers, aside = [], set[int]()
+    for exercise in lesson.exercises:
+        marked = [cell for cell in cells if cell.grade_id == exercise.name]
+        candidates = list(_candidates(written, marked, exercise))
+        stubs = [cell for cell in candidates if cell.source.strip() == exercise.stub.strip()]
+        if len(stubs) < len(candidates):
+            aside |= {cell.index for cell in stubs}
+            candidates = [cell for cell in candidates if cell not in stubs]
+        if only is None or exercise.name in only:
+            answer = _answer(exercise, candidates, marked)
+            if answer.source is not None or all_asked:
+                answers.append(answer)
+    return tuple(answers), frozenset(aside)
+
+
+def _candidates(
+    written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
+) -> Iterator[HandedInCell]:
+    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define."""
+    for cell in written:
+        tree = parse(cell.source)
+        defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
+        unclear = cell in marked and (tree is None or looks_names_up(cell.source))
+        if unclear or not defined.isdisjoint(exercise.objects):
+            yield cell
+
+
+def _answer(
+    exercise: ReleasedExercise, candidates: Sequence[HandedInCell], marked: Sequence[HandedInCell]
+) -> ExerciseAnswer:
+    base = ExerciseAnswer(exercise.name, exercise.points)
+    if not candidates:
+        return _without_answer(base, exercise, marked)
+    problem = None
+    for name in exercise.objects:
+        defining = {cell.source.strip() for cell in candidates if name in definitions(parse(cell.source))}
+        if len(defining) > 1:
+            problem = f"there are {len(defining)} answers for {exercise.name}; the last one counts"
+    untouched = all(cell.source.strip() == exercise.stub.strip() for cell in candidates)
+    source = "\n\n".join(dict.fromkeys(cell.source for cell in candidates)) if not problem else candidates[-1].source
+    return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem=problem, untouched=untouched)
+
+
+def _without_answer(base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[HandedInCell]) -> ExerciseAnswer:
+    if not marked:
+        problem = f"the cell of {exercise.name} is missing"
+    elif any(not cell.code for cell in marked):
+        problem = f"the cell of {exercise.name} is no code cell any more"
+    elif all(is_empty(cell.source) for cell in marked):
+        problem = f"the cell of {exercise.name} is empty"
+    else:
+        problem = f"the cell of {exercise.name} does not define {' and '.join(exercise.objects)}"
+    return ExerciseAnswer(base.name, base.max_score, cell=marked[-1].index if marked else None, problem=problem)

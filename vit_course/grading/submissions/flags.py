@@ -1,0 +1,35 @@
+"""What a person should look at: signs in a submission that never change its score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vit_course.grading.submissions.notebook_file import HandedInCell
+from vit_course.grading.submissions.released import ReleasedLesson
+
+TEST_EDITED = "test-cell-edited"
+TEST_DELETED = "test-cell-deleted"
+COPIED = "reference-copied"
+FORBIDDEN_FUNCTION = "forbidden-function"
+TIMEOUT = "timeout"
+STOPPED = "sandbox-stopped"
+NOT_SANDBOXED = "not-sandboxed"
+
+
+def test_cell_flags(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> tuple[str, ...]:
+    """Whether check cells were edited or deleted, against the released lesson.
+
+    A check cell of another version of the lesson, by nbgrader's checksum, is no edited one.
+    """
+    flags = []
+    sources = {cell.source.strip() for cell in cells}
+    checks = lesson.by_name("check")
+    for name, released in checks.items():
+        copies = [cell for cell in cells if cell.grade_id == name]
+        if not copies and released.source.strip() not in sources:
+            flags.append(TEST_DELETED)
+        for cell in copies:
+            same_version = cell.checksum in (None, released.checksum)
+            if same_version and (cell.source.strip() != released.source.strip() or not cell.code):
+                flags.append(TEST_EDITED)
+    return tuple(sorted(set(flags)))

@@ -1,0 +1,177 @@
+"""Read what was handed in against the lesson that was released."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from vit_course.grading.submissions.answers import answers_of
+from vit_course.grading.submissions.copied import is_copied
+from vit_course.grading.submissions.finding import HandedIn
+from vit_course.grading.submissions.flags import COPIED, FORBIDDEN_FUNCTION, test_cell_flags
+from vit_course.grading.submissions.forbidden import forbidden_call
+from vit_course.grading.submissions.needed import Runnable, definitions, is_empty, needed, parse
+from vit_course.grading.submissions.notebook_file import (
+    HandedInCell,
+    HandedInFile,
+    Unreadable,
+    open_notebook,
+    open_script,
+    read_bytes,
+)
+from vit_course.grading.submissions.released import Lessons, ReleasedError, ReleasedLesson
+from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+
+NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
+
+
+class NoSubmission(Exception):
+    """A file beside the submissions that is none: a helper module, say."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    lesson: ReleasedLesson
+    reasons: tuple[str, ...]
+
+
+def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> Submission:
+    """Read one file; whatever it holds, a submission comes of it, if need be a rejected one.
+
+    Args:
+        handed_in: the file, as :func:`vit_course.grading.submissions.finding.find` gives it.
+        lessons: the lessons that students got.
+        exercise: the only exercise to grade; None: all of the lesson.
+
+    Raises:
+        NoSubmission: nobody named the file, and it is none.
+        ReleasedError: a released lesson cannot be read.
+    """
+    base = Submission(str(handed_in.path), handed_in.student, handed_in.assignment, None, "")
+    if handed_in.problem:
+        return replace(base, reason=handed_in.problem, rejected=True)
+    script = handed_in.path.suffix.lower() == ".py"
+    try:
+        content = read_bytes(handed_in.path)
+        base = replace(base, digest=hashlib.sha256(content).hexdigest())
+        file = open_script(content) if script else open_notebook(content)
+        found = _lesson(handed_in, file, lessons, exercise, script)
+        return _submission(base, file, found, handed_in, exercise, script)
+    except Unreadable as error:
+        return replace(base, reason=str(error), rejected=True)
+    except (NoSubmission, ReleasedError):
+        raise
+    except Exception as error:  # code that no person writes; it costs nobody else anything
+        return replace(base, reason=f"its code cannot be read ({type(error).__name__})", rejected=True)
+
+
+def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:
+    """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
+    by_mark, by_name = Counter[str](), Counter[str]()
+    marks = {cell.grade_id for cell in file.cells}
+    defined = frozenset().union(*(definitions(parse(cell.source)) for cell in file.cells if cell.code))
+    for lesson in lessons:
+        by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
+        by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
+    if script and not any(by_name.values()) and (problem := _syntax_error(file)):
+        raise Unreadable(problem)
+    wanted = next((name for name in lessons.names if name in (handed_in.assignment or handed_in.path.stem)), None)
+    counts = by_mark if any(by_mark.values()) else by_name
+    best = max(counts.values(), default=0)
+    holds = [name for name in lessons.names if best and counts[name] == best]
+    if exercise and (home := lessons.of_exercise(exercise)) and (counts[home.name] or handed_in.named):
+        return _Found(home, ())
+    if not holds:
+        if script and not handed_in.named and handed_in.assignment is None:
+            raise NoSubmission
+        raise Unreadable(f"it holds no exercise of {wanted}" if wanted else "it holds none of the course's exercises")
+    if wanted in holds or (script and wanted and counts[wanted]):
+        return _Found(lessons.get(wanted), ())
+    if wanted and handed_in.assignment:
+        raise Unreadable(f"it is for another lesson: it holds exercises of {holds[0]}, not of {wanted}")
+    odd = f"its name says {wanted}, but it holds exercises of {holds[0]}, and was graded as such"
+    return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
+
+
+def _syntax_error(file: HandedInFile) -> str | None:
+    for cell in file.cells:
+        if parse(cell.source) is None:
+            try:
+                ast.parse(cell.source)
+            except SyntaxError as error:
+                return f"it is no Python ({error.msg})"
+            except (ValueError, RecursionError, MemoryError):
+                return "it is no Python"
+    return None
+
+
+def _submission(
+    base: Submission, file: HandedInFile, found: _Found, handed_in: HandedIn, exercise: str | None, script: bool
+) -> Submission:
+    lesson = found.lesson
+    only = (exercise,) if exercise else None
+    answers, stubs = answers_of(file.cells, lesson, only, all_asked=not script or bool(exercise))
+    answered = {each.cell for each in answers}
+    skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
+    cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
+    objects = {each.name: each.objects for each in lesson.exercises}
+    answers = tuple(replace(each, forbidden=forbidden_call(each.name, objects[each.name], cells)) for each in answers)
+    reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
+    flags: list[str] = []
+    if not script:
+        reasons += _version_reasons(file.cells, lesson)
+        flags += test_cell_flags(file.cells, lesson)
+    if any(_is_copied(each, objects[each.name], lesson) for each in answers):
+        flags.append(COPIED)
+    if any(each.forbidden for each in answers):
+        flags.append(FORBIDDEN_FUNCTION)
+    reasons += [each.problem for each in answers if each.problem]
+    return replace(
+        base,
+        assignment=base.assignment or lesson.name,
+        lesson=lesson.name,
+        cells=cells,
+        exercises=answers,
+        reason="; ".join(reasons) or None,
+        flags=tuple(flags),
+    )
+
+
+def _is_copied(answer: ExerciseAnswer, objects: Sequence[str], lesson: ReleasedLesson) -> bool:
+    model = lesson.model_answers.get(answer.name)
+    return answer.source is not None and is_copied(answer.name, objects, answer.source, model)
+
+
+def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
+    """The code cells that may run: no checks, no experiments, no stub beside its answer."""
+    checks = lesson.by_name("check")
+    locked = lesson.by_name("locked")
+    never = {cell.source.strip() for cell in lesson.cells if cell.role == "check" or cell.experiment}
+    experiments = {cell.id for cell in lesson.cells if cell.experiment}
+    given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked")}
+    for cell in cells:
+        if not cell.code or cell.index in skipped or cell.grade_id in checks or cell.source.strip() in never:
+            continue
+        if cell.id is not None and cell.id in experiments:
+            continue
+        if cell.grade_id in locked:
+            yield Runnable(cell.index, locked[cell.grade_id].source, students=False)
+        elif not is_empty(cell.source):
+            yield Runnable(cell.index, cell.source, students=cell.source.strip() not in given)
+
+
+def _version_reasons(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> Iterator[str]:
+    marks = {cell.name: cell for cell in lesson.cells if cell.name and cell.role != "locked"}
+    marked = [cell for cell in cells if cell.grade_id in marks]
+    if not marked:
+        yield NO_METADATA
+    other = {
+        cell.grade_id
+        for cell in marked
+        if cell.grade_id and cell.checksum and marks[cell.grade_id].checksum not in (None, cell.checksum)
+    }
+    if other:
+        yield f"it is another version of the lesson than the released one (other cells: {', '.join(sorted(other))})"

@@ -1,0 +1,207 @@
+"""What a lesson's released notebook says: its exercises, checks and cells, and the version that students got."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
+
+CLONE = Path(__file__).resolve().parents[3]
+CONFIG = "nbgrader_config.py"
+
+
+class ReleasedError(Exception):
+    """A released lesson cannot be read; the message says which file, and what to do."""
+
+
+@dataclass(frozen=True)
+class ReleasedCell:
+    """A cell of the released notebook.
+
+    Attributes: ``role`` ("exercise", "check", "question", "locked" or "plain"), ``name`` (its grade id), ``id``,
+    ``source``, ``code``, ``checksum`` (nbgrader's) and ``experiment`` (skipped while grading).
+    """
+
+    role: str
+    name: str | None
+    id: str | None
+    source: str
+    code: bool
+    checksum: str | None
+    experiment: bool
+
+
+@dataclass(frozen=True)
+class ReleasedExercise:
+    """An exercise: its name, its points, and the names that a student defines in its cell."""
+
+    name: str
+    points: float
+    objects: tuple[str, ...]
+    stub: str
+
+
+@dataclass(frozen=True)
+class ReleasedLesson:
+    """A lesson as it was released; ``model_answers`` has the source of each exercise's model solution."""
+
+    name: str
+    cells: tuple[ReleasedCell, ...]
+    exercises: tuple[ReleasedExercise, ...]
+    digest: str
+    model_answers: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def by_name(self, role: str) -> dict[str, ReleasedCell]:
+        """The cells of a role by their grade ids."""
+        return {cell.name: cell for cell in self.cells if cell.role == role and cell.name}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The exercises' names, in the lesson's order."""
+        return tuple(each.name for each in self.exercises)
+
+
+def class_of(path: Path) -> Path | None:
+    """The class folder that a path is in: its nearest parent, or itself, with an ``nbgrader_config.py``."""
+    start = path.absolute()
+    return next((folder for folder in (start, *start.parents) if (folder / CONFIG).is_file()), None)
+
+
+class Lessons:
+    """The lessons of a class folder and, where it has none of a name, of the clone; read once, when asked for.
+
+    Args:
+        class_dir: a folder made by ``new-class``, or None.
+        clone: a clone of the course; its ``notebooks/`` and ``solutions/`` are used.
+    """
+
+    def __init__(self, class_dir: Path | None, clone: Path = CLONE) -> None:
+        self.class_dir, self.clone = class_dir, clone
+        self._read: dict[str, ReleasedLesson] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All lessons by name, in the course's order."""
+        found = {path.stem for path in (self.clone / "notebooks").glob("*.ipynb")}
+        if self.class_dir:
+            for step in ("release", "source"):
+                found |= {
+                    path.stem for path in (self.class_dir / step).glob("*/*.ipynb") if path.stem == path.parent.name
+                }
+        return tuple(sorted(found))
+
+    def get(self, name: str) -> ReleasedLesson:
+        """A lesson by name.
+
+        Raises:
+            KeyError: there is none.
+            ReleasedError: its notebook cannot be read.
+        """
+        if name not in self._read:
+            if name not in self.names:
+                raise KeyError(name)
+            self._read[name] = _lesson(name, *self._notebooks(name))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[ReleasedLesson]:
+        return (self.get(name) for name in self.names)
+
+    def of_exercise(self, exercise: str) -> ReleasedLesson | None:
+        """The lesson that has an exercise; None: there is no such exercise."""
+        return next((lesson for lesson in self if exercise in lesson.names), None)
+
+    def _notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """The released notebook, and the one with model answers where there is one."""
+        places = [self.clone / "solutions" / f"{name}.ipynb"]
+        released = [self.clone / "notebooks" / f"{name}.ipynb"]
+        if self.class_dir:
+            places.insert(0, self.class_dir / "source" / name / f"{name}.ipynb")
+            released.insert(0, self.class_dir / "release" / name / f"{name}.ipynb")
+        answers = next((_read(path) for path in places if path.is_file()), None)
+        if self.class_dir and not released[0].is_file() and places[0].is_file():
+            return _as_released(_read(places[0])), answers
+        return next(_read(path) for path in released if path.is_file()), answers
+
+
+def cell_source(cell: dict[str, Any]) -> str:
+    """A trusted cell's source, which a file may hold as a list of lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        notebook: dict[str, Any] = json.loads(path.read_bytes())
+        notebook["cells"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ReleasedError(f"{path} cannot be read ({error}); release the lesson again") from None
+    return notebook
+
+
+def _as_released(source: dict[str, Any]) -> dict[str, Any]:
+    """What ``nbgrader generate_assignment`` would make of a source notebook."""
+    import nbformat
+    from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums
+
+    notebook = nbformat.from_dict(json.loads(json.dumps(source)))
+    for cell in notebook.cells:
+        cell.source = cell_source(cell)
+    stubs = {"code_stub": {"python": CODE_STUB}, "text_stub": TEXT_STUB}
+    notebook, _ = ClearSolutions(**stubs).preprocess(notebook, {})
+    notebook, _ = ClearHiddenTests().preprocess(notebook, {})
+    notebook, _ = ComputeChecksums().preprocess(notebook, {})
+    released: dict[str, Any] = notebook
+    return released
+
+
+def _lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None) -> ReleasedLesson:
+    cells = tuple(_cell(cell) for cell in notebook["cells"])
+    exercises = []
+    stubs = {cell.name: cell for cell in cells if cell.role == "exercise"}
+    points = {_mark(cell).get("grade_id"): _mark(cell).get("points", 0) for cell in notebook["cells"]}
+    for cell in cells:
+        for exercise, stub in stubs.items():
+            if cell.role == "check" and exercise and cell.name == check_grade_id(exercise):
+                worth = float(points[cell.name] or 0)
+                exercises.append(ReleasedExercise(exercise, worth, checked_objects(cell.source), stub.source))
+    parts = [[cell.role, cell.name, cell.source, points.get(cell.name)] for cell in cells]
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    model = {
+        mark["grade_id"]: cell_source(cell)
+        for cell in (answers or {"cells": ()})["cells"]
+        if (mark := _mark(cell)).get("grade_id") in stubs
+    }
+    return ReleasedLesson(name, cells, tuple(exercises), digest, model)
+
+
+def _mark(cell: dict[str, Any]) -> dict[str, Any]:
+    mark: dict[str, Any] = cell.get("metadata", {}).get("nbgrader", {})
+    return mark
+
+
+def _cell(cell: dict[str, Any]) -> ReleasedCell:
+    mark, code = _mark(cell), cell.get("cell_type") == "code"
+    if not mark.get("grade_id"):
+        role = "plain"
+    elif mark.get("solution"):
+        role = "exercise" if code and not mark.get("grade") else "question"
+    else:
+        role = "check" if mark.get("grade") else "locked"
+    experiment = EXPERIMENT_TAG in cell.get("metadata", {}).get("tags", ())
+    return ReleasedCell(
+        role, mark.get("grade_id"), cell.get("id"), cell_source(cell), code, mark.get("checksum"), experiment
+    )
+
+
+def checked_objects(check: str) -> tuple[str, ...]:
+    """The names that a check cell hands over: ``check("split_heads", split_heads, merge_heads)`` → both functions."""
+    for node in ast.walk(ast.parse(check)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":
+            return tuple(argument.id for argument in node.args[1:] if isinstance(argument, ast.Name))
+    return ()

@@ -1,0 +1,70 @@
+"""What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
+
+A submission is made by :mod:`vit_course.grading.submissions.reading`. It crosses to other processes, so it holds only
+text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class CellSource:
+    """A code cell that runs for grading: its place among all cells of the notebook, from 0, and its source."""
+
+    index: int
+    source: str
+
+
+@dataclass(frozen=True)
+class ExerciseAnswer:
+    """The answer to one exercise.
+
+    Attributes: ``name``, ``max_score`` (points in the released notebook; None where nobody has said, then the points
+    of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
+    None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
+    answered twice; None otherwise), ``forbidden`` (a sentence on a function that this exercise asks not to call, found
+    by reading; the exercise fails with it) and ``untouched`` (the answer is as it was released).
+    """
+
+    name: str
+    max_score: float | None
+    source: str | None = None
+    cell: int | None = None
+    problem: str | None = None
+    forbidden: str | None = None
+    untouched: bool = False
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A notebook or a ``.py`` file, read.
+
+    Attributes: ``path`` as it was given (with surrogate escapes where its name is no UTF-8), ``student``,
+    ``assignment`` (the folder's name in a submitted tree, else the lesson), ``lesson`` (None in a rejected one whose
+    lesson is not known), ``digest`` (of the file's bytes, 64 hex digits; empty where it could not be read), ``cells``
+    (code cells to run, in order), ``exercises`` in the lesson's order, ``reason`` (sentences; None: nothing to say),
+    ``flags`` (found by reading: "test-cell-edited" ...) and ``rejected`` (it cannot be graded, for that reason).
+    """
+
+    path: str
+    student: str | None
+    assignment: str | None
+    lesson: str | None
+    digest: str
+    cells: tuple[CellSource, ...] = ()
+    exercises: tuple[ExerciseAnswer, ...] = ()
+    reason: str | None = None
+    flags: tuple[str, ...] = ()
+    rejected: bool = False
+
+    @property
+    def max_score(self) -> float:
+        """The points of all its exercises that are known."""
+        return sum(each.max_score or 0.0 for each in self.exercises)
+
+    def only(self, names: Collection[str]) -> Submission:
+        """The same submission with these exercises alone; its cells all stay."""
+        return replace(self, exercises=tuple(each for each in self.exercises if each.name in names))
