@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import struct
 
 from .kernel import architecture, prctl, syscall
 
-DAC_READ_SEARCH = 2
+CHOWN, DAC_READ_SEARCH, SETGID, SETUID = 0, 2, 6, 7
+CAPGET = {"x86_64": 125, "aarch64": 90}
 CAPSET = {"x86_64": 126, "aarch64": 91}
 CAPABILITY_VERSION_3 = 0x20080522
 PR_SET_KEEPCAPS, PR_CAPBSET_DROP = 8, 24
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+
+
+def can_change_user() -> bool:
+    """Whether this process is root in more than name: one in a container may have lost its capabilities."""
+    header, held = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), ctypes.create_string_buffer(24)
+    syscall(CAPGET[architecture()], header, held)
+    effective = struct.unpack("=IIIIII", held.raw)[0]
+    return os.geteuid() == 0 and all(effective >> each & 1 for each in (CHOWN, SETGID, SETUID))
 
 
 def drop_privileges(uid: int | None, capabilities: int = 0) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import landlock, namespaces, seccomp
 from .bounds import Bounds, set_bounds
 from .kernel import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, WallError, die_with, prctl, syscall
-from .privileges import DAC_READ_SEARCH, drop_privileges
+from .privileges import DAC_READ_SEARCH, can_change_user, drop_privileges
 
 NOBODY = 65534
 CLOSE_RANGE = 436
@@ -66,7 +66,7 @@ def prepare(
         views: folders of which a child may read one, or none.
         scratch_bytes: the size of the writable folder, where there are namespaces.
         scratch: an existing folder to write in, where there are none.
-        uid: the unprivileged user of the children, when this process is root.
+        uid: the unprivileged user of the children, when this process may change its user.
         namespaces_wanted: False leaves them out, to see how the rest holds.
 
     Raises:
@@ -88,7 +88,7 @@ def prepare(
         )
     if scratch is None:
         raise WallError("namespaces are refused here, and no scratch folder is named")
-    child_uid = uid if os.geteuid() == 0 else None
+    child_uid = uid if can_change_user() else None
     capabilities = 0
     if child_uid is not None:
         os.chown(scratch, child_uid, child_uid)
