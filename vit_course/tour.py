@@ -113,17 +113,22 @@ def _show_reading(console: Console, student: Graded) -> None:
 
 
 def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
-    """The failed checks; one whose cause was told before is only named."""
-    told: set[str | None] = set()
+    """The failed checks; those whose cause was told before are only counted."""
+    told, again = set[str](), 0
     for each in checks:
         if each["verdict"] != "fail":
             continue
+        if each["misconception"] in told:
+            again += 1
+            continue
         console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
-        again = each["misconception"] is not None and each["misconception"] in told
-        for label in ("Likely cause",) if again else PARTS:
+        for label in PARTS:
             if words := each["parts"].get(label):
                 console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
-        told.add(each["misconception"])
+        if each["misconception"]:
+            told.add(each["misconception"])
+    if again:
+        console.print(Padding(Text(f"✗ {again} more for the same reason"), (0, 0, 0, 6)))
 
 
 def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
