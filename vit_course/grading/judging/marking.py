@@ -38,7 +38,7 @@ def marked(
     """
     if max_score is None:
         max_score = sum(each.check.points for each in outcomes)
-    results = without_repetition([each.result for each in outcomes])
+    results = tuple(map(_briefly, without_repetition([each.result for each in outcomes])))
     if problem is None and any(each.unwritten for each in results):
         problem = _unwritten(exercise, results)
         results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
@@ -55,6 +55,11 @@ def unasked(
     """The result of an exercise that there was nothing to ask of: every check fails, for one reason."""
     failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
     return marked(exercise, max_score, failed, problem)
+
+
+def _briefly(result: CheckResult) -> CheckResult:
+    """Of a mistake that was explained above its name is enough: what it did to other numbers is nothing new."""
+    return replace(result, seen="", expected="") if result.again else result
 
 
 def _unwritten(exercise: str, results: Sequence[CheckResult]) -> str:
