@@ -99,7 +99,7 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     os.killpg(stopped.pid, signal.SIGINT)
     assert stopped.wait(60) == 130
     assert stopped.stderr.read() == "Stopped. What was graded is kept; the same command goes on from there.\n"
-    assert not processes_of(stopped.pid)
+    wait_until(lambda: not processes_of(stopped.pid), seconds=20)
     for grader, target in zip(both, targets, strict=True):
         assert grader.wait(300) == 1
         assert [entry["score"] for entry in results(target)[:-1]] == [POINTS] * (STUDENTS - 1)
