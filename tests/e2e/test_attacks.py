@@ -113,7 +113,7 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     assert result.score == attack.honest, told[:3000]
     assert "LEAK" not in told
     assert SECRET not in told
-    assert "<script>" not in json.dumps([run.outputs for run in result.runs if _is_html(run.outputs)])
+    assert not any(_can_be_live(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags
     assert outside(grader.folder) == before
     neighbour = grader.grade(grader.folder / "submitted" / "neighbour-0" / LESSON / f"{LESSON}.ipynb")
@@ -121,7 +121,7 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     assert len(below()) <= len(processes), "a process is left"
 
 
-def _is_html(outputs: tuple[object, ...]) -> bool:
+def _can_be_live(outputs: tuple[object, ...]) -> bool:
     return any(set(each.get("data", {})) - {"text/plain", "image/png"} for each in outputs if isinstance(each, dict))
 
 

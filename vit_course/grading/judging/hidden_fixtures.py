@@ -146,7 +146,7 @@ def probe(request: pytest.FixtureRequest, exercise: str) -> Probe:
 
 @pytest.fixture
 def device() -> torch.device:
-    """Where a check puts its inputs: the CPU, and CUDA where there is one."""
+    """Where a check puts its inputs: the CPU and, when pytest asks the reference, CUDA where there is one."""
     return torch.device("cpu")
 
 

@@ -64,7 +64,7 @@ def test_a_forged_mark_becomes_the_gradebook_s(resources, mark):
 
 @pytest.mark.parametrize("mark", [{}, [], "x", {"grade_id": None}, {"grade_id": "<script>"}, {"grade_id": ["double"]}])
 def test_a_mark_that_was_never_released_is_dropped(resources, mark):
-    cell = clean(resources, code("1", {})).cells[0]
+    cell = clean(resources, code("1", mark)).cells[0]
     assert dict(cell.metadata) == {PLACE: 0}
 
 
