@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from vit_course.data import Augmentation, augment, mix, shapes
+
+EVERYTHING = Augmentation(max_shift=3, flip=True, erase=6, randaugment=True)
+EACH = {
+    "shift": Augmentation(max_shift=3),
+    "flip": Augmentation(flip=True),
+    "erase": Augmentation(erase=6),
+    "randaugment": Augmentation(randaugment=True),
+}
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def same_image(count: int, height: int = 7, width: int = 9, channels: int = 2) -> Tensor:
+    """Many copies of one image, each pixel of which has its own value."""
+    image = torch.arange(channels * height * width, dtype=torch.uint8).view(1, channels, height, width)
+    return image.repeat(count, 1, 1, 1)
+
+
+def shifted(image: Tensor, down: int, right: int) -> Tensor:
+    """Pixel by pixel: the result's pixel (row, column) was at (row + down, column + right), or at the edge."""
+    _, height, width = image.shape
+    result = torch.empty_like(image)
+    for row in range(height):
+        for column in range(width):
+            source = min(max(row + down, 0), height - 1), min(max(column + right, 0), width - 1)
+            result[:, row, column] = image[:, source[0], source[1]]
+    return result
+
+
+def where_among(image: Tensor, candidates: dict[object, Tensor]) -> object:
+    found = [key for key, candidate in candidates.items() if torch.equal(image, candidate)]
+    assert len(found) == 1, "not one of the images that could come out"
+    return found[0]
+
+
+class TestShiftAndFlip:
+    def test_each_image_has_its_own_shift_and_flip(self) -> None:
+        images = same_image(600)
+        candidates = {
+            (down, right, flipped): shifted(images[0], down, right).flip(-1)
+            if flipped
+            else shifted(images[0], down, right)
+            for down in range(-2, 3)
+            for right in range(-2, 3)
+            for flipped in (False, True)
+        }
+        seen = [where_among(each, candidates) for each in augment(images, Augmentation(2, flip=True), generator())]
+        assert set(seen) == set(candidates)  # 600 draws from 50: a missing one has a chance of 3e-4
+        assert max(seen.count(key) for key in candidates) < 35  # 12 expected
+
+    def test_without_a_shift_half_are_mirrored(self) -> None:
+        images = same_image(400)
+        result = augment(images, Augmentation(flip=True), generator())
+        mirrored = sum(bool(torch.equal(each, images[0].flip(-1))) for each in result)
+        assert mirrored + sum(bool(torch.equal(each, images[0])) for each in result) == 400
+        assert 150 < mirrored < 250  # five standard deviations
+
+    def test_a_shift_larger_than_the_image_repeats_an_edge(self) -> None:
+        assert augment(same_image(50, 2, 3), Augmentation(max_shift=9), generator()).shape == (50, 2, 2, 3)
+
+
+class TestErase:
+    def test_a_square_of_the_mean_colour_covers_some_place(self) -> None:
+        images = torch.randint(0, 200, (300, 3, 12, 15), dtype=torch.uint8, generator=generator(5))
+        result = augment(images, Augmentation(erase=4), generator())
+        changed = (result != images).any(1)  # (300, 12, 15)
+        for image, before, mask in zip(result, images, changed, strict=True):
+            rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()
+            assert 0 < rows.max() - rows.min() + 1 <= 4
+            assert 0 < columns.max() - columns.min() + 1 <= 4
+            colour = image[:, rows.min(), columns.min()]
+            assert colour.tolist() == before.float().mean((1, 2)).floor().tolist()
+        assert changed.any(0).all()  # every pixel is hit in some image
+        assert (changed.sum((1, 2)) >= 14).float().mean() > 0.5  # most squares lie inside as a whole
+
+
+class TestRandAugment:
+    def test_neighbours_are_changed_alike_and_groups_apart(self) -> None:
+        images = shapes(1).images.repeat(64, 1, 1, 1)
+        result = augment(images, EACH["randaugment"], generator())
+        groups = result.split(8)
+        assert all(torch.equal(image, group[0]) for group in groups for image in group)
+        assert len({group[0].numpy().tobytes() for group in groups}) > 3
+
+    def test_grey_images_can_be_changed(self) -> None:
+        images = shapes(32).images[:, :1]
+        result = augment(images, EACH["randaugment"], generator())
+        assert (result.dtype, result.shape) == (torch.uint8, images.shape)
+        assert not torch.equal(result, images)
+
+    def test_two_channels_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="1 or 3 channels, not 2"):
+            augment(same_image(3), EACH["randaugment"], generator())
+
+
+@pytest.mark.parametrize("name", EACH)
+class TestEachChange:
+    def test_it_gives_images_like_those_it_took(self, name: str) -> None:
+        images = shapes(40).images
+        before = images.clone()
+        result = augment(images, EACH[name], generator())
+        assert (result.dtype, result.shape) == (torch.uint8, images.shape)
+        assert torch.equal(images, before)
+        assert not torch.equal(result, images)
+
+    def test_the_generator_decides(self, name: str) -> None:
+        images = shapes(40).images
+        first, again, other = (augment(images, EACH[name], generator(seed)) for seed in (1, 1, 2))
+        assert torch.equal(first, again)
+        assert not torch.equal(first, other)
+
+    def test_an_image_does_not_look_at_its_neighbours(self, name: str) -> None:
+        images = shapes(40).images
+        others = images.roll(1, 0)
+        others[17] = images[17]
+        first, second = (augment(batch, EACH[name], generator()) for batch in (images, others))
+        assert torch.equal(first[17], second[17])
+
+    def test_the_global_generator_is_left_alone(self, name: str) -> None:
+        torch.manual_seed(0)
+        expected = torch.rand(3)
+        torch.manual_seed(0)
+        augment(shapes(20).images, EACH[name], generator())
+        assert torch.equal(torch.rand(3), expected)
+
+
+def test_nothing_is_the_default() -> None:
+    images = same_image(3)
+    assert augment(images, Augmentation(), generator()) is images
+
+
+@pytest.mark.parametrize("name", ["max_shift", "erase", "mixup", "cutmix"])
+def test_negative_numbers_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must not be negative, but it is -1"):
+        replace(Augmentation(), **{name: -1})
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")
+def test_a_gpu_sees_the_same_shifts_flips_and_squares() -> None:
+    images = shapes(64).images
+    changes = replace(EVERYTHING, randaugment=False)  # its interpolation is that of the device
+    on_gpu = augment(images.cuda(), changes, generator())
+    assert torch.equal(on_gpu.cpu(), augment(images, changes, generator()))
+
+
+class TestMix:
+    images = torch.rand(6, 3, 16, 16, generator=generator(9))
+    labels = torch.tensor([0, 1, 2, 3, 4, 4])
+
+    def test_mixup_adds_two_images_and_two_labels_in_one_proportion(self) -> None:
+        mixed, targets = mix(self.images, self.labels, 5, Augmentation(mixup=1.0), generator())
+        share = targets[0, 0].item()
+        assert 0 < share < 1
+        expected = share * self.images + (1 - share) * self.images.roll(1, 0)
+        torch.testing.assert_close(mixed, expected)  # float32, one sum of two products
+        one_hot = torch.eye(5)[self.labels]
+        torch.testing.assert_close(targets, share * one_hot + (1 - share) * one_hot.roll(1, 0))
+
+    def test_cutmix_pastes_a_rectangle_and_labels_by_its_area(self) -> None:
+        mixed, targets = mix(self.images, self.labels, 5, Augmentation(cutmix=1.0), generator(1))
+        foreign = (mixed != self.images).any(1)  # (6, 16, 16)
+        assert torch.equal(foreign, foreign[:1].expand_as(foreign))
+        rows, columns = foreign[0].any(1).nonzero(), foreign[0].any(0).nonzero()
+        assert foreign[0].sum() == (rows.max() - rows.min() + 1) * (columns.max() - columns.min() + 1) > 0
+        expected = torch.where(foreign[:, None], self.images.roll(1, 0), self.images)
+        assert torch.equal(mixed, expected)
+        assert targets[0, 0].item() == pytest.approx(1 - foreign[0].float().mean().item())
+
+    def test_with_both_each_batch_gets_one(self) -> None:
+        both, source = Augmentation(mixup=1.0, cutmix=1.0), generator()
+        untouched = [(mix(self.images, self.labels, 5, both, source)[0] == self.images).any().item() for _ in range(40)]
+        assert 8 < sum(untouched) < 36  # CutMix leaves pixels as they are, MixUp none
+
+    def test_with_neither_images_stay_and_targets_are_one_hot(self) -> None:
+        mixed, targets = mix(self.images, self.labels, 5, Augmentation(), generator())
+        assert mixed is self.images
+        assert torch.equal(targets, torch.eye(5)[self.labels])
+
+    @pytest.mark.parametrize("augmentation", [Augmentation(mixup=0.8), Augmentation(cutmix=1.0)])
+    def test_the_generator_decides_and_no_other(self, augmentation: Augmentation) -> None:
+        torch.manual_seed(0)
+        expected = torch.rand(3)
+        torch.manual_seed(0)
+        first = mix(self.images, self.labels, 5, augmentation, generator(1))
+        assert torch.equal(torch.rand(3), expected)
+        again = mix(self.images, self.labels, 5, augmentation, generator(1))
+        other = mix(self.images, self.labels, 5, augmentation, generator(2))
+        assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
+        assert not torch.equal(first[0], other[0])
+        assert torch.allclose(first[1].sum(1), torch.ones(6))

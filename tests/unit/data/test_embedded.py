@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import builtins
+
+import pytest
+import torch
+
+from vit_course.data import digits, photo, shapes
+
+
+class TestShapes:
+    def test_a_seed_draws_the_same_pictures(self) -> None:
+        first, again, other = shapes(600, seed=1), shapes(600, seed=1), shapes(600, seed=2)
+        assert torch.equal(first.images, again.images)
+        assert torch.equal(first.labels, again.labels)
+        assert not torch.equal(first.images, other.images)
+
+    def test_classes_are_balanced_and_shuffled(self) -> None:
+        dataset = shapes(200)
+        assert dataset.images.shape == (200, 3, 32, 32)
+        assert torch.bincount(dataset.labels).tolist() == [20] * 10
+        assert dataset.labels[:10].tolist() != list(range(10))
+
+    def test_no_picture_is_empty_and_none_is_like_another(self) -> None:
+        images = shapes(500).images.float()
+        assert images.std((2, 3)).amax(1).min() > 15
+        assert len({image.numpy().tobytes() for image in images}) == 500
+
+
+class TestDigits:
+    def test_they_are_the_real_ones(self) -> None:
+        pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+        dataset = digits()
+        assert dataset.images.shape == (1797, 1, 8, 8)
+        assert dataset.images.max() == 255
+        assert dataset.labels[:10].tolist() == list(range(10))
+
+    def test_without_scikit_learn_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real_import = builtins.__import__
+
+        def no_sklearn(name: str, *rest: object) -> object:
+            if name.startswith("sklearn"):
+                raise ImportError(name)
+            return real_import(name, *rest)
+
+        monkeypatch.setattr(builtins, "__import__", no_sklearn)
+        with pytest.raises(ImportError, match=r"vit-course\[train\]"):
+            digits()
+
+
+def test_the_photo_is_upright_and_in_colour() -> None:
+    picture = photo()
+    assert (picture.dtype, picture.shape) == (torch.uint8, (3, 600, 512))
+    red, _, blue = picture[:, 20:120, 420:500].float().mean((1, 2))  # the wall behind her, top right
+    assert blue > red + 40

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vit_course.data import Augmentation, DatasetError, FolderBatches, folder_batches
+
+CHANGES = Augmentation(flip=True, erase=8, randaugment=True)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Class folders of noise in many sizes, some grey, larger than what lies in memory."""
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 12), ("test", 5)):
+        for number in range(count):
+            shape = (*rng.integers(70, 120, 2), 3)[: 2 + number % 2]
+            folder = tmp_path / "photos" / split / ("cat", "dog", "owl")[number % 3]
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(folder / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def same(first: FolderBatches, second: FolderBatches) -> bool:
+    return all(
+        torch.equal(images, others) and torch.equal(labels, other_labels)
+        for (images, labels), (others, other_labels) in zip(first, second, strict=True)
+    )
+
+
+def test_batches_have_the_protocol_of_the_small_ones(photos: Path) -> None:
+    train, test = folder_batches(photos, 32, 5, CHANGES)
+    assert (len(train), len(test)) == (3, 1)
+    pairs = list(train)
+    assert [len(labels) for _, labels in pairs] == [5, 5, 2]
+    assert all(images.shape[1:] == (3, 32, 32) and images.dtype == torch.float32 for images, _ in pairs)
+    assert sorted(torch.cat([labels for _, labels in pairs]).tolist()) == sorted([0, 1, 2] * 4)
+    assert (train.classes, train.name, train.epoch) == (("cat", "dog", "owl"), "photos", 1)
+    assert (test.mean, test.std) == (train.mean, train.std)
+
+
+def test_statistics_are_those_of_the_images_that_the_model_sees(photos: Path) -> None:
+    train, _ = folder_batches(photos, 32, 12, min_crop=1.0)
+    images, _ = next(iter(train))
+    assert images.mean((0, 2, 3)).abs().max() < 1e-4
+    assert (images.std((0, 2, 3)) - 1).abs().max() < 1e-3
+
+
+def test_test_images_are_always_the_same(photos: Path) -> None:
+    _, test = folder_batches(photos, 32, 2, CHANGES)
+    assert same(test, test)
+    assert torch.cat([labels for _, labels in test]).tolist() == sorted([0, 1, 2, 0, 1])
+
+
+def test_the_seed_and_the_pass_decide(photos: Path) -> None:
+    train, _ = folder_batches(photos, 32, 5, CHANGES, seed=3)
+    list(train)
+    again, _ = folder_batches(photos, 32, 5, CHANGES, seed=3)
+    again.epoch = 1
+    train.epoch = 1
+    assert same(train, again)
+    again.epoch = 0
+    assert not same(train, again)
+
+
+def test_workers_change_nothing(photos: Path) -> None:
+    alone, _ = folder_batches(photos, 32, 5, CHANGES)
+    helped, _ = folder_batches(photos, 32, 5, CHANGES, num_workers=1)
+    assert same(alone, helped)
+
+
+def test_every_image_has_its_own_crop_in_every_pass(photos: Path) -> None:
+    paths = sorted((photos / "train").rglob("*.png"))
+    for path in paths[1:]:
+        path.write_bytes(paths[0].read_bytes())
+    train, _ = folder_batches(photos, 32, 12, min_crop=0.2)
+    crops = torch.cat([images for images, _ in [*train, *train]])
+    assert len({crop.numpy().tobytes() for crop in crops}) == 24
+
+
+def test_several_processes_see_together_what_one_sees(photos: Path) -> None:
+    alone, _ = folder_batches(photos, 32, 5, CHANGES)
+    shares = [folder_batches(photos, 32, 5, CHANGES, rank=rank, world_size=2)[0] for rank in (0, 1)]
+    for (images, labels), *parts in zip(alone, *shares, strict=True):
+        for rank, (part, part_labels) in enumerate(parts):
+            assert torch.equal(part, images[rank::2])
+            assert torch.equal(part_labels, labels[rank::2])
+
+
+@pytest.mark.parametrize("augmentation", [CHANGES, Augmentation(mixup=0.8, cutmix=1.0)])
+def test_the_share_of_a_short_batch_may_be_empty(photos: Path, augmentation: Augmentation) -> None:
+    train, test = folder_batches(photos, 32, 4, augmentation, rank=1, world_size=2)
+    assert [len(images) for images, _ in test] == [2, 0]
+    assert len(test) == 2
+    train, _ = folder_batches(photos, 32, 11, augmentation, rank=1, world_size=2)
+    images, labels = list(train)[-1]
+    assert images.shape == (0, 3, 32, 32)
+    assert len(labels) == 0
+
+
+def test_mixing_gives_targets(photos: Path) -> None:
+    train, _ = folder_batches(photos, 32, 6, Augmentation(mixup=0.8, cutmix=1.0))
+    for images, targets in train:
+        assert (images.shape, targets.shape) == ((6, 3, 32, 32), (6, 3))
+        torch.testing.assert_close(targets.sum(1), torch.ones(6))
+
+
+def test_a_broken_file_is_named_when_its_turn_comes(photos: Path) -> None:
+    train, test = folder_batches(photos, 32, 5)
+    next((photos / "test" / "owl").iterdir()).write_bytes(b"no image")
+    list(train)
+    with pytest.raises(DatasetError, match=r"test/owl/2\.png cannot be read"):
+        list(test)
+
+
+@pytest.mark.parametrize("wrong", [{"image_size": 0}, {"batch_size": 0}, {"min_crop": 0.0}, {"min_crop": 1.5}])
+def test_numbers_out_of_range_are_refused(photos: Path, wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1, and min_crop above 0"):
+        folder_batches(photos, **({"image_size": 32, "batch_size": 5} | wrong))

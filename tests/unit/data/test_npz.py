@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vit_course.data import DatasetError, load_npz
+
+
+def write_npz(path: Path, **changes: object) -> Path:
+    rng = np.random.default_rng(0)
+    arrays = {
+        "train_images": rng.integers(0, 256, (7, 4, 5, 3), dtype=np.uint8),
+        "train_labels": np.arange(7, dtype=np.uint8) % 2,
+        "classes": np.array(["cat", "dog"]),
+    }
+    np.savez(path, **{name: array for name, array in (arrays | changes).items() if array is not None})
+    return path
+
+
+def test_images_become_channels_first(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "pets.npz")
+    dataset = load_npz(path)
+    with np.load(path) as arrays:
+        assert dataset.images[2, :, 3, 1].tolist() == arrays["train_images"][2, 3, 1].tolist()
+    assert dataset.labels.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert (dataset.name, dataset.classes) == ("pets", ("cat", "dog"))
+
+
+def test_grey_images_get_one_channel(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "grey.npz", train_images=np.zeros((7, 4, 5), dtype=np.uint8))
+    assert load_npz(path).images.shape == (7, 1, 4, 5)
+
+
+def test_a_missing_file_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file .*none\.npz: expected an \.npz with test_images"):
+        load_npz(tmp_path / "none.npz", "test")
+
+
+def test_a_missing_array_is_named(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "half.npz", classes=None)
+    with pytest.raises(DatasetError, match="lacks classes; it holds train_images, train_labels"):
+        load_npz(path)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 300, -30])
+def test_a_damaged_file_says_so(tmp_path: Path, keep: int) -> None:
+    path = write_npz(tmp_path / "cut.npz")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DatasetError, match=r"cut\.npz is damaged or no \.npz file"):
+        load_npz(path)
+
+
+def test_a_flipped_byte_is_seen(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "flipped.npz")
+    content = bytearray(path.read_bytes())
+    content[250] ^= 255  # inside the pixels
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match="is damaged"):
+        load_npz(path)
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "pickle.npz", classes=np.array([{}, {}], dtype=object))
+    with pytest.raises(DatasetError, match="is damaged or no"):
+        load_npz(path)
+
+
+@pytest.mark.parametrize("images", [np.zeros((7, 4, 5, 3)), np.zeros((7, 4), dtype=np.uint8)])
+def test_images_of_another_kind_are_refused(tmp_path: Path, images: np.ndarray) -> None:
+    path = write_npz(tmp_path / "odd.npz", train_images=images)
+    with pytest.raises(DatasetError, match="train_images must be uint8"):
+        load_npz(path)
+
+
+def test_too_few_labels_are_refused(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "short.npz", train_labels=np.zeros(6, dtype=np.uint8))
+    with pytest.raises(DatasetError, match=r"short\.npz: labels must be .*one per image"):
+        load_npz(path)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import gzip
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from torchvision import datasets
+
+from vit_course.data import DatasetError, MissingDatasetError, load_dataset
+from vit_course.data.torchvision_sets import TITLES, is_begun, is_complete, load_published
+
+REAL = Path(__file__).parents[4] / "shared" / "data" / "mnist.tar.xz"
+
+
+def everything_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", TITLES)
+class TestDownload:
+    def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        train, test = load_published(name, tmp_path / "new" / "root")
+        published = getattr(datasets, TITLES[name])(tmp_path / "new" / "root", train=False)
+        assert (len(train), len(test)) == (12, len(published))
+        pixels = torch.as_tensor(published.data)
+        assert torch.equal(test.images.permute(0, 2, 3, 1).reshape(pixels.shape), pixels)
+        assert test.labels.tolist() == list(published.targets)
+        assert train.name == name
+
+    def test_nothing_but_the_set_is_left(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        load_published(name, tmp_path)
+        assert len(everything_in(tmp_path)) == 4
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_the_second_time_needs_no_mirror(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        first, _ = load_published(name, tmp_path)
+        for path in mirror.glob("*.gz"):
+            path.unlink()
+        assert torch.equal(load_published(name, tmp_path)[0].images, first.images)
+
+    def test_archives_that_lie_there_are_unpacked(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        place = tmp_path if "cifar" in name else tmp_path / TITLES[name] / "raw"
+        place.mkdir(parents=True, exist_ok=True)
+        for path in mirror.glob("*.gz"):
+            path.rename(place / path.name)
+        assert len(load_published(name, tmp_path)[0]) == 12
+
+    def test_no_network_says_what_to_do_and_leaves_nothing(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        for path in mirror.glob("*.gz"):
+            path.unlink()
+        with pytest.raises(MissingDatasetError, match=rf"{TITLES[name]} is not in .*internet.*or {name}\.npz"):
+            load_published(name, tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_download_with_another_checksum_is_no_set(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        for path in mirror.glob("*.gz"):
+            path.write_bytes(path.read_bytes()[:-20])
+        with pytest.raises(MissingDatasetError, match="corrupted"):
+            load_published(name, tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_archive_downloaded_by_half_is_named(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        place = tmp_path if "cifar" in name else tmp_path / TITLES[name] / "raw"
+        place.mkdir(parents=True, exist_ok=True)
+        for path in mirror.glob("*.gz"):
+            (place / path.name).write_bytes(path.read_bytes()[:-20])
+        with pytest.raises(DatasetError, match=r"\.gz was downloaded by half.*Delete it and try again") as caught:
+            load_published(name, tmp_path)
+        assert not isinstance(caught.value, MissingDatasetError)
+
+    @pytest.mark.parametrize("cut", [slice(0, -3), slice(0, 0), slice(0, 5)])
+    def test_a_damaged_file_is_named(self, name: str, cut: slice, mirror: Path, tmp_path: Path) -> None:
+        load_published(name, tmp_path)
+        path = next(path for path in tmp_path.rglob("*") if path.is_file())
+        path.write_bytes(path.read_bytes()[cut])
+        with pytest.raises(DatasetError, match=f"{path} is damaged.*Delete the folder"):
+            load_published(name, tmp_path)
+        assert is_begun(name, tmp_path)
+
+    def test_a_missing_file_is_fetched(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        load_published(name, tmp_path)
+        next(path for path in tmp_path.rglob("*") if path.is_file()).unlink()
+        assert not is_complete(name, tmp_path)
+        load_published(name, tmp_path)
+        assert is_complete(name, tmp_path)
+
+
+def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: object) -> None:
+        (Path(self.root) / "half").write_bytes(b"x")  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(datasets.CIFAR10, "download", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        load_published("cifar10", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
+def test_a_folder_that_takes_nothing_asks_for_another(
+    error: OSError, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object) -> None:
+        raise error
+
+    monkeypatch.setattr(datasets.CIFAR10, "download", full)
+    with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
+        load_published("cifar10", tmp_path)
+
+
+def test_a_root_that_is_a_file_is_refused(mirror: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MissingDatasetError, match="File exists"):
+        load_published("cifar10", tmp_path / "file")
+
+
+def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
+    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = []
+    real = datasets.CIFAR10.download
+
+    def watched(self: datasets.CIFAR10) -> None:
+        seen.append(socket.getdefaulttimeout())
+        real(self)
+
+    monkeypatch.setattr(datasets.CIFAR10, "download", watched)
+    load_published("cifar10", tmp_path)
+    assert seen == [30]
+    assert socket.getdefaulttimeout() is None
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out == f"Downloading CIFAR10 into {tmp_path}.\n"
+
+
+def test_a_file_of_another_format_is_no_mnist(mirror: Path, tmp_path: Path) -> None:
+    load_published("mnist", tmp_path)
+    path = tmp_path / "MNIST/raw/t10k-labels-idx1-ubyte"
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(DatasetError, match="t10k-labels-idx1-ubyte is damaged"):
+        load_published("mnist", tmp_path)
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="the real MNIST is not beside this checkout")
+def test_the_real_mnist(tmp_path: Path) -> None:
+    import tarfile
+
+    with tarfile.open(REAL) as archive:
+        archive.extractall(tmp_path, filter="data")
+    train, test = load_dataset("mnist", tmp_path)
+    assert (train.images.shape, test.images.shape) == ((60000, 1, 28, 28), (10000, 1, 28, 28))
+    assert train.labels[:5].tolist() == [5, 0, 4, 1, 9]
+    assert test.labels[:5].tolist() == [7, 2, 1, 0, 4]
+    assert train.classes == tuple("0123456789")
+    assert (train.mean, train.std) == ((pytest.approx(0.1307, abs=5e-5),), (pytest.approx(0.3081, abs=5e-5),))
+    assert (test.mean, test.std) == (train.mean, train.std)

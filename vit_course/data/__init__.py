@@ -1,0 +1,69 @@
+"""Labelled images, where they come from, and how they reach a model.
+
+The names below are loaded on demand, so that `import vit_course.data` imports torch and nothing heavier.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vit_course.data.augmentation import Augmentation, augment, mix
+    from vit_course.data.drawings import SHAPES, draw_shapes
+    from vit_course.data.embedded import digits, photo, shapes
+    from vit_course.data.errors import DatasetError, MissingDatasetError
+    from vit_course.data.folder import is_class_folder, load_folder
+    from vit_course.data.folder_loader import FolderBatches, folder_batches
+    from vit_course.data.image_dataset import ImageDataset, channel_statistics, train_validation_split
+    from vit_course.data.loaders import Batches
+    from vit_course.data.npz import load_npz
+    from vit_course.data.sources import data_folder, holds_dataset, load_dataset
+    from vit_course.data.splits import split_indices
+
+_HOME = {
+    "augmentation": ("Augmentation", "augment", "mix"),
+    "drawings": ("SHAPES", "draw_shapes"),
+    "embedded": ("digits", "photo", "shapes"),
+    "errors": ("DatasetError", "MissingDatasetError"),
+    "folder": ("is_class_folder", "load_folder"),
+    "folder_loader": ("FolderBatches", "folder_batches"),
+    "image_dataset": ("ImageDataset", "channel_statistics", "train_validation_split"),
+    "loaders": ("Batches",),
+    "npz": ("load_npz",),
+    "sources": ("data_folder", "holds_dataset", "load_dataset"),
+    "splits": ("split_indices",),
+}
+
+__all__ = [
+    "SHAPES",
+    "Augmentation",
+    "Batches",
+    "DatasetError",
+    "FolderBatches",
+    "ImageDataset",
+    "MissingDatasetError",
+    "augment",
+    "channel_statistics",
+    "data_folder",
+    "digits",
+    "draw_shapes",
+    "folder_batches",
+    "holds_dataset",
+    "is_class_folder",
+    "load_dataset",
+    "load_folder",
+    "load_npz",
+    "mix",
+    "photo",
+    "shapes",
+    "split_indices",
+    "train_validation_split",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(f"vit_course.data.{module}"), name)
+    raise AttributeError(f"module 'vit_course.data' has no attribute {name!r}")

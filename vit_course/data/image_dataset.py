@@ -1,0 +1,121 @@
+"""A data set as one pair of tensors: uint8 images and int64 labels, small enough to lie on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+Channels = tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageDataset:
+    """Labelled images, with the statistics that normalise them.
+
+    Attributes:
+        images: (num_images, channels, height, width) uint8.
+        labels: (num_images,) int64, indices into `classes`.
+        classes: the name of each class.
+        name: of the data set, for titles and messages.
+        mean, std: one number per channel, on the scale where white is 1. Computed from `images` when left
+            out; `train_validation_split` gives both parts those of the training part.
+
+    Raises:
+        ValueError: when dtypes, shapes or labels do not fit together.
+    """
+
+    images: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+    name: str
+    mean: Channels = ()
+    std: Channels = ()
+
+    def __post_init__(self) -> None:
+        self._validate()
+        if not self.mean or not self.std:
+            mean, std = channel_statistics(self.images)
+            object.__setattr__(self, "mean", mean)
+            object.__setattr__(self, "std", std)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        count, channels, height, width = self.images.shape
+        return f"ImageDataset({self.name}: {count} images {channels}x{height}x{width}, {len(self.classes)} classes)"
+
+    def subset(self, indices: Tensor | slice) -> ImageDataset:
+        """The chosen images (indices (num_chosen,) int64 or a slice), with the same statistics."""
+        if isinstance(indices, Tensor):
+            indices = indices.to(self.labels.device)
+        return replace(self, images=self.images[indices], labels=self.labels[indices])
+
+    def to(self, device: torch.device | str) -> ImageDataset:
+        """The same data on another device, still uint8: a quarter of the memory of float32."""
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+    def with_statistics_of(self, other: ImageDataset) -> ImageDataset:
+        """The same images, to be normalised like `other`, which is what the model was trained on."""
+        return replace(self, mean=other.mean, std=other.std)
+
+    def normalize(self, images: Tensor) -> Tensor:
+        """Turn uint8 images (batch, channels, height, width) into float32 of mean 0 and deviation 1."""
+        statistics = torch.tensor([self.mean, self.std])[..., None, None]  # (2, channels, 1, 1)
+        mean, std = statistics.to(images.device, non_blocking=True)  # a GPU must not wait for it at each step
+        return (images / 255).sub_(mean).div_(std)
+
+    def _validate(self) -> None:
+        images, labels = self.images, self.labels
+        if images.dtype != torch.uint8 or images.ndim != 4:
+            raise ValueError(f"images must be uint8 (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
+        if labels.dtype != torch.int64 or labels.shape != images.shape[:1]:
+            raise ValueError(
+                f"labels must be int64 ({len(images)},), one per image, not {labels.dtype} {tuple(labels.shape)}"
+            )
+        if len(labels) == 0:
+            raise ValueError(f"the data set {self.name} holds no image")
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(f"labels run from {low} to {high}, but {len(self.classes)} classes have a name")
+
+
+def channel_statistics(images: Tensor) -> tuple[Channels, Channels]:
+    """Mean and standard deviation of each channel, exact, from a histogram of the pixel values.
+
+    Args:
+        images: (num_images, channels, height, width) uint8.
+
+    Returns:
+        Two tuples of `channels` floats on the scale where 255 is 1. A constant channel has deviation 1, so
+        that dividing by it is harmless.
+    """
+    values = torch.arange(256, dtype=torch.float64, device=images.device) / 255
+    means, stds = [], []
+    for channel in images.unbind(1):
+        share = torch.bincount(channel.flatten(), minlength=256).double() / channel.numel()
+        mean = (share * values).sum()
+        variance = (share * (values - mean).square()).sum()
+        means.append(mean.item())
+        stds.append(variance.sqrt().item() or 1.0)
+    return tuple(means), tuple(stds)
+
+
+def train_validation_split(
+    dataset: ImageDataset, num_validation: int, seed: int = 0
+) -> tuple[ImageDataset, ImageDataset]:
+    """Cut a data set in two at random; no image is in both parts, and each is in one.
+
+    The statistics of both parts are computed from the training part alone: a validation image must not
+    take part in preparing the model that it judges.
+
+    Raises:
+        ValueError: when a part would be empty.
+    """
+    from vit_course.data.splits import split_indices
+
+    chosen, held_back = split_indices(len(dataset), num_validation, seed)
+    train = replace(dataset.subset(chosen), mean=(), std=())
+    return train, dataset.subset(held_back).with_statistics_of(train)

@@ -1,0 +1,128 @@
+"""A data set by its name or its place: `load_dataset` looks, fetches if it must, and says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+
+from vit_course.data.embedded import digits, shapes
+from vit_course.data.errors import DatasetError, MissingDatasetError
+from vit_course.data.image_dataset import ImageDataset
+from vit_course.data.npz import load_npz
+
+EMBEDDED = ("digits", "shapes")
+PUBLISHED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
+DIGITS_TEST = 297  # the last of 1,797: mostly hands that wrote none of the others
+
+Pair = tuple[ImageDataset, ImageDataset]
+
+
+def load_dataset(
+    name: str | Path,
+    root: Path | str | None = None,
+    otherwise: str | None = None,
+    *,
+    image_size: int | None = None,
+) -> Pair:
+    """Training and test images, both with the statistics of the training images.
+
+    Looks in `root` for `{name}.npz`, then for torchvision's files, then for class folders `{name}/`; then takes
+    `root` itself, where it is an .npz file or holds train/ with class folders; then downloads into it with torchvision.
+
+    Args:
+        name: "mnist", "fashion_mnist", "cifar10", "cifar100"; "digits" or "shapes", which need no file; the
+            name of an own set in `root`; or the path of an .npz file or of class folders.
+        root: where data sets are kept. None for the folder that VIT_COURSE_DATA names, otherwise
+            `~/.cache/vit_course`.
+        otherwise: an embedded set, announced by a printed paragraph, for when there is no such set here and none
+            can be fetched. A set that is there and damaged is an error all the same.
+        image_size: side in pixels to which the images of class folders are scaled and cropped.
+
+    Raises:
+        MissingDatasetError: when the set is not there and cannot be fetched.
+        DatasetError: when it is damaged, half downloaded, or no data set at all.
+        ValueError: when `otherwise` is no embedded set.
+    """
+    name = str(name)
+    if otherwise is not None and otherwise not in EMBEDDED:
+        raise ValueError(f"otherwise must be one of {', '.join(EMBEDDED)}, which need no file, not {otherwise!r}")
+    try:
+        train, test = _load(name, data_folder(root), image_size)
+    except MissingDatasetError as error:
+        if otherwise is None:
+            raise
+        print(textwrap.fill(f"{error} Going on with the embedded set {otherwise!r} instead.", 100))
+        return _embedded(otherwise)
+    if train.images.shape[1:] != test.images.shape[1:]:
+        sizes = f"{tuple(train.images.shape[1:])}, those to test with {tuple(test.images.shape[1:])}"
+        raise DatasetError(f"{train.name}: images to train with are {sizes}; both must have one shape")
+    return train, test.with_statistics_of(train)
+
+
+def data_folder(root: Path | str | None = None) -> Path:
+    """Where data sets are kept: `root`, or what VIT_COURSE_DATA says, or `~/.cache/vit_course`."""
+    return Path(root or os.environ.get("VIT_COURSE_DATA") or "~/.cache/vit_course").expanduser()
+
+
+def holds_dataset(name: str, root: Path | str | None = None) -> bool:
+    """Whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
+    from vit_course.data.torchvision_sets import is_begun
+
+    folder = data_folder(root)
+    named = (folder / f"{name}.npz").is_file() or (folder / name).is_dir()
+    return name in EMBEDDED or named or (name in PUBLISHED and is_begun(name, folder))
+
+
+def _load(name: str, root: Path, image_size: int | None) -> Pair:
+    from vit_course.data.folder import is_class_folder
+    from vit_course.data.torchvision_sets import is_complete, load_published
+
+    if name in EMBEDDED:
+        return _embedded(name)
+    if name not in PUBLISHED:
+        return _own(name, root, image_size)
+    if (root / f"{name}.npz").is_file():
+        return _npz(root / f"{name}.npz")
+    if not is_complete(name, root):
+        if is_class_folder(root / name):
+            return _place(root / name, image_size)
+        if root.is_file() or is_class_folder(root / "train"):
+            return _place(root, image_size)
+    return load_published(name, root)
+
+
+def _embedded(name: str) -> Pair:
+    if name == "shapes":
+        train = shapes(10_000, seed=0)
+        return train, shapes(2_000, seed=1).with_statistics_of(train)
+    every = digits()
+    train = ImageDataset(every.images[:-DIGITS_TEST], every.labels[:-DIGITS_TEST], every.classes, every.name)
+    return train, every.subset(slice(-DIGITS_TEST, None)).with_statistics_of(train)
+
+
+def _own(name: str, root: Path, image_size: int | None) -> Pair:
+    """A set that only the user knows: a path, or a name in `root`."""
+    path = Path(name).expanduser()
+    is_path = name != path.name or bool(path.suffix)
+    in_root = [root / name, root / f"{name}.npz"]
+    for place in [path, *in_root] if is_path else [*in_root, path]:
+        if place.exists():
+            return _place(place, image_size)
+    if is_path:
+        raise MissingDatasetError(f"There is no data set at {path}, nor at {root / name}.")
+    known = ", ".join(PUBLISHED + EMBEDDED)
+    raise DatasetError(
+        f"{name!r} is no data set that we know ({known}), and neither {in_root[0]} nor {in_root[1].name} beside it is "
+        "there"
+    )
+
+
+def _place(place: Path, image_size: int | None) -> Pair:
+    from vit_course.data.folder import load_folder
+
+    return _npz(place) if place.is_file() else load_folder(place, image_size)
+
+
+def _npz(path: Path) -> Pair:
+    return load_npz(path, "train"), load_npz(path, "test")

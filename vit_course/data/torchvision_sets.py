@@ -1,0 +1,167 @@
+"""MNIST, FashionMNIST, CIFAR-10 and CIFAR-100 as torchvision fetches, checks and lays them out.
+
+A download goes into a hidden folder beside its place, is checked there, and only then moved: what lies in place
+is whole, and what was interrupted is no data set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import math
+import os
+import shutil
+import socket
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_course.data.errors import DatasetError, MissingDatasetError
+from vit_course.data.image_dataset import ImageDataset
+
+TITLES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+SECONDS_OF_SILENCE = 30  # until a server that does not answer counts as gone
+_FETCHING_FAILS_BY = (OSError, RuntimeError, EOFError, HTTPException, tarfile.TarError, zlib.error)
+
+
+def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
+    """Training and test images of a published set, downloaded or unpacked into `root` when they are not there.
+
+    Args:
+        name: one of `TITLES`.
+        root: what torchvision calls root.
+
+    Raises:
+        MissingDatasetError: when it is not there and cannot be fetched.
+        DatasetError: when a file is damaged or was downloaded by half.
+    """
+    if not is_complete(name, root):
+        _fetch(name, root)
+    train, test = (_published(name)(root, train=is_train) for is_train in (True, False))
+    return _dataset(name, train), _dataset(name, test)
+
+
+def is_begun(name: str, root: Path) -> bool:
+    """Whether any file of the set, packed or unpacked, lies in `root`."""
+    return any((root / file).is_file() for file, _ in [*_files(name), *_archives(name)])
+
+
+def is_complete(name: str, root: Path) -> bool:
+    """Whether all unpacked files lie in `root`.
+
+    Raises:
+        DatasetError: when one of them is not what was published.
+    """
+    there = [(root / file, md5) for file, md5 in _files(name) if (root / file).is_file()]
+    for path, md5 in there:
+        if not _is_right(path, md5):
+            raise DatasetError(
+                f"{path} is damaged, or was copied by half: it is not the file that was published. "
+                f"Delete the folder {path.parent} and try again, to have it downloaded anew."
+            )
+    return len(there) == len(_files(name))
+
+
+def _published(name: str) -> Any:
+    from torchvision import datasets
+
+    return getattr(datasets, TITLES[name])
+
+
+def _files(name: str) -> list[tuple[Path, str | None]]:
+    """The unpacked files of a set, relative to the root, with their checksums where any are published."""
+    kind = _published(name)
+    if name in ("cifar10", "cifar100"):
+        listed = [*kind.train_list, *kind.test_list, (kind.meta["filename"], kind.meta["md5"])]
+        return [(Path(kind.base_folder, file), md5) for file, md5 in listed]
+    return [(path.with_suffix(""), None) for path, _ in _archives(name)]
+
+
+def _archives(name: str) -> list[tuple[Path, str]]:
+    """The packed files of a set, relative to the root, with their checksums."""
+    kind = _published(name)
+    if name in ("cifar10", "cifar100"):
+        return [(Path(kind.filename), kind.tgz_md5)]
+    return [(Path(TITLES[name], "raw", file), md5) for file, md5 in kind.resources]
+
+
+def _is_right(path: Path, md5: str | None) -> bool:
+    from torchvision.datasets.utils import check_integrity
+
+    return check_integrity(path, md5) if md5 else _is_whole_idx(path)
+
+
+def _is_whole_idx(path: Path) -> bool:
+    """Whether a file of MNIST's format (0, 0, 8, number of axes, their lengths, bytes) is as long as it says."""
+    with path.open("rb") as file:
+        magic = file.read(4)
+        if len(magic) < 4 or magic[:3] != b"\0\0\x08" or magic[3] == 0:
+            return False
+        lengths = [int.from_bytes(file.read(4), "big") for _ in range(magic[3])]
+    return path.stat().st_size == 4 + 4 * len(lengths) + math.prod(lengths)
+
+
+def _fetch(name: str, root: Path) -> None:
+    """Put the files of a set into `root`, from archives that lie there or from the internet."""
+    lying = [(file, md5) for file, md5 in _archives(name) if (root / file).is_file()]
+    for file, md5 in lying:
+        if not _is_right(root / file, md5):
+            raise DatasetError(
+                f"{root / file} was downloaded by half, or is damaged: its checksum is not {md5}. "
+                "Delete it and try again, to have it downloaded anew."
+            )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root, prefix=f".{name}-", ignore_cleanup_errors=True) as scratch:
+            for file, _ in lying:
+                (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(root / file, Path(scratch) / file)
+            if len(lying) < len(_archives(name)):
+                print(f"Downloading {TITLES[name]} into {root}.")
+            with _patient():
+                _published(name)(scratch, download=True)
+            for file, _ in _files(name):
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(Path(scratch) / file, root / file)
+    except _FETCHING_FAILS_BY as error:
+        raise MissingDatasetError(_advice(name, root, error)) from error
+
+
+@contextlib.contextmanager
+def _patient() -> Iterator[None]:
+    """Give up on a silent server, and draw torchvision's progress bar on a terminal only."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(SECONDS_OF_SILENCE)
+    silence = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
+    try:
+        with silence:
+            yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _advice(name: str, root: Path, error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC):
+        what_to_do = "Name a folder with room to write by --data or VIT_COURSE_DATA."
+    else:
+        what_to_do = (
+            f"Try again with an internet connection, or copy the set from another machine to {root}: "
+            f"torchvision's files, or {name}.npz, or class folders {name}/train and {name}/test."
+        )
+    return f"{TITLES[name]} is not in {root}, and could not be put there: {reason}. {what_to_do}"
+
+
+def _dataset(name: str, published: Any) -> ImageDataset:
+    images = torch.as_tensor(published.data)
+    pixels = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    classes = tuple("0123456789") if name == "mnist" else tuple(published.classes)
+    return ImageDataset(pixels, torch.as_tensor(published.targets), classes, name)
