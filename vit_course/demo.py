@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vit_course.config import ViTConfig
-from vit_course.data import ImageDataset, shapes, train_validation_split
+from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.plots import plot_history, show_attention
 from vit_course.training import TrainingSettings, fit
 from vit_course.vit import VisionTransformer
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CONFIG = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0, position_std=0.5)
-SETTINGS = TrainingSettings(epochs=6, batch_size=64, learning_rate=2e-3, muon_learning_rate=0.02, max_shift=2)
+SETTINGS = TrainingSettings(
+    epochs=6, batch_size=64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=Augmentation(max_shift=2)
+)
 NUM_TRAIN, NUM_VALIDATION = 10_000, 1_000
 
 

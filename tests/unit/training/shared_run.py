@@ -1,0 +1,45 @@
+"""One run, alone or as one of several processes: writes what came out as JSON.
+
+torchrun --nproc-per-node 2 shared_run.py FILE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from vit_course.config import ViTConfig
+from vit_course.data import Augmentation, shapes, train_validation_split
+from vit_course.training import TrainingSettings, fit
+from vit_course.training.processes import is_main_process
+from vit_course.vit import VisionTransformer
+
+
+def train(file: Path) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(8, 4, embed_dim=16, depth=2, num_heads=2))
+    # 49 images to learn from: the last batch has one, so that the second process has none; and 31 to measure on
+    training, validation = train_validation_split(shapes(80, image_size=8), 31)
+    settings = TrainingSettings(
+        epochs=3,
+        batch_size=16,
+        learning_rate=4e-3,
+        muon_learning_rate=0.02,
+        ema_decay=0.5,
+        augmentation=Augmentation(max_shift=1, mixup=0.2),
+    )
+    history = fit(model, training, validation, settings, folder=file.with_suffix(".run"), trackers=())
+    result = asdict(history) | {"weights": model.head.weight.flatten().tolist()}
+    again = fit(model, training, validation, settings)  # the processes are still together
+    result["again"] = again.validation_loss
+    if is_main_process():
+        file.write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    train(Path(sys.argv[1]))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vit_course.data import Augmentation, folder_batches
+from vit_course.training import TrainingSettings, fit
+
+SETTINGS = TrainingSettings(epochs=3, batch_size=8, learning_rate=0.01, augmentation=Augmentation(flip=True))
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Bright and dark images of several sizes: 11 to train and 4 to measure on."""
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 11), ("val", 4)):
+        for index in range(count):
+            low = 128 * (index % 2)
+            pixels = rng.integers(low, low + 128, (20 + index, 24, 3)).astype(np.uint8)
+            path = tmp_path / "photos" / split / ("bright" if index % 2 else "dark") / f"{index}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path)
+    return tmp_path / "photos"
+
+
+def test_large_images_are_read_while_it_trains(photos: Path, tiny_model, tmp_path: Path) -> None:
+    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation)
+    model = tiny_model(in_channels=3, num_classes=2)
+    history = fit(model, train, validation, SETTINGS, folder=tmp_path / "run", trackers=())
+    assert history.validation_accuracy[-1] == 1.0
+    assert history.train_accuracy[0] * 11 == pytest.approx(round(history.train_accuracy[0] * 11))
+
+
+@pytest.mark.parametrize(
+    ("changes", "keywords", "words"),
+    [
+        ({"batch_size": 4}, {}, "batch_size is 4 in the settings and 8 in the batches"),
+        ({"augmentation": Augmentation()}, {}, "augmentation is not that of the batches"),
+        ({}, {"rank": 1, "world_size": 2}, "process 0 of 1, and the batches are for 1 of 2"),
+    ],
+)
+def test_batches_that_fit_other_settings_are_refused(
+    changes: dict, keywords: dict, words: str, photos: Path, tiny_model
+) -> None:
+    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation, **keywords)
+    with pytest.raises(ValueError, match=words):
+        fit(tiny_model(in_channels=3, num_classes=2), train, validation, replace(SETTINGS, **changes))
+
+
+def test_a_mixture_of_both_is_refused(photos: Path, tiny_model, random_dataset) -> None:
+    train, _ = folder_batches(photos, 8, 8)
+    with pytest.raises(ValueError, match="both be an ImageDataset, or both come from folder_batches"):
+        fit(tiny_model(), train, random_dataset(), SETTINGS)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from vit_course.training.processes import Processes, device_named, is_main_process, start_processes
+
+SCRIPT = Path(__file__).with_name("shared_run.py")
+needs_accelerate = pytest.mark.skipif(
+    importlib.util.find_spec("accelerate") is None, reason="several processes need accelerate"
+)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    file = tmp_path_factory.mktemp("alone") / "result.json"
+    threads = torch.get_num_threads()
+    try:
+        runpy.run_path(str(SCRIPT))["train"](file)
+    finally:
+        torch.set_num_threads(threads)
+    return json.loads(file.read_text())
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    file = tmp_path_factory.mktemp("together") / "result.json"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*launcher, str(SCRIPT), str(file)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+    return json.loads(file.read_text()) | {"folder": file.with_suffix(".run")}
+
+
+@needs_accelerate
+class TestTwoProcesses:
+    @pytest.mark.parametrize("name", ["train_loss", "validation_loss", "train_accuracy", "validation_top5", "weights"])
+    def test_they_compute_what_one_does(self, name: str, alone: dict[str, Any], together: dict[str, Any]) -> None:
+        # sums in another order, which Muon's bfloat16 lifts above the rounding of float32
+        assert together[name] == pytest.approx(alone[name], rel=1e-4, abs=1e-4)
+
+    def test_they_write_one_run(self, together: dict[str, Any]) -> None:
+        assert len((together["folder"] / "metrics.jsonl").read_text().splitlines()) == 3
+        names = {each.name for each in together["folder"].iterdir()}
+        assert names == {"config.json", "metrics.jsonl", "best.safetensors", "last.safetensors"}
+
+    def test_a_second_training_in_the_same_processes_works(self, together: dict[str, Any]) -> None:
+        assert len(together["again"]) == 3
+
+
+def test_alone_there_is_nothing_to_wait_for() -> None:
+    processes = start_processes("cpu")
+    assert processes == Processes(torch.device("cpu"))
+    assert processes.is_main
+    assert processes.sum(torch.ones(2)).tolist() == [1, 1]
+    processes.wait()
+
+
+def test_several_without_accelerate_are_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(ImportError, match=r'pip install "vit-course\[train\]"'):
+        start_processes("cpu")
+
+
+@pytest.mark.parametrize(("rank", "is_main"), [(None, True), ("0", True), ("1", False)])
+def test_the_first_process_is_the_main_one(rank: str | None, is_main: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    assert is_main_process() is is_main
+
+
+@pytest.mark.parametrize(("there", "chosen"), [(True, "cuda"), (False, "cpu")])
+def test_auto_takes_cuda_where_it_is(there: bool, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    assert device_named("auto").type == chosen

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from vit_course.training import CheckpointError, RunFolderError, TrainingSettings, fit, load_model
+
+SETTINGS = TrainingSettings(epochs=2, batch_size=16, learning_rate=4e-3)
+
+
+@pytest.fixture
+def run(tiny_model, random_dataset, tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=folder, trackers=())
+    return folder
+
+
+def go_on(folder: Path, tiny_model, random_dataset, settings: TrainingSettings = SETTINGS, **changes: object):
+    model = tiny_model(**changes)
+    return model, fit(model, random_dataset(), random_dataset(), settings, folder=folder, resume=True, trackers=())
+
+
+class TestFiles:
+    def test_they_say_what_the_run_is_and_how_it_went(self, run: Path) -> None:
+        assert {each.name for each in run.iterdir()} == {
+            "config.json",
+            "metrics.jsonl",
+            "best.safetensors",
+            "last.safetensors",
+        }
+        config = json.loads((run / "config.json").read_text())
+        assert config["model"]["embed_dim"] == 24
+        assert config["settings"]["batch_size"] == 16
+        assert config["data"]["train_images"] == 50
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        assert [row["epoch"] for row in rows] == [1, 2]
+        assert {"train_loss", "validation_loss", "validation_accuracy", "validation_top5", "seconds"} <= set(rows[0])
+
+    def test_best_is_a_weights_file_of_the_lowest_validation_loss(self, tiny_model, random_dataset, tmp_path) -> None:
+        settings = replace(SETTINGS, epochs=25, learning_rate=0.02, patience=3, schedule="constant")
+        model, dataset = tiny_model(), random_dataset()
+        other = replace(dataset, labels=dataset.labels.flip(0))
+        history = fit(model, dataset, other, settings, folder=tmp_path / "run", trackers=())
+        assert history.ending == "stopped early"
+        best = load_model(tmp_path / "run" / "best.safetensors").model
+        assert all(torch.equal(*pair) for pair in zip(best.parameters(), model.parameters(), strict=True))
+
+    def test_a_model_of_no_config_is_kept_too(self, random_dataset, tmp_path) -> None:
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+        fit(model, random_dataset(), random_dataset(), SETTINGS, folder=tmp_path / "run", trackers=())
+        assert torch.equal(load_file(tmp_path / "run" / "best.safetensors")["1.weight"], model[1].weight)
+        with pytest.raises(CheckpointError, match="has no ViTConfig"):
+            load_model(tmp_path / "run" / "best.safetensors")
+
+
+class TestGoingOn:
+    def test_a_finished_run_is_what_it_was(self, run: Path, tiny_model, random_dataset) -> None:
+        before = (run / "metrics.jsonl").read_bytes()
+        model, history = go_on(run, tiny_model, random_dataset)
+        assert (history.ending, len(history.seconds)) == ("finished", 2)
+        assert (run / "metrics.jsonl").read_bytes() == before
+        last = load_file(run / "last.safetensors")
+        assert torch.equal(model.head.weight, last["model.head.weight"])
+
+    def test_an_early_stop_is_not_gone_over(self, tiny_model, random_dataset, tmp_path) -> None:
+        settings = replace(SETTINGS, epochs=25, learning_rate=0.02, patience=1, schedule="constant")
+        _, first = go_on(tmp_path / "run", tiny_model, random_dataset, settings)
+        assert first.ending == "stopped early"
+        assert go_on(tmp_path / "run", tiny_model, random_dataset, settings)[1] == first
+
+    def test_where_there_is_none_yet_it_begins(self, tiny_model, random_dataset, tmp_path) -> None:
+        _, history = go_on(tmp_path / "deep" / "new", tiny_model, random_dataset)
+        assert len(history.seconds) == 2
+
+    def test_half_a_line_of_metrics_is_mended(self, run: Path, tiny_model, random_dataset) -> None:
+        whole = (run / "metrics.jsonl").read_bytes()
+        (run / "metrics.jsonl").write_bytes(whole + b'{"epoch": 3, "train_lo')
+        go_on(run, tiny_model, random_dataset)
+        assert (run / "metrics.jsonl").read_bytes() == whole
+
+
+class TestRefusals:
+    def test_a_run_that_exists(self, run: Path, tiny_model, random_dataset) -> None:
+        before = {each.name: each.read_bytes() for each in run.iterdir()}
+        with pytest.raises(RunFolderError, match="exists: go on with it by resume, or choose another folder"):
+            fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=run)
+        assert {each.name: each.read_bytes() for each in run.iterdir()} == before
+
+    def test_a_file(self, run: Path, tiny_model, random_dataset) -> None:
+        with pytest.raises(RunFolderError, match="is a file; a run needs a folder"):
+            go_on(run / "config.json", tiny_model, random_dataset)
+
+    def test_other_settings(self, run: Path, tiny_model, random_dataset) -> None:
+        with pytest.raises(RunFolderError, match="begun with settings batch_size = 16, not 8"):
+            go_on(run, tiny_model, random_dataset, replace(SETTINGS, batch_size=8))
+
+    def test_another_model(self, run: Path, tiny_model, random_dataset) -> None:
+        with pytest.raises(RunFolderError, match="begun with model embed_dim = 24, not 36"):
+            go_on(run, tiny_model, random_dataset, embed_dim=36)
+
+    @pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors"])
+    def test_a_checkpoint_cut_short(self, name: str, run: Path, tiny_model, random_dataset) -> None:
+        (run / name).write_bytes((run / name).read_bytes()[:-100])
+        with pytest.raises(CheckpointError, match=f"{name} was cut short"):
+            go_on(run, tiny_model, random_dataset)
+
+    def test_a_checkpoint_that_is_gone(self, run: Path, tiny_model, random_dataset) -> None:
+        (run / "best.safetensors").unlink()
+        with pytest.raises(CheckpointError, match=r"no checkpoint .*best\.safetensors"):
+            go_on(run, tiny_model, random_dataset)
+
+    def test_a_weights_file_in_the_place_of_the_state(self, run: Path, tiny_model, random_dataset) -> None:
+        shutil.copy(run / "best.safetensors", run / "last.safetensors")
+        with pytest.raises(CheckpointError, match="is no state of a run"):
+            go_on(run, tiny_model, random_dataset)
+
+    def test_another_version(self, run: Path, tiny_model, random_dataset) -> None:
+        rewrite(run / "last.safetensors", lambda tensors: tensors, state_version=2)
+        with pytest.raises(CheckpointError, match="of version 2, and this vit_course reads 1"):
+            go_on(run, tiny_model, random_dataset)
+
+    @pytest.mark.parametrize(
+        "name", ["model.head.weight", "optimizer.0.3.exp_avg", "optimizer.0.0.step", "optimizer.0.99.exp_avg"]
+    )
+    def test_a_tensor_of_another_shape(self, name: str, run: Path, tiny_model, random_dataset) -> None:
+        rewrite(run / "last.safetensors", lambda tensors: tensors | {name: torch.zeros(7, 7)})
+        with pytest.raises(CheckpointError, match="does not fit this model"):
+            go_on(run, tiny_model, random_dataset)
+
+
+def rewrite(path: Path, change, **header: object) -> None:
+    with safe_open(path, "pt") as file:
+        known = json.loads(file.metadata()["vit_course_run"]) | header
+    save_file(change(load_file(path)), path, {"vit_course_run": json.dumps(known)})

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_course.training import TrainingSettings
+from vit_course.training.updates import Updates
+
+CPU = torch.device("cpu")
+SETTINGS = TrainingSettings(learning_rate=0.01, muon_learning_rate=0.02, warmup=0.0, ema_decay=0.5)
+
+
+def loss_of(model: torch.nn.Module) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(8, 1, 8, 8, generator=generator)
+    return F.cross_entropy(model(images), torch.arange(8))
+
+
+def stepped(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
+    updates = Updates(model, replace(SETTINGS, **changes), 10, CPU, scaled)
+    for _ in range(steps):
+        updates.step(loss_of(model))
+    return updates
+
+
+def test_the_scale_of_float16_gradients_changes_nothing(tiny_model) -> None:
+    plain, scaled = tiny_model(), tiny_model()
+    stepped(plain, 3)
+    stepped(scaled, 3, scaled=True)
+    for one, other in zip(plain.parameters(), scaled.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)  # a power of two, but for Adam's epsilon
+
+
+def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None:
+    model = tiny_model()
+    before = model.head.weight.clone()
+    updates = Updates(model, SETTINGS, 10, CPU, scaled=True)
+    updates.step(loss_of(model) * 1e38)
+    assert torch.equal(model.head.weight, before)
+    updates.step(loss_of(model))
+    assert not torch.equal(model.head.weight, before)
+
+
+def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
+    model = tiny_model()
+    updates = Updates(model, replace(SETTINGS, gradient_clip=0.01), 10, CPU, scaled=False)
+    updates.step(loss_of(model))
+    norm = math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in model.parameters()))
+    assert math.isclose(norm, 0.01, rel_tol=1e-3)
+
+
+def test_the_average_moves_by_its_share(tiny_model) -> None:
+    model = tiny_model()
+    updates = stepped(model, 1)
+    first = model.head.weight.detach().clone()
+    assert torch.equal(updates.measured.head.weight, first)
+    updates.step(loss_of(model))
+    torch.testing.assert_close(updates.measured.head.weight, (first + model.head.weight) / 2)
+
+
+def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
+    model, other = tiny_model(), tiny_model(seed=1)
+    updates = stepped(model, 3, scaled=True)
+    tensors = {name: tensor.clone() for name, tensor in updates.tensors().items()}
+    restored = Updates(other, SETTINGS, 10, CPU, scaled=True)
+    restored.load(tensors, json.loads(json.dumps(updates.numbers())))
+    for each, its in ((updates, model), (restored, other)):
+        each.step(loss_of(its))
+        each.step(loss_of(its))
+    assert restored.steps == 5
+    assert restored.learning_rate == updates.learning_rate
+    for mine, theirs in zip(updates.tensors().values(), restored.tensors().values(), strict=True):
+        assert torch.equal(mine, theirs)

@@ -1,0 +1,187 @@
+"""The weights file: one safetensors file with a model's weights, its sizes, and what its images looked like."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.config import ViTConfig
+from vit_course.training.safe_files import CheckpointError, read_tensors, write_tensors
+
+VERSION = 1
+KEY = "vit_course"
+RUN_KEY = "vit_course_run"  # of a run's state, see run_folder
+
+__all__ = [
+    "CheckpointError",
+    "DatasetFacts",
+    "SavedModel",
+    "check_fits",
+    "describe",
+    "load_model",
+    "save_model",
+    "save_weights",
+]
+
+
+class DatasetFacts(Protocol):
+    """What is kept of a data set; a `vit_course.data.ImageDataset` has it."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def classes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def mean(self) -> tuple[float, ...]: ...  # noqa: D102
+    @property
+    def std(self) -> tuple[float, ...]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a weights file holds.
+
+    Attributes:
+        model: with the saved weights, on the CPU, in eval mode.
+        config: its sizes.
+        dataset_name: what it was trained on.
+        classes: the name of each class.
+        mean, std: one number per channel; images must be normalised with them.
+    """
+
+    model: nn.Module
+    config: ViTConfig
+    dataset_name: str
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def save_model(path: Path | str, model: nn.Module, dataset: DatasetFacts) -> None:
+    """Write a weights file, in one piece or not at all.
+
+    Args:
+        path: of the file; its folder exists.
+        model: its weights are saved under their `state_dict` names, and the sizes that `model.config` holds.
+        dataset: what it was trained on: name, classes and statistics are saved.
+
+    Raises:
+        CheckpointError: when the file cannot be written.
+    """
+    save_weights(Path(path), model.state_dict(), describe(model, dataset))
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    """Write a weights file from its parts, as `save_model` does."""
+    write_tensors(path, weights, {KEY: json.dumps(header)})
+
+
+def describe(model: nn.Module, dataset: DatasetFacts) -> dict[str, Any]:
+    """What a weights file's header says; "model" is None for a model without a `ViTConfig`."""
+    config = getattr(model, "config", None)
+    data = {"name": dataset.name, "classes": dataset.classes, "mean": dataset.mean, "std": dataset.std}
+    return {"version": VERSION, "model": asdict(config) if isinstance(config, ViTConfig) else None, "data": data}
+
+
+def load_model(path: Path | str, build: Callable[[ViTConfig], nn.Module] | None = None) -> SavedModel:
+    """Read a weights file; nothing in it is unpickled or run.
+
+    Args:
+        path: of the file. Where it has no header, `<stem>.json` beside it is read, which holds the same JSON.
+        build: makes the model of these sizes; None for a `VisionTransformer`.
+
+    Raises:
+        CheckpointError: when a file is missing, cut short, of another version, or does not fit its own config.
+    """
+    path = Path(path)
+    weights, metadata = read_tensors(path)
+    header = _header(path, metadata)
+    config = _config(path, header)
+    data = _data(path, header, config.in_channels)
+    if config.depth > len(weights):  # before as many blocks are built
+        raise CheckpointError(f"{path} describes {config.depth} blocks and holds {len(weights)} weights")
+    with torch.random.fork_rng(devices=[]):
+        model = (build or _without_numbers)(config)
+    wanted = model.state_dict()
+    check_fits(path, weights, wanted)
+    model.load_state_dict({name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}, assign=True)
+    return SavedModel(model.eval(), config, *data)
+
+
+def _without_numbers(config: ViTConfig) -> nn.Module:
+    """A model of shapes alone, so that a config of absurd sizes costs no memory; its numbers come from the file."""
+    from vit_course.vit import VisionTransformer  # which a grader's worker keeps from students who build one
+
+    with torch.device("meta"):
+        return VisionTransformer(config)
+
+
+def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    """The JSON that describes the weights, of a version that we know."""
+    beside = path.with_suffix(".json")
+    if RUN_KEY in metadata:
+        raise CheckpointError(
+            f"{path} is the state of a run, for going on with it; its weights file is best.safetensors"
+        )
+    if KEY not in metadata and not beside.is_file():
+        raise CheckpointError(f"{path} does not say which model it holds, and there is no {beside.name} beside it")
+    try:
+        header = json.loads(metadata[KEY] if KEY in metadata else beside.read_text("utf-8"))
+    except ValueError as error:
+        raise CheckpointError(f"the description of {path} is no JSON ({error}); save the model again") from error
+    version = header.get("version") if isinstance(header, dict) else None
+    if version != VERSION:
+        raise CheckpointError(f"{path} is of version {version!r}, and this vit_course reads version {VERSION}")
+    return header
+
+
+def _config(path: Path, header: dict[str, Any]) -> ViTConfig:
+    fields = header.get("model")
+    if not isinstance(fields, dict):
+        raise CheckpointError(
+            f"{path} holds the weights of a model that has no ViTConfig: build it and load them there"
+        )
+    if isinstance(fields.get("image_size"), list):
+        fields = fields | {"image_size": tuple(fields["image_size"])}
+    try:
+        return ViTConfig(**fields)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} describes a model that cannot be: {error}") from error
+
+
+def _data(
+    path: Path, header: dict[str, Any], channels: int
+) -> tuple[str, tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
+    try:
+        data = header["data"]
+        mean, std = (tuple(float(number) for number in data[name]) for name in ("mean", "std"))
+        if not len(mean) == len(std) == channels or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
+            raise ValueError(f"mean {mean} and std {std} of {channels} channels")
+        return str(data["name"]), tuple(str(name) for name in data["classes"]), mean, std
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not say what images it was trained on ({error!r})") from error
+
+
+def check_fits(path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Say in words what `load_state_dict` would say in a list of names.
+
+    Raises:
+        CheckpointError: when weights are missing, left over or of another shape.
+    """
+    wrong = [f"lacks {name}" for name in wanted if name not in found]
+    wrong += [f"holds {name}, which that model has not" for name in found if name not in wanted]
+    wrong += [
+        f"{name} is {tuple(found[name].shape)} and not {tuple(tensor.shape)}"
+        for name, tensor in wanted.items()
+        if name in found and found[name].shape != tensor.shape
+    ]
+    if wrong:
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise CheckpointError(f"the weights in {path} do not fit the model that it describes: {wrong[0]}{more}")

@@ -1,0 +1,101 @@
+"""Tensors and text to disk in one piece, or not at all."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be read or written; the message says why and what to do."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file: whoever reads it, and whenever this process dies, the file is the old one or the new one.
+
+    Raises:
+        CheckpointError: when the disk is full or the folder cannot be written to; the old file is whole.
+    """
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        temporary = None
+        _sync_folder(path.parent)
+    except OSError as error:
+        kept = "; the file that was there before is whole" if path.exists() else ""
+        raise CheckpointError(
+            f"cannot write {path}, {len(content) / 1e6:.1f} MB: {error.strerror}. Make room there, or choose "
+            f"another folder, and go on with resume{kept}"
+        ) from error
+    finally:
+        if temporary is not None:
+            os.unlink(temporary)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write a safetensors file atomically; tensors come from any device.
+
+    Raises:
+        CheckpointError: as for `write_atomically`.
+    """
+    from safetensors.torch import save
+
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_atomically(path, save(plain, metadata))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, on the CPU, and its metadata. Nothing is unpickled.
+
+    Raises:
+        CheckpointError: when there is no such file, it was cut short, or it is no safetensors file.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+            return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} {_what_is_wrong(path)} ({error}); copy it again, or save it anew") from error
+
+
+def _what_is_wrong(path: Path) -> str:
+    content = path.stat().st_size
+    with path.open("rb") as file:
+        first = file.read(9)
+    if first[:2] == b"PK" or first[:1] == b"\x80":
+        return "is a pickle of torch.save, which is not loaded since it may run any code; use save_model"
+    if len(first) == 9 and first[8:] == b"{" and struct.unpack("<Q", first[:8])[0] < 100_000_000:
+        return f"was cut short or damaged: it has {content} bytes"
+    return "is no safetensors file"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power failure, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,233 @@
+"""A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_course.data.loaders import generator_of
+from vit_course.training.checkpoints import check_fits
+from vit_course.training.early_stopping import EarlyStopping
+from vit_course.training.feeding import Feed
+from vit_course.training.history import Ending, History
+from vit_course.training.loop import measure
+from vit_course.training.memory import advice, largest_that_fits
+from vit_course.training.precision import autocast, choose_precision
+from vit_course.training.processes import Processes
+from vit_course.training.progress import Bar
+from vit_course.training.run_folder import RunFolder
+from vit_course.training.settings import TrainingSettings
+from vit_course.training.stops import OutOfMemoryError, TrainingDivergedError
+from vit_course.training.tally import Tally
+from vit_course.training.updates import Updates
+
+if TYPE_CHECKING:
+    from accelerate.tracking import GeneralTracker
+
+WRITE_EVERY = 5.0  # seconds; epochs that are shorter share a checkpoint, which on a GPU would cost more than they do
+
+
+class Trainer:
+    """One run.
+
+    Args:
+        model: trained in place.
+        feed: its images.
+        settings: see `TrainingSettings`.
+        processes: this one among those that train together.
+        folder: where the run is kept, or None.
+    """
+
+    def __init__(
+        self, model: nn.Module, feed: Feed, settings: TrainingSettings, processes: Processes, folder: RunFolder | None
+    ) -> None:
+        self.feed, self.settings, self.processes, self.folder = feed, settings, processes, folder
+        self.device = processes.device
+        self.precision = choose_precision(settings.precision, self.device, model)
+        self.model = model.to(self.device)
+        self.network = processes.wrap(compiled(self.model) if settings.compile else self.model)
+        self.batch_sizes = feed.batch_sizes()
+        total_steps = settings.epochs * len(self.batch_sizes)
+        self.updates = Updates(self.model, settings, total_steps, self.device, scaled=self.precision == "fp16")
+        self.history = History()
+        self.best: dict[str, Tensor] | None = None
+        self.best_is_written = True
+        self.written = time.perf_counter()
+        if folder is not None and folder.state is not None:
+            self.updates.load(folder.state.tensors, folder.state.numbers)
+            self.history, self.best = folder.state.history, folder.best
+            check_fits(folder.path / "best.safetensors", folder.best or {}, self.model.state_dict())
+
+    def run(self, bar: Bar, trackers: Sequence[GeneralTracker]) -> History:
+        """Train until the last epoch, early stopping or Ctrl-C, and leave the weights of `fit` in the model."""
+        out_of_memory = False
+        try:
+            with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+                if self.settings.compile and len(self.history.seconds) < self.settings.epochs:
+                    self._compile()
+                self.history.ending = self._run_epochs(bar, trackers)
+        except KeyboardInterrupt:
+            self.history.ending = "interrupted"
+        except TrainingDivergedError:
+            self._leave_best()
+            raise
+        except torch.OutOfMemoryError:
+            out_of_memory = True  # and told below, since until here the error holds the step's tensors
+        if out_of_memory:
+            self._say_what_fits()
+        self.updates.clear()
+        if self.history.ending == "finished":
+            self.model.load_state_dict(self.updates.measured.state_dict())
+        else:
+            self._leave_best()
+        return self.history
+
+    def _run_epochs(self, bar: Bar, trackers: Sequence[GeneralTracker]) -> Ending:
+        stopping = None if self.settings.patience is None else EarlyStopping(self.settings.patience)
+        stop = False
+        for loss in self.history.validation_loss:
+            stop = stopping is not None and stopping.step(loss)
+        for epoch in range(len(self.history.seconds), self.settings.epochs):
+            if stop:
+                return "stopped early"
+            started = time.perf_counter()
+            bar.begin(epoch + 1)
+            learned = self._train_one_epoch(epoch, bar)
+            measured = self._measure()
+            bar.measured(measured)
+            self._note(learned, measured, time.perf_counter() - started)
+            stop = stopping is not None and stopping.step(measured.loss)
+            self._keep(is_last=stop or epoch + 1 == self.settings.epochs)
+            for tracker in trackers:
+                tracker.log(self.history.rows()[-1], step=epoch + 1)
+        return "finished"
+
+    def _train_one_epoch(self, epoch: int, bar: Bar) -> Tally:
+        """Update the model once per batch; everything random follows from the seed and the epoch alone."""
+        torch.manual_seed(generator_of(self.settings.seed, epoch, self.processes.rank).initial_seed())
+        self.feed.train.epoch = epoch
+        self.network.train()
+        tally, unread = Tally(self.device), list[Tensor]()
+        read_every = reads_every(self.device)
+        for number, (images, labels) in enumerate(self.feed.train, 1):
+            unread.append(self._step(images, labels, tally, self.batch_sizes[number - 1]))
+            if len(unread) == read_every or number == len(self.batch_sizes):
+                self._read(unread)
+                bar.advance(sum(self.batch_sizes[number - len(unread) : number]), tally)
+                unread.clear()
+        tally.sums, tally.images = self.processes.sum(tally.sums), self.feed.num_train
+        return tally
+
+    def _step(self, images: Tensor, labels: Tensor, tally: Tally, batch_size: int) -> Tensor:
+        """Take one step; the sum of this process's losses is divided by the images of all processes."""
+        with autocast(self.precision, self.device):
+            logits = self.network(images)  # (batch, num_classes)
+        smoothing = self.settings.label_smoothing
+        loss_sum = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing, reduction="sum")
+        self.updates.step(loss_sum * (self.processes.count / batch_size))  # the processes' gradients are averaged
+        tally.add(loss_sum, logits, labels)
+        return loss_sum.detach()
+
+    def _read(self, losses: list[Tensor]) -> None:
+        """Look at the losses of the last steps, and stop at the first that is no number."""
+        first = self.updates.steps - len(losses) + 1
+        for step, loss in enumerate(self.processes.sum(torch.stack(losses)).tolist(), first):
+            if not math.isfinite(loss):
+                self._diverge(f"the loss is {loss} at step {step} of {self.updates.total_steps}")
+
+    def _measure(self) -> Tally:
+        with autocast(self.precision, self.device):
+            tally = measure(self.updates.measured, self.feed.validation, self.device)
+        tally.sums, tally.images = self.processes.sum(tally.sums), self.feed.num_validation
+        if not math.isfinite(tally.loss):
+            self._diverge(f"the validation loss is {tally.loss} after step {self.updates.steps}")
+        return tally
+
+    def _diverge(self, what: str) -> NoReturn:
+        best = self.history.best_epoch
+        kept = f"; the model is left as it was after epoch {best}" if best is not None else ""
+        raise TrainingDivergedError(f"{what}: try a smaller learning rate or a longer warm-up{kept}")
+
+    def _note(self, learned: Tally, measured: Tally, seconds: float) -> None:
+        self.history.append(
+            train_loss=learned.loss,
+            train_accuracy=learned.accuracy,
+            train_top5=learned.top5,
+            validation_loss=measured.loss,
+            validation_accuracy=measured.accuracy,
+            validation_top5=measured.top5,
+            learning_rate=self.updates.learning_rate,
+            seconds=seconds,
+        )
+
+    def _keep(self, is_last: bool) -> None:
+        """Keep the best weights, and on disk, now and then, everything that a killed run needs to go on."""
+        if self.history.best_epoch == len(self.history.seconds):
+            weights = self.updates.measured.state_dict()
+            self.best = {name: tensor.detach().clone() for name, tensor in weights.items()}
+            self.best_is_written = False
+        if self.folder is None or not self.processes.is_main:
+            return
+        self.folder.add_epoch(self.history)
+        if is_last or time.perf_counter() - self.written >= WRITE_EVERY:
+            self._write_best()
+            self.folder.save_state(self.updates.tensors(), self.updates.numbers(), self.history)
+            self.written = time.perf_counter()
+
+    def _leave_best(self) -> None:
+        """Leave the best weights in the model, if any epoch has been measured, and on disk."""
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+            if self.folder is not None and self.processes.is_main:
+                self._write_best()
+
+    def _write_best(self) -> None:
+        if self.folder is not None and self.best is not None and not self.best_is_written:
+            self.folder.save_best(self.model, self.best, self.feed.about)
+            self.best_is_written = True
+
+    def _compile(self) -> None:
+        """Compile for every size of batch that will come, so that no epoch's seconds hold it."""
+        started = time.perf_counter()
+        self.network.train()
+        images, labels = next(iter(self.feed.train))
+        for batch_size in sorted(set(self.batch_sizes), reverse=True):
+            share = len(range(self.processes.rank, batch_size, self.processes.count))
+            self._differentiate(self.network, images[:share], labels[:share])
+        self.history.compile_seconds = time.perf_counter() - started
+
+    def _differentiate(self, network: nn.Module, images: Tensor, labels: Tensor) -> None:
+        with autocast(self.precision, self.device):
+            logits = network(images)
+        F.cross_entropy(logits.float(), labels).backward()
+        self.updates.clear()
+
+    def _say_what_fits(self) -> NoReturn:
+        """Find a batch size that does not run out of memory, by trying."""
+        self.updates.clear()
+        alone = self.processes.count == 1
+        model = self.model if alone else copy.deepcopy(self.model)  # a copy tells no other process of its gradients
+        images, labels = next(iter(self.feed.train))
+        fitting = largest_that_fits(lambda size: self._differentiate(model, images[:size], labels[:size]), len(labels))
+        fitting = None if fitting is None else fitting * self.processes.count
+        raise OutOfMemoryError(advice(self.settings.batch_size, fitting), fitting)
+
+
+def reads_every(device: torch.device) -> int:
+    """Steps between two looks at the losses: a GPU waits each time, a CPU has them at hand."""
+    return 1 if device.type == "cpu" else 50
+
+
+def compiled(model: nn.Module) -> nn.Module:
+    """The same model and the same parameters, with a forward and backward pass that torch.compile has fused.
+
+    Each size of batch gets code of its own: code for any size is slower, and an epoch has two sizes at most.
+    """
+    return cast(nn.Module, torch.compile(model, dynamic=False))
