@@ -136,6 +136,66 @@ def misconceptions(
             Path(json).write_text(as_json() + "\n", encoding="utf-8")
 
 
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Images of yours (.npz or class folders), or a folder to look for known data sets in."),
+]
+ImageSize = Annotated[int | None, typer.Option(min=1, help="Scale class folders' images to this side.")]
+Device = Annotated[str, typer.Option(help='"cpu", "cuda", or "auto" for CUDA where there is one.')]
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A name from vit-course recipes.")],
+    data: Data = None,
+    image_size: ImageSize = None,
+    device: Device = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes through the images.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where this run was stopped.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of the model's start, the order and the augmentation.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; else runs/RECIPE-seedN.")] = None,
+    precision: Annotated[str | None, typer.Option(help='"auto", "fp32", "bf16" or "fp16".')] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
+    wandb: Annotated[bool, typer.Option("--wandb", help="Tell Weights & Biases, beside TensorBoard.")] = False,
+) -> None:
+    """Train a ViT by a recipe, and measure it once on the test images."""
+    with _needs("train"):
+        from vit_course.recipes import command
+    options = command.RunOptions(Path(), data, seed, epochs, batch_size, precision, device, resume, wandb, image_size)
+    try:
+        with _in_words(*command.REFUSALS), _needs("train"):
+            command.train(recipe, out, options, console)
+    except (command.RunInterruptedError, KeyboardInterrupt) as stopped:
+        raise _stop(str(stopped) or "Stopped before the training began.", 130) from None
+
+
+@app.command()
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="A weights file, or a run folder that holds one.")],
+    data: Data = None,
+    image_size: ImageSize = None,
+    device: Device = "auto",
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """Measure a saved model on the test images of its data set, or of --data."""
+    with _needs("train"):
+        from vit_course.recipes import command
+    with _in_words(*command.REFUSALS), _needs("train"):
+        command.evaluate(checkpoint, data, device, image_size, json, console)
+
+
+@app.command()
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="All about this one.")] = None,
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """List the named experiments: what each costs, and what it reaches."""
+    from vit_course.recipes import command
+
+    with _in_words(*command.REFUSALS):
+        command.list_recipes(name, json, console)
+
+
 @app.command()
 def demo(
     out: Annotated[

@@ -1,0 +1,227 @@
+"""`vit-course train`, `evaluate` and `recipes` as one types them: on a few embedded drawings, by a real recipe."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from vit_course.cli import app
+from vit_course.data import shapes
+
+pytestmark = pytest.mark.xdist_group("train")  # two cores do not train two models at a time
+pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
+RECIPE = "cpu-coffee"
+
+
+def vit_course(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), cwd=cwd, capture_output=True, text=True, env=environment(), timeout=300)
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "vit_course", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+
+
+def save(path: Path, images: torch.Tensor, labels: torch.Tensor, classes: tuple[str, ...], **arrays: object) -> Path:
+    """An .npz whose last quarter is the test part."""
+    pixels, cut = images.permute(0, 2, 3, 1).numpy(), len(images) * 3 // 4
+    parts = {
+        "train_images": pixels[:cut],
+        "train_labels": labels[:cut].numpy(),
+        "test_images": pixels[cut:],
+        "test_labels": labels[cut:].numpy(),
+        "classes": np.array(classes),
+    }
+    np.savez(path, **(parts | arrays))
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with drawings.npz: 300 pictures to train on, 100 to test on."""
+    folder = tmp_path_factory.mktemp("at work")
+    drawn = shapes(400)
+    save(folder / "drawings.npz", drawn.images, drawn.labels, drawn.classes)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path) -> subprocess.CompletedProcess[str]:
+    return vit_course("train", RECIPE, "--data", "drawings.npz", "--epochs", 2, "--out", "first run", cwd=place)
+
+
+def test_train_says_what_it_reached_and_where_everything_is(place: Path, trained) -> None:
+    assert (trained.returncode, trained.stderr) == (0, "")
+    result = json.loads((place / "first run" / "result.json").read_text(encoding="utf-8"))
+    assert trained.stdout.startswith(f"{RECIPE}: CIFAR-10 while the coffee brews")
+    assert f"{result['test']['top1']:.2%} of the 100 test images of drawings are right" in trained.stdout
+    assert "Everything is in first run" in trained.stdout
+    assert "\r" not in trained.stdout  # no progress bar in a pipe
+    for name in ("curves.png", "confusion.png", "attention.png", "best.safetensors", "metrics.jsonl", "config.json"):
+        assert (place / "first run" / name).stat().st_size > 0
+
+
+def test_evaluate_finds_the_same_figures(place: Path, trained) -> None:
+    known = json.loads((place / "first run" / "result.json").read_text(encoding="utf-8"))["test"]
+    shown = vit_course("evaluate", "first run", "--data", "drawings.npz", cwd=place)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "on the 100 test images of drawings" in shown.stdout
+    first = next(line for line in shown.stdout.splitlines() if "top-1 accuracy" in line)
+    assert first.endswith(f"{known['top1']:.2%}")
+    as_json = vit_course("evaluate", "first run/best.safetensors", "--data", "drawings.npz", "--json", "-", cwd=place)
+    assert {name: json.loads(as_json.stdout)[name] for name in known} == pytest.approx(known)
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(place: Path, trained) -> None:
+    before = (place / "first run" / "best.safetensors").read_bytes()
+    again = vit_course("train", RECIPE, "--data", "drawings.npz", "--out", "first run", cwd=place)
+    assert (again.returncode, again.stdout.count("\n")) == (1, 2)
+    assert again.stderr == (
+        "first run is not empty; go on with that run by --resume, or name another folder with --out\n"
+    )
+    assert (place / "first run" / "best.safetensors").read_bytes() == before
+
+
+def test_a_run_killed_without_warning_goes_on_to_the_same_weights(place: Path, tmp_path: Path) -> None:
+    arguments = ("train", RECIPE, "--data", place / "drawings.npz", "--epochs", 4)
+    whole = vit_course(*arguments, "--out", "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    process = subprocess.Popen(
+        command(*arguments, "--out", "killed"), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL
+    )
+    metrics = tmp_path / "killed" / "metrics.jsonl"
+    give_up = time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_text().count("\n")) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "result.json").exists()
+    resumed = vit_course(*arguments, "--out", "killed", "--resume", cwd=tmp_path)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]
+    assert results[0]["test"] == results[1]["test"]
+    for name in ("train_loss", "validation_loss"):
+        assert results[0]["history"][name] == results[1]["history"][name]
+    assert (tmp_path / "whole" / "best.safetensors").read_bytes() == (
+        tmp_path / "killed" / "best.safetensors"
+    ).read_bytes()
+
+
+def test_ctrl_c_ends_in_words_and_the_test_images_stay_unseen(place: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("train", RECIPE, "--data", place / "drawings.npz", "--epochs", 200, "--out", "run"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    give_up = time.monotonic() + 120
+    while not (tmp_path / "run" / "best.safetensors").exists() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.startswith("Stopped after ")
+    assert "best.safetensors is the best model so far" in error
+    assert "The test images were not looked at. The same command with --resume goes on from here." in error
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_ones_own_class_folders_train_by_any_recipe(tmp_path: Path) -> None:
+    """Pictures of two sizes, one of them grey, scaled by --image-size."""
+    drawn = shapes(60)
+    for number, (image, label) in enumerate(zip(drawn.images, drawn.labels.tolist(), strict=True)):
+        train, test = (tmp_path / "mine" / part / drawn.classes[label] for part in ("train", "test"))
+        folder = train if len(list(train.glob("*"))) < 4 else test
+        folder.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray(image.permute(1, 2, 0).numpy())
+        picture = picture.convert("L") if number == 0 else picture.resize((40, 36)) if number == 1 else picture
+        picture.save(folder / f"{number}.png")
+    refused = vit_course("train", "cpu-minute", "--data", "mine", "--epochs", 1, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "image_size" in refused.stderr
+    done = vit_course("train", "cpu-minute", "--data", "mine", "--image-size", 28, "--epochs", 1, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "of the 20 test images of mine are right" in done.stdout
+    result = json.loads((tmp_path / "runs" / "cpu-minute-seed0" / "result.json").read_text())
+    assert result["data"]["classes"] == 10
+    assert result["changed"] == {"epochs": 1}
+
+
+class TestRefusals:
+    """In this process, which has imported torch already."""
+
+    def refused(self, *arguments: object, cwd: Path) -> str:
+        with contextlib.chdir(cwd):
+            finished = CliRunner().invoke(app, list(map(str, arguments)))
+        assert finished.exit_code == 1, finished.output
+        assert finished.stderr.count("\n") == 1
+        return finished.stderr
+
+    def test_an_unknown_recipe(self, place: Path) -> None:
+        words = "there is no recipe 'cpu-cofee'. Did you mean cpu-coffee"
+        assert self.refused("train", "cpu-cofee", cwd=place).startswith(words)
+        assert self.refused("recipes", "cpu-cofee", cwd=place).startswith(words)
+
+    def test_no_such_data(self, place: Path, trained) -> None:
+        words = self.refused("evaluate", "first run", "--data", "elsewhere.npz", cwd=place)
+        assert "elsewhere.npz" in words
+
+    def test_a_damaged_file_of_images(self, place: Path, tmp_path: Path) -> None:
+        (tmp_path / "half.npz").write_bytes((place / "drawings.npz").read_bytes()[:1000])
+        words = self.refused("train", RECIPE, "--data", "half.npz", cwd=tmp_path)
+        assert words.startswith("half.npz is damaged or no .npz file")
+        assert not (tmp_path / "runs").exists()
+
+    def test_images_that_the_patches_do_not_fit(self, place: Path) -> None:
+        words = self.refused("train", "cpu-minute", "--data", "drawings.npz", cwd=place)
+        assert "cpu-minute cuts images into patches of 7 x 7 pixels, and the images of drawings are 32 x 32" in words
+        assert not (place / "runs").exists()
+
+    def test_a_checkpoint_cut_short(self, place: Path, tmp_path: Path, trained) -> None:
+        (tmp_path / "best.safetensors").write_bytes((place / "first run" / "best.safetensors").read_bytes()[:5000])
+        assert "was cut short or damaged" in self.refused("evaluate", tmp_path / "best.safetensors", cwd=place)
+
+    def test_a_pickle(self, place: Path, tmp_path: Path) -> None:
+        torch.save({"head.weight": torch.zeros(2)}, tmp_path / "model.pt")
+        assert "is a pickle of torch.save" in self.refused("evaluate", tmp_path / "model.pt", cwd=place)
+
+    def test_other_classes_and_other_sizes(self, place: Path, trained) -> None:
+        drawn = shapes(40)
+        save(place / "few.npz", drawn.images, drawn.labels % 3, drawn.classes[:3])
+        words = self.refused("evaluate", "first run", "--data", "few.npz", cwd=place)
+        assert "knows 10 classes" in words
+        assert "and few has 3" in words
+        small = shapes(40, image_size=16)
+        save(place / "small.npz", small.images, small.labels, small.classes)
+        words = self.refused("evaluate", "first run", "--data", "small.npz", cwd=place)
+        assert "takes images of 32 x 32 pixels in 3 channels, and those of small are 16 x 16" in words
+
+
+def test_recipes_lists_them_all_and_tells_about_one(place: Path) -> None:
+    every = vit_course("recipes", cwd=place)
+    assert every.returncode == 0
+    assert "seed-a-mnist" in every.stdout
+    assert "h200-best" in every.stdout
+    assert all(len(line) <= 100 for line in every.stdout.splitlines())
+    one = CliRunner().invoke(app, ["recipes", "seed-d-cifar100"])
+    assert one.stdout.startswith("vit-course train seed-d-cifar100\n")
+    assert "GELU after the MLP" in one.stdout
+    as_json = json.loads(CliRunner().invoke(app, ["recipes", "--json", "-"]).stdout)
+    assert {"cpu-minute", "seed-c-cifar100-mended"} <= {entry["name"] for entry in as_json}

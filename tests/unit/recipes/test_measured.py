@@ -1,0 +1,181 @@
+"""measured.json is what the logged runs say, and the listing says what measured.json says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from vit_course.recipes import RECIPES, RecipeError, listing
+from vit_course.recipes.measured import MEASURED, counts, read_measured, summarise
+from vit_course.recipes.result import read_result, write_result
+
+ROOT = Path(__file__).parents[3]
+LOGS = ROOT / "benchmarks" / "results" / "recipes"
+MINUTE = RECIPES["cpu-minute"]
+
+
+@pytest.fixture
+def measured(tmp_path, make_result, monkeypatch):
+    """A measured.json of three invented runs of cpu-minute on a CPU and one on a GPU, which the listing reads."""
+    runs = [make_result(seed=seed, accuracy=accuracy) for seed, accuracy in enumerate((0.985, 0.987, 0.989))]
+    runs += [make_result(device="Tesla T4", precision="fp16", accuracy=0.99, seconds=6.0)]
+    path = tmp_path / "measured.json"
+    path.write_text(json.dumps(summarise(RECIPES.values(), runs)))
+    monkeypatch.setattr(listing, "read_measured", lambda: read_measured(path))
+    return path
+
+
+def test_measured_json_is_what_the_logs_say() -> None:
+    logged = [read_result(path) for path in sorted(LOGS.glob("*.json"))]
+    known = json.loads(MEASURED.read_text(encoding="utf-8"))
+    assert known == summarise(RECIPES.values(), logged), "run: python benchmarks/recipes.py --summary"
+
+
+def test_every_log_carries_the_name_of_its_run() -> None:
+    for path in LOGS.glob("*.json"):
+        result = read_result(path)
+        assert path.stem == f"{result.recipe}-{result.seed}"
+
+
+class TestWhatCounts:
+    def test_a_whole_run_of_the_recipe_as_it_is(self, make_result) -> None:
+        assert counts(MINUTE, make_result())
+        assert counts(MINUTE, make_result(ending="stopped early"))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"changed": {"epochs": 1}},
+            {"ending": "interrupted"},
+            {"data": {"name": "my own"}},
+            {"definition": {"dataset": "mnist"}},
+        ],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_nothing_else(self, make_result, changes) -> None:
+        assert not counts(MINUTE, make_result(**changes))
+        assert summarise([MINUTE], [make_result(**changes)])["recipes"] == {}
+
+
+class TestSummary:
+    def test_runs_of_one_machine_make_a_mean_and_a_spread(self, measured) -> None:
+        cpu, gpu = read_measured(measured)["cpu-minute"]
+        assert (cpu.device, cpu.seeds) == ("CPU, 2 threads", (0, 1, 2))
+        assert cpu.accuracy.mean == pytest.approx(0.987)
+        assert cpu.accuracy.deviation == pytest.approx(0.002)
+        assert (gpu.device, gpu.precision, gpu.accuracy.deviation) == ("Tesla T4", "fp16", None)
+
+    def test_the_order_of_the_logs_does_not_matter(self, make_result) -> None:
+        runs = [make_result(seed=seed) for seed in range(3)]
+        assert summarise([MINUTE], runs) == summarise([MINUTE], runs[::-1])
+
+
+class TestListing:
+    def shown(self, what: object) -> str:
+        console = Console(width=120, no_color=True, highlight=False)
+        with console.capture() as capture:
+            console.print(what)
+        return capture.get()
+
+    def test_a_measured_recipe_opens_with_command_device_minutes_and_accuracy(self, measured) -> None:
+        page = listing.as_page(MINUTE)
+        assert page.startswith("vit-course train cpu-minute\n")
+        assert "98.70 ± 0.20 % (3 seeds) of the test images, in 1.0 minutes" in page
+        assert "on CPU, 2 threads, fp32, 4,600 images/s, seeds 0, 1, 2" in page
+        assert "99.00 % (1 seed) of the test images, in 0.1 minutes" in page
+
+    def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
+        rows = self.shown(listing.as_table()).splitlines()
+        assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
+        assert "98.70 ± 0.20 % (3 seeds)" in rows[1 + list(RECIPES).index("cpu-minute")]
+
+    def test_an_unmeasured_recipe_says_so(self, measured) -> None:
+        assert "not measured yet" in listing.as_page(RECIPES["h200-best"])
+        row = next(row for row in self.shown(listing.as_table()).splitlines() if row.startswith("h200-best "))
+        assert "not measured yet" in row
+
+    def test_a_seed_tells_what_was_published_and_its_slips(self, measured) -> None:
+        page = listing.as_page(RECIPES["seed-a-mnist"])
+        assert "published   71.50% of the test images, 5 epochs, Tesla T4" in page
+        assert "softmax before the loss: The model ends in a softmax" in page
+        assert "A validation split is kept back" in page
+
+    def test_json_holds_the_same(self, measured) -> None:
+        entry, other = json.loads(listing.as_json([MINUTE, RECIPES["seed-d-cifar100"]]))
+        assert entry["command"] == "vit-course train cpu-minute"
+        assert [each["device"] for each in entry["measured"]] == ["CPU, 2 threads", "Tesla T4"]
+        assert other["measured"] == []
+        assert other["published"]["accuracy"] == 0.37
+        assert "GELU after the MLP" in other["slips"]
+
+
+class TestResultFile:
+    def test_it_comes_back_as_it_was(self, tmp_path, make_result) -> None:
+        write_result(tmp_path / "result.json", make_result())
+        assert read_result(tmp_path / "result.json") == make_result()
+        assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+    @pytest.mark.parametrize("content", ["{", "[]", '{"version": 1}', "3"])
+    def test_a_damaged_one_is_refused(self, tmp_path, content) -> None:
+        (tmp_path / "result.json").write_text(content)
+        with pytest.raises(RecipeError, match=r"result\.json is damaged"):
+            read_result(tmp_path / "result.json")
+
+    def test_another_version_is_refused(self, tmp_path) -> None:
+        (tmp_path / "result.json").write_text('{"version": 9}')
+        with pytest.raises(RecipeError, match="has version 9; this is version 1"):
+            read_result(tmp_path / "result.json")
+
+
+def load_benchmark():
+    spec = importlib.util.spec_from_file_location("recipes_benchmark", ROOT / "benchmarks" / "recipes.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class TestBenchmark:
+    def test_a_finished_run_is_not_made_again(self, tmp_path, make_result) -> None:
+        benchmark = load_benchmark()
+        assert not benchmark.is_done(MINUTE, 0, tmp_path)
+        write_result(benchmark.log_of(MINUTE, 0, tmp_path), make_result())
+        assert benchmark.is_done(MINUTE, 0, tmp_path)
+        write_result(benchmark.log_of(MINUTE, 0, tmp_path), make_result(definition={}))
+        assert not benchmark.is_done(MINUTE, 0, tmp_path)
+
+    def test_a_run_is_a_command_whose_result_becomes_the_log(self, tmp_path, make_result, monkeypatch) -> None:
+        benchmark, commands = load_benchmark(), []
+
+        def train(command, env):
+            commands.append((command[2:], env["OMP_NUM_THREADS"]))
+            folder = Path(command[command.index("--out") + 1])
+            folder.mkdir(parents=True, exist_ok=True)
+            if len(commands) == 2:
+                write_result(folder / "result.json", make_result(seed=7))
+            return subprocess.CompletedProcess(command, 0 if len(commands) == 2 else 1)
+
+        monkeypatch.setattr(benchmark.subprocess, "run", train)
+        places = [f"--{name}={tmp_path / name}" for name in ("runs", "logs", "measured", "curves")]
+        options = ["--recipe", "cpu-minute", "--seeds", "7", "--data", "images", "--threads", "1", *places]
+        monkeypatch.setattr(sys, "argv", ["recipes.py", *options])
+        with pytest.raises(SystemExit, match="stopped: vit_course train cpu-minute"):
+            benchmark.main()
+        benchmark.main()
+        assert "--resume" not in commands[0][0]
+        assert commands[1][0][-1] == "--resume"
+        assert commands[1][1] == "1"
+        assert read_result(tmp_path / "logs" / "cpu-minute-7.json").seed == 7
+        assert json.loads((tmp_path / "measured").read_text())["recipes"]["cpu-minute"]["runs"][0]["seed"] == 7
+        assert (tmp_path / "curves" / "cpu-minute.png").exists()
+        benchmark.main()
+        assert len(commands) == 2  # a finished run is kept
+
+    def test_its_table_has_mean_spread_and_seeds(self, make_result) -> None:
+        runs = [make_result(seed=seed, accuracy=0.98 + 0.01 * seed) for seed in range(2)]
+        assert " ".join(load_benchmark().table(runs).split()) == "cpu-minute 98.50% ± 0.71% 60.0 s seeds 0, 1"

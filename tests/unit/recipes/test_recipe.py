@@ -1,0 +1,112 @@
+"""The recipes themselves: each can be run, says what it repeats, and keeps to what was promised."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from vit_course.data import ImageDataset
+from vit_course.recipes import RECIPES, Recipe, RecipeError, find
+from vit_course.recipes.published import AS_PUBLISHED
+from vit_course.recipes.result import definition
+
+# top-1, epochs, seconds: what the five notebooks report
+REPORTED = {
+    "seed-a-mnist": (0.7150, 5, None),
+    "seed-a-cifar10": (0.3944, 5, None),
+    "seed-b-mnist": (0.9588, None, None),
+    "seed-c-cifar10": (0.788, 180, 28 * 60 + 17),
+    "seed-c-cifar100": (0.498, 180, 101 * 60 + 41),
+    "seed-d-cifar100": (0.37, None, None),
+    "seed-e-cifar10": (0.755, 100, None),
+}
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "colab-t4", "h200-minute", "h200-best")
+TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "h200-minute-cifar100", "h200-best-cifar100")
+
+
+def images(channels: int, height: int, width: int, classes: int = 3) -> ImageDataset:
+    pixels = torch.zeros(classes, channels, height, width, dtype=torch.uint8)
+    return ImageDataset(pixels, torch.arange(classes), tuple("abcdefghij"[:classes]), "own")
+
+
+def test_every_promised_recipe_is_there() -> None:
+    mended = [f"{name}-mended" for name in REPORTED]
+    assert set(RECIPES) == {*REPORTED, *mended, *OURS, *TWINS}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_every_recipe_builds_a_model_that_classifies_its_images(recipe: Recipe) -> None:
+    config = recipe.config
+    with torch.inference_mode():
+        scores = recipe.build(config).eval()(torch.zeros(2, config.in_channels, config.height, config.width))
+    assert scores.shape == (2, 100 if recipe.dataset == "cifar100" else 10)
+    assert recipe.summary.endswith(".")
+    assert len(recipe.summary) < 120
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_every_definition_survives_json(recipe: Recipe) -> None:
+    known = definition(recipe)
+    assert json.loads(json.dumps(known)) == known
+    assert definition(replace(recipe, settings=replace(recipe.settings, seed=9, device="auto"))) == known
+    assert definition(replace(recipe, settings=replace(recipe.settings, epochs=1234))) != known
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_what_was_published_stands_beside_the_recipe_and_its_mended_twin(name: str) -> None:
+    for recipe in (RECIPES[name], RECIPES[f"{name}-mended"]):
+        published = recipe.published
+        assert (published.accuracy, published.epochs, published.seconds) == REPORTED[name]
+    assert RECIPES[name].settings.epochs == (REPORTED[name][1] or RECIPES[name].settings.epochs)
+    assert RECIPES[f"{name}-mended"].slips == ()
+    assert RECIPES[f"{name}-mended"].dataset == RECIPES[name].dataset
+
+
+def test_the_slips_are_named() -> None:
+    lab = {"torch's own start", "heads on slices", "no output projection", "softmax before the loss"}
+    critical = {"torch's own start", "no output projection", "GELU after the MLP", "softmax before the loss"}
+    named = {recipe.name: {slip.name for slip in recipe.slips} for recipe in AS_PUBLISHED}
+    assert named["seed-a-mnist"] == named["seed-a-cifar10"] == lab
+    assert named["seed-d-cifar100"] == critical
+    assert not any(named[name] for name in ("seed-b-mnist", "seed-c-cifar10", "seed-c-cifar100", "seed-e-cifar10"))
+
+
+@pytest.mark.parametrize("name", [name for name in (*OURS, *TWINS) if not name.startswith("cpu")])
+def test_the_gpu_recipes_are_plain_vits_of_at_most_ten_million_parameters(name: str) -> None:
+    model = RECIPES[name].build(RECIPES[name].config)
+    assert sum(each.numel() for each in model.parameters()) <= 10_000_000
+    assert not [module for module in model.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert not RECIPES[name].slips
+
+
+def test_the_walkthrough_keeps_its_head_of_two_layers_when_mended() -> None:
+    assert RECIPES["seed-b-mnist-mended"].config.representation_size == 32
+
+
+class TestConfigFor:
+    def test_size_channels_and_classes_follow_the_images(self) -> None:
+        config = RECIPES["cpu-coffee"].config_for(images(1, 16, 24, classes=4))
+        assert (config.image_size, config.in_channels, config.num_classes) == ((16, 24), 1, 4)
+        assert config.embed_dim == RECIPES["cpu-coffee"].config.embed_dim
+
+    def test_patches_that_do_not_fit_are_refused_in_words(self) -> None:
+        with pytest.raises(
+            RecipeError, match=r"patches of 4 x 4 pixels, and the images of own are 30 x 32.*--image-size"
+        ):
+            RECIPES["cpu-coffee"].config_for(images(3, 30, 32))
+
+
+class TestFind:
+    def test_by_name(self) -> None:
+        assert find("cpu-minute") is RECIPES["cpu-minute"]
+
+    def test_a_near_name_is_suggested(self) -> None:
+        with pytest.raises(RecipeError, match=r"no recipe 'cpu_minute'\. Did you mean cpu-minute"):
+            find("cpu_minute")
+
+    def test_a_far_name_is_not(self) -> None:
+        with pytest.raises(RecipeError, match=r"no recipe 'resnet'\. All of them: vit-course recipes"):
+            find("resnet")

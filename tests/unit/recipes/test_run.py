@@ -1,0 +1,258 @@
+"""A run from the images to the run folder, on a few drawings; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_course.config import ViTConfig
+from vit_course.data import load_dataset, shapes
+from vit_course.metrics import measure
+from vit_course.recipes import Recipe, RecipeError, run, slips
+from vit_course.recipes.examine import examine, open_checkpoint, refuse_what_does_not_fit
+from vit_course.recipes.images import keep_back
+from vit_course.recipes.measuring import predict
+from vit_course.recipes.result import definition, read_result
+from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
+from vit_course.training import CheckpointError, History, TrainingSettings
+
+pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
+
+TINY = Recipe(
+    name="tiny",
+    summary="A test's own recipe.",
+    dataset="shapes",
+    config=ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2, mlp_ratio=2.0),
+    settings=TrainingSettings(epochs=2, batch_size=32, learning_rate=3e-3),
+    num_validation=5_000,
+    hardware="anything",
+    seeds=(4, 5),
+)
+CPU = torch.device("cpu")
+PICTURES = {"curves.png", "confusion.png", "attention.png"}
+
+
+@pytest.fixture(scope="module")
+def finished(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of one small run."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    train_recipe(TINY, RunOptions(folder, few_shapes, device="cpu", progress=False))
+    return folder
+
+
+class TestFolder:
+    def test_it_holds_the_result_the_weights_and_the_pictures(self, finished: Path) -> None:
+        names = {path.name for path in finished.iterdir()}
+        assert {"recipe.json", "result.json", "metrics.jsonl", "best.safetensors"} | PICTURES <= names
+        for picture in PICTURES:
+            assert (finished / picture).read_bytes().startswith(b"\x89PNG")
+
+    def test_the_result_says_all_that_the_figures_depend_on(self, finished: Path) -> None:
+        result = read_result(finished / "result.json")
+        assert (result.recipe, result.seed, result.changed, result.epochs) == ("tiny", 4, {}, 2)
+        assert result.definition == definition(TINY)
+        assert result.data == {
+            "name": "few_shapes",
+            "train_images": 270,  # a tenth of a small set is kept back, and not 5,000
+            "validation_images": 30,
+            "test_images": 100,
+            "classes": 4,
+        }
+        assert (result.device, result.precision, result.processes) == ("CPU", "fp32", 1)
+        assert result.seconds == pytest.approx(sum(result.history["seconds"]), abs=0.01)
+        assert result.cpu_seconds is not None
+        assert result.images_per_second > 0
+        assert len(result.history["validation_loss"]) == 2
+
+    def test_the_metrics_are_those_of_the_best_weights_on_the_test_images(
+        self, finished: Path, few_shapes: Path
+    ) -> None:
+        result = read_result(finished / "result.json")
+        saved = open_checkpoint(finished / "best.safetensors")
+        _, test = load_dataset(few_shapes)
+        logits = predict(saved.model, replace(test, mean=saved.mean, std=saved.std), CPU)
+        assert result.test["top1"] == measure(logits, test.labels).top1
+        lowest = result.history["validation_loss"].index(min(result.history["validation_loss"]))
+        assert result.best_epoch == lowest + 1
+        assert result.validation["loss"] == pytest.approx(result.history["validation_loss"][lowest], abs=1e-4)
+        assert result.validation["top1"] == pytest.approx(result.history["validation_accuracy"][lowest])
+
+    def test_the_statistics_are_those_of_the_training_part(self, finished: Path, few_shapes: Path) -> None:
+        train, _ = keep_back(TINY, load_dataset(few_shapes)[0])
+        assert open_checkpoint(finished / "best.safetensors").mean == pytest.approx(train.mean)
+
+
+class TestSplit:
+    def test_it_is_the_same_for_every_seed(self) -> None:
+        data = shapes(100)
+        first, second = (keep_back(replace(TINY, seeds=(seed,)), data)[1] for seed in (0, 1))
+        assert torch.equal(first.images, second.images)
+
+    @pytest.mark.parametrize(("images", "kept"), [(100, 10), (5, 1), (200, 20)])
+    def test_of_a_small_set_a_tenth_is_kept_back(self, images: int, kept: int) -> None:
+        train, validation = keep_back(TINY, shapes(images))
+        assert (len(train), len(validation)) == (images - kept, kept)
+
+
+class TestChoices:
+    def test_the_same_seed_gives_the_same_weights_and_another_seed_others(
+        self, finished: Path, few_shapes: Path, tmp_path: Path
+    ) -> None:
+        for seed in (4, 5):
+            options = RunOptions(tmp_path / str(seed), few_shapes, seed=seed, device="cpu", progress=False)
+            train_recipe(TINY, options)
+        weights = (finished / "best.safetensors").read_bytes()
+        assert (tmp_path / "4" / "best.safetensors").read_bytes() == weights
+        assert (tmp_path / "5" / "best.safetensors").read_bytes() != weights
+
+    def test_what_was_asked_for_in_place_of_the_recipes_own_is_written_down(
+        self, few_shapes: Path, tmp_path: Path
+    ) -> None:
+        options = RunOptions(tmp_path, few_shapes, epochs=1, batch_size=64, device="cpu", progress=False)
+        result = train_recipe(TINY, options)
+        assert result is not None
+        assert result.changed == {"epochs": 1, "batch_size": 64}
+        assert result.epochs == 1
+
+    def test_torchs_own_generator_is_left_alone(self, few_shapes: Path, tmp_path: Path) -> None:
+        torch.manual_seed(3)
+        state = torch.get_rng_state()
+        train_recipe(TINY, RunOptions(tmp_path, few_shapes, epochs=1, device="cpu", progress=False))
+        assert torch.equal(torch.get_rng_state(), state)
+
+    @pytest.mark.parametrize(
+        ("choice", "words"),
+        [
+            ({"precision": "fp8"}, r"tiny cannot be run so: precision must be one of .* not 'fp8'"),
+            ({"device": "abacus"}, r"device must be .* not 'abacus'"),
+            ({"device": "cpu", "precision": "fp16"}, 'tiny cannot be run so: precision "fp16" is for GPUs'),
+            ({"epochs": 0}, "epochs must be at least 1, not 0"),
+            ({"wandb": True}, "--wandb needs wandb, which is not installed"),
+        ],
+    )
+    def test_a_choice_out_of_range_is_refused(
+        self, few_shapes: Path, tmp_path: Path, monkeypatch, choice, words: str
+    ) -> None:
+        monkeypatch.setattr(run, "find_spec", lambda name: None)
+        with pytest.raises(RecipeError, match=words):
+            train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, progress=False, **({"device": "cpu"} | choice)))
+        assert not (tmp_path / "run").exists()
+
+
+class TestFolderInUse:
+    def test_without_resume_it_is_refused(self, finished: Path, few_shapes: Path) -> None:
+        with pytest.raises(RecipeError, match=r"is not empty; go on with that run by --resume, or name another"):
+            train_recipe(TINY, RunOptions(finished, few_shapes, device="cpu"))
+
+    def test_a_finished_one_gives_its_result_back(self, finished: Path, few_shapes: Path) -> None:
+        before = (finished / "result.json").stat().st_mtime_ns
+        result = train_recipe(TINY, RunOptions(finished, few_shapes, device="cpu", resume=True))
+        assert result == read_result(finished / "result.json")
+        assert (finished / "result.json").stat().st_mtime_ns == before
+
+    def test_one_without_its_result_is_concluded(self, finished: Path, few_shapes: Path, tmp_path: Path) -> None:
+        folder = shutil.copytree(finished, tmp_path / "run")
+        (folder / "result.json").unlink()
+        result = train_recipe(TINY, RunOptions(folder, few_shapes, device="cpu", resume=True, progress=False))
+        known = read_result(finished / "result.json")
+        assert result is not None
+        assert (result.test, result.best_epoch) == (known.test, known.best_epoch)
+        assert result.cpu_seconds is None
+
+    @pytest.mark.parametrize(
+        ("recipe", "seed", "words"),
+        [(replace(TINY, name="other"), 4, "not of other with seed 4"), (TINY, 5, "not of tiny with seed 5")],
+    )
+    def test_another_run_is_not_gone_on_with(self, finished, few_shapes, recipe: Recipe, seed: int, words: str) -> None:
+        with pytest.raises(RecipeError, match=f"holds a run of tiny with seed 4, {words}"):
+            train_recipe(recipe, RunOptions(finished, few_shapes, seed=seed, device="cpu", resume=True))
+
+    def test_something_else_is_left_alone(self, tmp_path: Path, few_shapes: Path) -> None:
+        (tmp_path / "thesis.tex").write_text("...")
+        with pytest.raises(RecipeError, match=r"holds no run of a recipe: its recipe\.json is missing"):
+            train_recipe(TINY, RunOptions(tmp_path, few_shapes, device="cpu", resume=True))
+        with pytest.raises(RecipeError, match="is a file"):
+            train_recipe(TINY, RunOptions(tmp_path / "thesis.tex", few_shapes, device="cpu"))
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(("epochs", "words"), [(0, "Stopped after 0 whole epochs"), (1, "is the best model so far")])
+def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeypatch, epochs: int, words: str) -> None:
+    history = History(ending="interrupted")
+    history.validation_loss = [1.0] * epochs
+    monkeypatch.setattr(run, "fit", lambda *arguments, **options: history)
+    monkeypatch.setattr(run, "sum_up", lambda *arguments: pytest.fail("the test images were looked at"))
+    with pytest.raises(RunInterruptedError, match=rf"{words}.*--resume goes on"):
+        train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
+
+
+WRONG = replace(TINY, slips=(slips.TORCH_START, slips.NO_PROJECTION, slips.GELU_AFTER_MLP))
+
+
+@pytest.fixture(scope="module")
+def wrong(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a model that the right one cannot stand in for."""
+    folder = tmp_path_factory.mktemp("runs") / "wrong"
+    train_recipe(WRONG, RunOptions(folder, few_shapes, device="cpu", progress=False))
+    return folder
+
+
+class TestSlips:
+    def test_evaluate_builds_the_wrong_model_again(self, wrong: Path, few_shapes: Path, monkeypatch) -> None:
+        monkeypatch.setattr("vit_course.recipes.examine.RECIPES", {"tiny": WRONG})
+        known = read_result(wrong / "result.json")
+        assert examine(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
+
+    def test_alone_its_weights_file_is_refused(self, wrong: Path, few_shapes: Path, tmp_path: Path) -> None:
+        shutil.copy(wrong / "best.safetensors", tmp_path)
+        with pytest.raises(CheckpointError, match="do not fit the model"):
+            examine(tmp_path / "best.safetensors", few_shapes, "cpu")
+
+
+class TestExamine:
+    def test_a_run_folder_or_its_weights_file(self, finished: Path, few_shapes: Path) -> None:
+        known = read_result(finished / "result.json")
+        for checkpoint in (finished, finished / "best.safetensors"):
+            found = examine(checkpoint, few_shapes, "cpu")
+            assert found.metrics.top1 == known.test["top1"]
+            assert (found.data, found.parameters) == ("few_shapes", known.parameters)
+
+    def test_other_classes_are_refused(self, finished: Path) -> None:
+        with pytest.raises(RecipeError, match=r"knows 4 classes \(disc, ring, square, \.\.\.\), and shapes has 10"):
+            refuse_what_does_not_fit(finished, open_checkpoint(finished / "best.safetensors"), shapes(20))
+
+    def test_the_same_number_of_other_classes_is_refused(self, finished: Path, few_shapes: Path) -> None:
+        _, test = load_dataset(few_shapes)
+        turned = replace(test, classes=test.classes[::-1])
+        with pytest.raises(RecipeError, match=r"class 0 is 'disc' for the model in .* and 'triangle' in few_shapes"):
+            refuse_what_does_not_fit(finished, open_checkpoint(finished / "best.safetensors"), turned)
+
+    def test_another_size_is_refused(self, finished: Path) -> None:
+        with pytest.raises(
+            RecipeError, match=r"images of 32 x 32 pixels in 3 channels, and those of shapes are 16 x 16"
+        ):
+            refuse_what_does_not_fit(
+                finished, open_checkpoint(finished / "best.safetensors"), shapes(20, image_size=16)
+            )
+
+    def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
+        with pytest.raises(CheckpointError, match="no checkpoint"):
+            examine(tmp_path, few_shapes)
+        (tmp_path / "best.safetensors").write_text("hello")
+        with pytest.raises(CheckpointError, match="no safetensors file"):
+            examine(tmp_path, few_shapes)
+
+
+def test_recipe_json_tells_what_the_folder_holds(finished: Path) -> None:
+    assert json.loads((finished / "recipe.json").read_text()) == {
+        "version": 1,
+        "recipe": "tiny",
+        "seed": 4,
+        "slips": [],
+        "data": "few_shapes",
+    }

@@ -1,0 +1,151 @@
+"""``vit-course train``, ``evaluate`` and ``recipes``: what they do and what they print."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vit_course.data.errors import DatasetError
+from vit_course.recipes import RECIPES, Recipe, RecipeError, find
+from vit_course.recipes.examine import examine
+from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
+from vit_course.recipes.result import RunResult, write_json
+from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
+from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
+from vit_course.training.processes import is_main_process
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["REFUSALS", "RunInterruptedError", "RunOptions", "evaluate", "list_recipes", "train"]
+
+# what ends a command with a sentence in place of a traceback
+REFUSALS: tuple[type[Exception], ...] = (
+    RecipeError,
+    DatasetError,
+    CheckpointError,
+    RunFolderError,
+    OutOfMemoryError,
+    ImportError,
+    TrainingDivergedError,
+)
+
+# in this order; with one label for each image the micro averages say no more than top-1
+SHOWN = {
+    "top1": "top-1 accuracy",
+    "top5": "top-5 accuracy",
+    "macro_precision": "macro precision",
+    "macro_recall": "macro recall",
+    "macro_f1": "macro F1",
+    "micro_precision": "micro precision",
+    "micro_recall": "micro recall",
+    "micro_f1": "micro F1",
+    "calibration_error": "calibration error",
+}
+
+
+def run_folder(name: str, seed: int) -> Path:
+    """Where a run goes unless --out says otherwise."""
+    return Path("runs") / f"{name}-seed{seed}"
+
+
+def train(name: str, out: Path | None, options: RunOptions, console: Console) -> None:
+    """Run a recipe and say what came out; `options.folder` is replaced by `out`, or by a folder named after the run.
+
+    Raises:
+        RecipeError: there is no such recipe, or it cannot be run so.
+        RunInterruptedError, and others: see `train_recipe`.
+    """
+    recipe = find(name)
+    seed = recipe.seeds[0] if options.seed is None else options.seed
+    options = replace(options, folder=out or run_folder(name, seed), seed=seed)
+    if is_main_process():
+        _announce(recipe, console)
+    result = train_recipe(recipe, options)
+    if result is not None:
+        _tell_result(result, options.folder, console)
+
+
+def _announce(recipe: Recipe, console: Console) -> None:
+    measured = first_measured(recipe)
+    console.print(f"{recipe.name}: {recipe.summary}", markup=False)
+    if measured is None:
+        console.print(f"For {recipe.hardware}. What to expect was not measured yet.")
+    else:
+        console.print(
+            f"Expect {expected(measured.accuracy)} in {minutes(measured)} minutes, as measured on {measured.device}."
+        )
+
+
+def _tell_result(result: RunResult, folder: Path, console: Console) -> None:
+    test = result.test
+    console.print(
+        f"{test['top1']:.2%} of the {test['num_images']:,} test images of {result.data['name']} are right "
+        f"(top-5: {test['top5']:.2%}), with the weights of epoch {result.best_epoch} of {result.epochs}."
+    )
+    cpu = "" if result.cpu_seconds is None else f", {result.cpu_seconds:,.0f} CPU seconds"
+    console.print(
+        f"{result.seconds:,.0f} seconds{cpu}, {result.images_per_second:,.0f} images/s, {result.parameters:,} "
+        f"parameters, {result.device}, {result.precision}, seed {result.seed}."
+    )
+    console.print(
+        f"Everything is in {folder}: result.json, best.safetensors, curves.png, confusion.png, attention.png."
+    )
+
+
+def evaluate(
+    checkpoint: Path,
+    data: Path | None,
+    device: str,
+    image_size: int | None,
+    output: str | None,
+    console: Console,
+) -> None:
+    """Measure a saved model on test images, and print or write its metrics.
+
+    Args:
+        output: None for a table on `console`, "-" for JSON on stdout, or the name of a file.
+
+    Raises:
+        CheckpointError, DatasetError, RecipeError: see `examine`.
+    """
+    examined = examine(checkpoint, data, device, image_size)
+    metrics = asdict(examined.metrics)
+    value: dict[str, Any] = {
+        "version": 1,
+        "checkpoint": str(examined.checkpoint),
+        "data": examined.data,
+        "parameters": examined.parameters,
+        **metrics,
+    }
+    if output == "-":
+        print(json.dumps(value, indent=1))
+        return
+    if output is not None:
+        write_json(Path(output), value)
+    console.print(
+        f"{examined.checkpoint} on the {metrics['num_images']:,} test images of {examined.data}", markup=False
+    )
+    for key, words in SHOWN.items():
+        console.print(f"  {words:<18} {metrics[key]:8.2%}")
+    console.print(f"  {'loss':<18} {metrics['loss']:8.4f}")
+
+
+def list_recipes(name: str | None, output: str | None, console: Console) -> None:
+    """Print all recipes as a table, one as a page, or either as JSON.
+
+    Raises:
+        RecipeError: there is no recipe of this name.
+    """
+    chosen = list(RECIPES.values()) if name is None else [find(name)]
+    if output == "-":
+        print(as_json(chosen))
+    elif output is not None:
+        write_json(Path(output), json.loads(as_json(chosen)))
+    elif name is not None:
+        console.print(as_page(chosen[0]), markup=False)
+    else:
+        console.print(as_table(), soft_wrap=False)
+        console.print("Run one: vit-course train RECIPE. All about one: vit-course recipes RECIPE.")

@@ -1,0 +1,107 @@
+"""Measure a saved model on images, and refuse in words where they do not fit together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vit_course.data import ImageDataset
+from vit_course.metrics import Metrics, measure
+from vit_course.recipes import RECIPES
+from vit_course.recipes.images import load_images
+from vit_course.recipes.measuring import predict
+from vit_course.recipes.recipe import Recipe, RecipeError
+from vit_course.recipes.run import BEST_FILE, RECIPE_FILE
+from vit_course.training import SavedModel, load_model
+from vit_course.training.processes import device_named
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A saved model's metrics on the test part of a data set."""
+
+    checkpoint: Path
+    data: str
+    parameters: int
+    metrics: Metrics
+
+
+def examine(
+    checkpoint: Path, data: Path | None = None, device: str = "auto", image_size: int | None = None
+) -> Examination:
+    """Measure the model of a weights file, or of a run folder, on test images.
+
+    Args:
+        checkpoint: a weights file of `vit_course.training.save_model`, or a run folder that holds one.
+        data: where to look for the data set that the model was trained on, or images of one's own.
+        device: "cpu", "cuda" or "auto".
+        image_size: in pixels, to which the images of class folders are scaled and cropped.
+
+    Raises:
+        CheckpointError: the file cannot be read as a model.
+        DatasetError: the images cannot be had.
+        RecipeError: the model is not made for these images, or these classes.
+    """
+    path = checkpoint / BEST_FILE if checkpoint.is_dir() else checkpoint
+    saved = open_checkpoint(path)
+    _, test = load_images(saved.dataset_name, data, image_size)
+    refuse_what_does_not_fit(path, saved, test)
+    where = device_named(device)
+    test = replace(test, mean=saved.mean, std=saved.std)
+    logits = predict(saved.model.to(where), test, where)
+    parameters = sum(each.numel() for each in saved.model.parameters())
+    return Examination(path, test.name, parameters, measure(logits, test.labels))
+
+
+def open_checkpoint(path: Path) -> SavedModel:
+    """Load a weights file; one that lies in a run folder is built with the slips of that run's recipe.
+
+    Raises:
+        CheckpointError: the file cannot be read as a model.
+    """
+    recipe = _recipe_beside(path)
+    return load_model(path) if recipe is None else load_model(path, recipe.build)
+
+
+def _recipe_beside(path: Path) -> Recipe | None:
+    """The recipe that a run folder says it holds, if that is one with slips."""
+    try:
+        name = json.loads(path.with_name(RECIPE_FILE).read_text(encoding="utf-8"))["recipe"]
+        recipe = RECIPES[name]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return recipe if recipe.slips else None
+
+
+def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) -> None:
+    """Compare sizes, channels and classes of a model and of images.
+
+    Raises:
+        RecipeError: naming what differs.
+    """
+    wanted = (saved.config.in_channels, saved.config.height, saved.config.width)
+    found = tuple(test.images.shape[1:])
+    if wanted != found:
+        raise RecipeError(
+            f"the model in {path} takes images of {_size(*wanted)}, and those of {test.name} are {_size(*found)}"
+        )
+    if len(saved.classes) != len(test.classes):
+        raise RecipeError(
+            f"the model in {path} knows {len(saved.classes)} classes ({_some(saved.classes)}), and {test.name} has "
+            f"{len(test.classes)} ({_some(test.classes)})"
+        )
+    for number, (ours, theirs) in enumerate(zip(saved.classes, test.classes, strict=True)):
+        if ours != theirs:
+            raise RecipeError(
+                f"class {number} is {ours!r} for the model in {path} and {theirs!r} in {test.name}: its answers would "
+                "be counted against other names"
+            )
+
+
+def _size(channels: int, height: int, width: int) -> str:
+    return f"{height} x {width} pixels in {channels} channel{'s' * (channels != 1)}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

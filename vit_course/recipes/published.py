@@ -1,0 +1,221 @@
+"""Five published notebooks, A to E: each experiment as published, slips included, and mended.
+
+What a notebook does not say is chosen here and named in `differences`. A mended recipe keeps the kind of model and the
+data, mends the slips, and trains soundly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vit_course.config import PRESETS, ViTConfig
+from vit_course.data import Augmentation
+from vit_course.recipes.recipe import Published, Recipe
+from vit_course.recipes.slips import (
+    GELU_AFTER_MLP,
+    HEADS_ON_SLICES,
+    NO_PROJECTION,
+    SOFTMAX_BEFORE_LOSS,
+    TORCH_START,
+)
+from vit_course.training import TrainingSettings
+
+TWO_CORES, ONE_GPU = "2 CPU cores", "one GPU"
+LAB_SLIPS = (TORCH_START, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS)
+CRITICAL_SLIPS = (TORCH_START, NO_PROJECTION, GELU_AFTER_MLP, SOFTMAX_BEFORE_LOSS)
+SPLIT = "A validation split is kept back, and the test images are looked at once, at the end."
+CROPS = "Flips, and shifts for the notebook's random crops and rotations."
+UNSAID = "The notebook's augmentation is not known to us: flips and shifts here."
+
+# Adam is AdamW without decay
+PLAIN_ADAM = TrainingSettings(
+    epochs=5, batch_size=128, learning_rate=5e-3, weight_decay=0.0, warmup=0.0, schedule="constant", gradient_clip=None
+)
+ONE_CYCLE = TrainingSettings(
+    epochs=180,
+    batch_size=256,
+    learning_rate=3e-4,
+    weight_decay=0.03,
+    warmup=0.3,
+    gradient_clip=None,
+    augmentation=Augmentation(max_shift=4, flip=True),
+    precision="auto",
+    compile=True,
+)
+MUON = TrainingSettings(
+    epochs=5,
+    batch_size=128,
+    learning_rate=2e-3,
+    muon_learning_rate=0.02,
+    weight_decay=0.05,
+    warmup=0.1,
+    label_smoothing=0.1,
+    augmentation=Augmentation(max_shift=2),
+)
+# models this narrow cannot learn their images by heart, and learn faster by Adam than by Muon
+TINY = replace(PLAIN_ADAM, learning_rate=0.01, warmup=0.1, schedule="cosine", gradient_clip=1.0)
+MUON_CIFAR = replace(MUON, augmentation=Augmentation(max_shift=2, flip=True))
+
+
+def _sound(config: ViTConfig) -> ViTConfig:
+    """The same sizes without dropout, with mean pooling and learned positions that are large enough to be seen."""
+    return replace(
+        config,
+        positions="learned",
+        position_std=0.5,
+        pooling="mean",
+        initialisation="paper",
+        embedding_dropout=0.0,
+        attention_dropout=0.0,
+        mlp_dropout=0.0,
+    )
+
+
+A_MNIST = Recipe(
+    name="seed-a-mnist",
+    summary="The lab sheet on MNIST: a ViT of 8 numbers a token that trains on probabilities.",
+    dataset="mnist",
+    config=PRESETS["lab_mnist"],
+    settings=PLAIN_ADAM,
+    num_validation=5_000,
+    hardware=TWO_CORES,
+    published=Published(0.7150, epochs=5, device="Tesla T4"),
+    slips=LAB_SLIPS,
+    differences=(SPLIT,),
+)
+A_CIFAR10 = replace(
+    A_MNIST,
+    name="seed-a-cifar10",
+    summary="The lab sheet's further experiment: CIFAR-10 with 16 numbers a token and four blocks.",
+    dataset="cifar10",
+    config=PRESETS["lab_cifar10"],
+    num_validation=10_000,
+    published=Published(0.3944, epochs=5, device="Tesla T4"),
+)
+B_MNIST = Recipe(
+    name="seed-b-mnist",
+    summary="The torchvision-style walk-through on MNIST: patches of 2 pixels, a head of two layers.",
+    dataset="mnist",
+    config=PRESETS["walkthrough_mnist"],
+    settings=replace(PLAIN_ADAM, epochs=3, learning_rate=1e-3),
+    num_validation=5_000,
+    hardware=TWO_CORES,
+    published=Published(0.9588),
+    differences=(SPLIT, "The notebook's epochs and optimiser are not known to us: 3 epochs of Adam here."),
+)
+C_CIFAR10 = Recipe(
+    name="seed-c-cifar10",
+    summary="The Lightning demo on CIFAR-10: six blocks, dropout 0.2, 180 epochs of OneCycle.",
+    dataset="cifar10",
+    config=PRESETS["lightning_cifar10"],
+    settings=ONE_CYCLE,
+    num_validation=5_000,
+    hardware=ONE_GPU,
+    published=Published(0.788, epochs=180, device="one GPU", seconds=28 * 60 + 17),
+    differences=(SPLIT, UNSAID, "The learning rate rises in a line, where OneCycle has half a cosine."),
+)
+C_CIFAR100 = replace(
+    C_CIFAR10,
+    name="seed-c-cifar100",
+    summary="The Lightning demo on CIFAR-100: twenty-four blocks, dropout 0.1, 180 epochs of OneCycle.",
+    dataset="cifar100",
+    config=PRESETS["lightning_cifar100"],
+    settings=replace(ONE_CYCLE, learning_rate=1e-3),
+    published=Published(0.498, epochs=180, device="one GPU", seconds=3600 + 41 * 60 + 41),
+)
+D_CIFAR100 = Recipe(
+    name="seed-d-cifar100",
+    summary="The critical reader on CIFAR-100: sines that learn, a GELU and a softmax too many.",
+    dataset="cifar100",
+    config=PRESETS["critical_cifar100"],
+    settings=replace(
+        PLAIN_ADAM,
+        epochs=30,
+        learning_rate=5e-4,
+        augmentation=Augmentation(max_shift=4, flip=True),
+        precision="auto",
+    ),
+    num_validation=10_000,
+    hardware=ONE_GPU,
+    published=Published(0.37, of="validation"),
+    slips=CRITICAL_SLIPS,
+    differences=(SPLIT, CROPS, "The notebook's epochs and learning rate are not known to us: 30 epochs at 5e-4 here."),
+)
+E_CIFAR10 = Recipe(
+    name="seed-e-cifar10",
+    summary="The annotated classifier on CIFAR-10: 48 numbers a token, learning rate 0.01 throughout.",
+    dataset="cifar10",
+    config=PRESETS["annotated_cifar10"],
+    settings=replace(
+        PLAIN_ADAM,
+        epochs=100,
+        batch_size=256,
+        learning_rate=0.01,
+        weight_decay=0.01,
+        augmentation=Augmentation(max_shift=4, flip=True),
+    ),
+    num_validation=5_000,
+    hardware=TWO_CORES,
+    published=Published(0.755, epochs=100),
+    differences=(SPLIT, UNSAID),
+)
+
+
+def _mended(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSettings) -> Recipe:
+    return replace(
+        recipe,
+        name=f"{recipe.name}-mended",
+        summary=summary,
+        config=config,
+        settings=settings,
+        hardware=TWO_CORES,
+        slips=(),
+        differences=(),
+    )
+
+
+AS_PUBLISHED = (A_MNIST, A_CIFAR10, B_MNIST, C_CIFAR10, C_CIFAR100, D_CIFAR100, E_CIFAR10)
+MENDED = (
+    _mended(
+        A_MNIST,
+        "The lab sheet's sizes on MNIST, with logits in the loss, whole heads and their projection.",
+        _sound(A_MNIST.config),
+        TINY,
+    ),
+    _mended(
+        A_CIFAR10,
+        "The lab sheet's sizes on CIFAR-10, mended in the same way, and with a schedule.",
+        _sound(A_CIFAR10.config),
+        replace(TINY, augmentation=Augmentation(flip=True)),
+    ),
+    _mended(
+        B_MNIST,
+        "The walk-through's width, depth and head of two layers on MNIST, with patches of 4 pixels and a schedule.",
+        replace(_sound(B_MNIST.config), patch_size=4),
+        MUON,
+    ),
+    _mended(
+        C_CIFAR10,
+        "CIFAR-10 with the demo's head of two layers on four blocks of width 96, and 20 epochs of Muon for 180.",
+        replace(_sound(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
+        replace(MUON_CIFAR, epochs=20),
+    ),
+    _mended(
+        C_CIFAR100,
+        "CIFAR-100 with four blocks of width 128 in place of twenty-four of 256, and 24 epochs of Muon for 180.",
+        replace(_sound(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
+        replace(MUON_CIFAR, epochs=24, precision="auto"),
+    ),
+    _mended(
+        D_CIFAR100,
+        "The critical reader's four blocks on CIFAR-100, a tanh head, logits in the loss and the projection back.",
+        replace(_sound(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
+        replace(MUON_CIFAR, epochs=10),
+    ),
+    _mended(
+        E_CIFAR10,
+        "The annotated classifier's sizes and tanh GELU, with Muon and a schedule: 20 epochs for 100.",
+        _sound(E_CIFAR10.config),
+        replace(MUON_CIFAR, epochs=20),
+    ),
+)

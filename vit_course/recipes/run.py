@@ -1,0 +1,186 @@
+"""Run a recipe: load, split, train, choose the best epoch, look at the test images once, write the run folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_course.recipes.images import Images, keep_back, load_images
+from vit_course.recipes.measuring import load_weights
+from vit_course.recipes.recipe import Recipe, RecipeError
+from vit_course.recipes.result import RunResult, read_result, write_json, write_result
+from vit_course.recipes.summing_up import Prepared, sum_up
+from vit_course.training import History, TrainingSettings, fit
+from vit_course.training.precision import choose_precision
+from vit_course.training.processes import device_named, is_main_process
+
+RECIPE_FILE, RESULT_FILE = "recipe.json", "result.json"
+BEST_FILE, STATE_FILE = "best.safetensors", "last.safetensors"
+
+
+class RunInterruptedError(Exception):
+    """Somebody pressed Ctrl-C; the message says what is left and how to go on."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run may choose; None leaves it to the recipe.
+
+    Attributes:
+        folder: of the run; it must not hold anything, unless `resume` goes on with it.
+        data: where to look for the recipe's data set, or images of one's own, see `load_images`.
+        seed: of the start, the order and the augmentation.
+        epochs, batch_size, precision: in place of the recipe's own.
+        device: "cpu", "cuda" or "auto".
+        resume: go on where a run in `folder` was stopped.
+        wandb: also tell Weights & Biases.
+        image_size: in pixels, to which the images of class folders are scaled and cropped.
+        progress: draw a bar; None draws one on a terminal.
+    """
+
+    folder: Path
+    data: Path | None = None
+    seed: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    precision: str | None = None
+    device: str = "auto"
+    resume: bool = False
+    wandb: bool = False
+    image_size: int | None = None
+    progress: bool | None = None
+
+
+def train_recipe(recipe: Recipe, options: RunOptions) -> RunResult | None:
+    """Train once from one seed, and write the run folder.
+
+    The folder then holds recipe.json, what `vit_course.training.fit` writes (best.safetensors is the result),
+    curves.png, confusion.png, attention.png and, last, result.json. A folder with a result.json is finished: with
+    `resume` its result is given back. Of several processes that train together the first one writes, and the
+    others return None.
+
+    Raises:
+        RecipeError: the folder is in use, the recipe does not fit the images, or a choice is out of range.
+        RunInterruptedError: by Ctrl-C; what was learnt is kept.
+        DatasetError, TrainingDivergedError, OutOfMemoryError, CheckpointError: see `load_dataset` and `fit`.
+    """
+    import sklearn  # noqa: F401  # missed now, and not when the metrics are due after hours
+
+    if is_main_process():
+        _refuse_a_folder_in_use(recipe, options)
+    if (options.folder / RESULT_FILE).exists():
+        return read_result(options.folder / RESULT_FILE)
+    trackers = _trackers(options)
+    prepared = _prepare(recipe, options)
+    if is_main_process():
+        options.folder.mkdir(parents=True, exist_ok=True)
+        write_json(options.folder / RECIPE_FILE, _identity(prepared))
+    begun = (options.folder / STATE_FILE).exists()
+    cpu_before = time.process_time()
+    model, images, settings = prepared.model, prepared.images, prepared.settings
+    history = fit(
+        model, images.train, images.validation, settings, options.progress, options.folder, True, trackers=trackers
+    )
+    if not is_main_process():
+        return None
+    cpu_seconds = None if begun else round(time.process_time() - cpu_before, 1)
+    _stop_when_interrupted(history, options.folder)
+    load_weights(options.folder / BEST_FILE, model)
+    result = sum_up(prepared, history, cpu_seconds, options.folder)
+    write_result(options.folder / RESULT_FILE, result)
+    return result
+
+
+def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
+    """Images, model and settings; everything that can be refused is refused here."""
+    settings = _settings(recipe, options)
+    whole, test = load_images(recipe.dataset, options.data, options.image_size)
+    train, validation = keep_back(recipe, whole)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = recipe.build(recipe.config_for(train))
+    device = device_named(settings.device)
+    try:
+        precision = choose_precision(settings.precision, device, model)
+    except ValueError as error:
+        raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
+    images = Images(train, validation, test.with_statistics_of(train))
+    return Prepared(recipe, settings, _changed(options), images, model, device, precision)
+
+
+def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
+    folder = options.folder
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RecipeError(f"{folder} is a file; name a folder with --out")
+    if not any(folder.iterdir()):
+        return
+    if not options.resume:
+        raise RecipeError(f"{folder} is not empty; go on with that run by --resume, or name another folder with --out")
+    try:
+        known = json.loads((folder / RECIPE_FILE).read_text(encoding="utf-8"))
+        name, seed = known["recipe"], known["seed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RecipeError(f"{folder} holds no run of a recipe: its {RECIPE_FILE} is missing or damaged") from None
+    wanted = (recipe.name, _seed(recipe, options))
+    if (name, seed) != wanted:
+        raise RecipeError(
+            f"{folder} holds a run of {name} with seed {seed}, not of {wanted[0]} with seed {wanted[1]}; "
+            "name another folder with --out"
+        )
+
+
+def _trackers(options: RunOptions) -> tuple[str, ...] | None:
+    if not options.wandb:
+        return None
+    if find_spec("wandb") is None:
+        raise RecipeError("--wandb needs wandb, which is not installed. Install it with: pip install wandb")
+    return ("tensorboard", "wandb") if find_spec("tensorboard") else ("wandb",)
+
+
+def _seed(recipe: Recipe, options: RunOptions) -> int:
+    return recipe.seeds[0] if options.seed is None else options.seed
+
+
+def _changed(options: RunOptions) -> dict[str, Any]:
+    """Settings that the command asked for in place of the recipe's own."""
+    asked = {name: getattr(options, name) for name in ("epochs", "batch_size", "precision")}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
+    try:
+        settings = replace(recipe.settings, seed=_seed(recipe, options), device=options.device, **_changed(options))
+        device = device_named(settings.device)
+    except ValueError as error:
+        raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
+    return replace(settings, compile=settings.compile and device.type == "cuda")
+
+
+def _identity(prepared: Prepared) -> dict[str, Any]:
+    """What tells this run from another one, for --resume and for `vit-course evaluate`."""
+    return {
+        "version": 1,
+        "recipe": prepared.recipe.name,
+        "seed": prepared.settings.seed,
+        "slips": [slip.name for slip in prepared.recipe.slips],
+        "data": prepared.images.train.name,
+    }
+
+
+def _stop_when_interrupted(history: History, folder: Path) -> None:
+    if history.ending != "interrupted":
+        return
+    done = len(history.validation_loss)
+    best = f" {folder / BEST_FILE} is the best model so far, of epoch {history.best_epoch}." if done else ""
+    raise RunInterruptedError(
+        f"Stopped after {done} whole epochs.{best} The test images were not looked at. "
+        "The same command with --resume goes on from here."
+    )
