@@ -1,0 +1,122 @@
+"""Figures of lesson 07: rollout in small numbers, and how far a query looks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from attention import CELL, _matrix
+from canvas import Canvas
+from style import BLUE, GREY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, tint
+
+# mean over heads of two blocks; every product of theirs is exact in two digits
+FIRST = np.array([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
+SECOND = np.array([[0.0, 0.0, 1.0], [0.4, 0.4, 0.2], [0.6, 0.2, 0.2]])
+ITSELF = np.eye(3)
+COLUMNS = {"weights": 92, "itself": 268, "step": 482}
+PATCH_SIZE, SIDE = 16, 44
+QUERY = (3, 1)
+LOOKED_AT = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
+
+
+def _shares(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, framed: bool = True) -> None:
+    """A matrix of shares with two digits, the class token's row framed."""
+    _matrix(canvas, (x, y), matrix, name, paint(matrix, SEQUENTIAL, 0, 1.6), "{:.2f}")
+    if framed:
+        canvas.box(x, y, 40 * 3, CELL, "none", VERMILION, line=2.8, radius=3)
+
+
+def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndarray:
+    """One line: weights plus identity, halved; gives the step."""
+    step = (weights + ITSELF) / 2
+    canvas.text(24, y + 45, f"block {block}", 13.5, weight="bold")
+    _shares(canvas, COLUMNS["weights"], y, weights, "mean over heads")
+    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token itself", np.full((3, 3), tint(GREY, 0.1)))
+    _shares(canvas, COLUMNS["step"], y, step, "what a token is made of")
+    canvas.text(240, y + 45, "+", 20, align="center", weight="bold")
+    canvas.text(434, y + 24, "rows sum to 1", 11.5, QUIET, align="center")
+    canvas.arrow((402, y + 45), (466, y + 45), GREY)
+    canvas.text(434, y + 66, "÷ 2", 13, align="center")
+    return step
+
+
+def rollout() -> Canvas:
+    """Two blocks of three tokens, and the product of their steps."""
+    subtitle = "Two blocks, three tokens: the class token and the patches A and B."
+    canvas = Canvas(496, "The last block alone forgets what came before", subtitle)
+    first = _block(canvas, 108, FIRST, 0)
+    second = _block(canvas, 238, SECOND, 1)
+    product, y = second @ first, 366
+    canvas.text(24, y + 45, "rollout", 13.5, weight="bold")
+    _shares(canvas, COLUMNS["weights"], y, second, "block 1")
+    _shares(canvas, COLUMNS["itself"], y, first, "block 0", framed=False)
+    _shares(canvas, COLUMNS["step"], y, product, "both together")
+    canvas.text(240, y + 45, "·", 20, align="center", weight="bold")
+    canvas.text(434, y + 45, "=", 20, align="center", weight="bold")
+    for column, name in enumerate(("class", "A", "B")):
+        canvas.text(COLUMNS["step"] + 20 + 40 * column, y + 103, name, 12, QUIET, align="center")
+    return canvas.describe(
+        "Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is "
+        "halved, and the two results are multiplied, the later block on the left.",
+        f"""Three lines of 3 by 3 tables, for a class token and patches A and B. Block 0: its mean attention plus
+        the identity, halved. Block 1: the same. Rollout: block 1's table times block 0's. The class token's row is
+        framed. In block 1 it gives patch A a weight of {SECOND[0, 1]:.2f}; after rollout its share of A is
+        {product[0, 1]:.2f}: it keeps {second[0, 0] * first[0, 1]:.2f} that it had taken in block 0, and gets
+        {second[0, 2] * first[2, 1]:.2f} by way of B.""",
+    )
+
+
+def _centre(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
+    return x + (patch[1] + 0.5) * SIDE, y + (patch[0] + 0.5) * SIDE
+
+
+def attention_distance() -> Canvas:
+    """One query patch of a grid of 4 by 6, what it looks at, and how far that is."""
+    rows, columns, x, y = 4, 6, 40, 92
+    title = "Mean attention distance: weight times way"
+    canvas = Canvas(316, title, f"One head, one query patch, patches of {PATCH_SIZE} pixels.")
+    weights = np.zeros((rows, columns))
+    for patch, weight in LOOKED_AT.items():
+        weights[patch] = weight
+    canvas.cells(x, y, paint(weights, SEQUENTIAL, 0, 1), SIDE)
+    canvas.box(x + QUERY[1] * SIDE, y + QUERY[0] * SIDE, SIDE, SIDE, "none", VERMILION, line=3, radius=3)
+    for patch in LOOKED_AT:
+        if patch != QUERY:
+            canvas.line([_centre(QUERY, x, y), _centre(patch, x, y)], ORANGE, 2.4)
+    for patch, weight in LOOKED_AT.items():
+        canvas.disc(*_centre(patch, x, y), 15, f"{weight:.1f}", VERMILION if patch == QUERY else BLUE, size=12)
+    canvas.text(x + SIDE * columns / 2, y + SIDE * rows + 22, "framed: the query", 12, QUIET, align="center")
+    total = _ways(canvas, 370, 112)
+    return canvas.describe(
+        "A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, "
+        f"added up, gives {total:.1f} pixels.",
+        f"""A grid of 4 rows and 6 columns of patches, {PATCH_SIZE} pixels each. The query in row 3, column 1, looks
+        at itself with weight 0.5, at the patch to its right with 0.3, and with 0.2 at a patch three rows up and four
+        columns to the right. Beside it the sum: 0.5 times 0 pixels, 0.3 times 16 and 0.2 times 80, for three rows and
+        four columns are five patches as the crow flies: {total:.1f} pixels. The distance of a head is the mean over
+        all query patches and images.""",
+    )
+
+
+def _ways(canvas: Canvas, x: float, y: float) -> float:
+    """The table of weights and distances beside the grid; gives their sum."""
+    total = 0.0
+    for column, words in ((0, "weight"), (92, "distance"), (262, "product")):
+        canvas.text(x + column, y, words, 12.5, QUIET)
+    for line, (patch, weight) in enumerate(LOOKED_AT.items(), 1):
+        down, right = abs(patch[0] - QUERY[0]), abs(patch[1] - QUERY[1])
+        pixels = PATCH_SIZE * math.hypot(down, right)
+        way = f"{PATCH_SIZE} · √({down}² + {right}²) = {pixels:.0f}"
+        total += weight * pixels
+        for column, words in ((0, f"{weight:.1f}"), (92, way), (262, f"{weight * pixels:.1f}")):
+            canvas.text(x + column, y + 30 * line, words, 13.5)
+    canvas.line([(x, y + 112), (x + 306, y + 112)], HAIR, 1.5)
+    canvas.text(x, y + 134, "mean distance", 13.5, weight="bold")
+    canvas.text(x + 262, y + 134, f"{total:.1f}", 13.5, weight="bold")
+    return total
+
+
+FIGURES = {"rollout": rollout, "attention_distance": attention_distance}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

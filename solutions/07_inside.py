@@ -1,0 +1,700 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 07 · Reading its mind
+#
+# The model says *star*, and it is right. But did it look at the star? It may have looked at the corner, or at nothing
+# at all. Today you open its head: you draw where it looks, follow a look through all its layers, measure how far it
+# reaches, and then put all those pretty pictures to the test.
+#
+# **After this lesson you can**
+# - see where every head of every block looks, and follow attention through the whole model with rollout;
+# - measure whether heads look near or far, and say honestly when the textbook's answer does not come out;
+# - ask any PyTorch model for something that it was not built to tell, and leave no trace;
+# - test whether a beautiful attention map means anything.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `attention_rollout` | 12 | 3 |
+# | `mean_attention_distance` | 13 | 3 |
+# | `predict_with_attention` | 15 | 4 |
+# | two written questions | 12 | 2 + 2 |
+
+# %%
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from vit_course import check
+from vit_course.config import PRESETS, ViTConfig
+from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
+from vit_course.plots import show_images, show_position_similarity
+from vit_course.plots_attention import (
+    plot_attention_distance,
+    save_every_head,
+    show_every_head,
+    show_filters,
+    show_lit,
+    show_maps,
+)
+from vit_course.training import TrainingSettings, fit, load_model
+from vit_course.vit import VisionTransformer
+
+# %% [markdown]
+# ## Somebody to look into
+#
+# A fresh model has nothing on its mind, so we need one with a little education. Ten kinds of drawings will do: small
+# enough to be learned while you get up and stretch, and we know for certain where in the picture the answer stands.
+
+# %%
+torch.manual_seed(0)
+config = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
+model = VisionTransformer(config)
+train, pictures = train_validation_split(shapes(7000), 1000)
+classes = pictures.classes
+show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
+
+# %% [markdown]
+# Does `vit_cifar.safetensors`, your own model of lesson 06, lie beside this notebook? Then it is the one on the couch
+# today, and what you see will differ from what the text says: yours has seen the world, not ten drawings. Otherwise the
+# small model goes to school now. **It takes about 40 seconds on one core**, and is the only wait in this lesson.
+
+# %% tags=["experiment"]
+torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
+mine = Path("vit_cifar.safetensors")
+saved = load_model(mine) if mine.is_file() else None
+if saved and saved.config.pooling == "class_token":
+    model, config, classes = saved.model, saved.config, saved.classes
+    _, pictures = load_dataset(saved.dataset_name, otherwise="shapes")
+    pictures = replace(pictures, mean=saved.mean, std=saved.std)
+    print(f"{mine} is on the couch")
+else:
+    print(f"{mine} has no class token to follow." if saved else "6,000 drawings, six times over:")
+    shifted = Augmentation(max_shift=2)
+    settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
+    history = fit(model, train, pictures, settings, progress=False)
+    print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it has not seen")
+
+# %% [markdown]
+# ## Every head of every block
+#
+# The course's model tells its attention when asked with `return_intermediates=True`. Four heads in three blocks make
+# twelve tables of 65 × 65 weights for one picture. Row 0 of each is the class token's: how it shares out its look among
+# itself and 64 patches. Without the first entry that row *is* a little picture, 8 × 8.
+
+
+# %%
+def look(images, somebody=None):
+    """Logits, and the weights of every block: (batch, num_heads, tokens, tokens) each."""
+    with torch.no_grad():
+        somebody = (somebody or model).eval()
+        logits, stages = somebody(pictures.normalize(images), return_intermediates=True)
+    return logits, [stages[f"blocks.{number}.attention.weights"] for number in range(config.depth)]
+
+
+def class_token_maps(layer):
+    """(batch, num_heads, rows, columns): what the class token gives to each patch."""
+    return layer[:, :, 0, 1:].unflatten(-1, config.grid_size)
+
+
+print([tuple(layer.shape) for layer in look(pictures.images[:2])[1]])
+
+# %% [markdown]
+# **Predict first.** Where does the class token look in block 0, before it has learned a thing about this picture: at
+# everything alike, at the shape, or at the background? Will four heads of one block look at the same place? Sketch a
+# star, and shade what you expect.
+
+# %%
+number = 23
+image = pictures.images[number]
+logits, weights = look(image[None])
+print(f"a {classes[pictures.labels[number]]}; the model says: {classes[logits.argmax()]}")
+show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
+
+# %% [markdown]
+# The brighter, the more attention; each map is scaled to its own maximum. Most heads sit on the shape from the first
+# block on, and nobody told them where it was. They divide the work: in the last block three heads hold one tip of the
+# star each. Now and then a head looks at the background only. Change `number` a few times. Is "the head for tips" the
+# same on every picture, or did you see a pattern because you wanted one?
+
+# %% [markdown]
+# The next cell writes each of these pictures into a folder of its own, for your report or for your wall.
+
+# %% tags=["experiment"]
+files = save_every_head(image, [class_token_maps(layer)[0] for layer in weights], "heads")
+print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name}")
+
+# %% [markdown]
+# ## All layers at once
+#
+# Which of the twelve maps is *the* answer? None. The last block's class token looks at patches that have been looking
+# around themselves for two blocks; patch 9 holds a good deal of patch 20 by now. To know what reached the class token
+# we have to follow attention through all blocks. That is called **rollout**.
+#
+# ![Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is halved, and
+# the two results are multiplied, the later block on the left.](../figures/rollout.svg)
+
+# %% [markdown]
+# Two things happen in a block. Attention brings in others, and the residual stream carries the token itself on. Rollout
+# counts both alike: half and half. In the picture the last block gives patch A no weight at all, and still a quarter of
+# the class token is A. Find the two paths on which it came.
+
+# %% [markdown]
+# ### Exercise: `attention_rollout` (12 minutes, 3 points)
+
+
+# %% exercise="attention_rollout"
+def attention_rollout(weights):
+    """How much of every input token there is in every output token, if attention alone mixed them.
+
+    In each layer: take the mean over the heads, add the identity for the residual stream, and divide each row
+    by its sum. Multiply the layers' tables so that later layers mix what earlier ones have mixed. Rows are the
+    tokens that ask, as in lesson 03, so row i of the result says what output token i is made of.
+
+    weights: a list with a tensor for each layer, first layer first: (batch, num_heads, tokens, tokens)
+    returns: (batch, tokens, tokens), rows sum to 1, of the same dtype and on the same device
+
+    By hand: one head, two tokens. In layer 0 both look at token 1; in layer 1 each looks at token 0.
+    Layer 0 becomes [[0.5, 0.5], [0, 1]], layer 1 becomes [[1, 0], [0.5, 0.5]], and together:
+
+    >>> first, second = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> attention_rollout([first[None, None], second[None, None]])
+    tensor([[[0.5000, 0.5000],
+             [0.2500, 0.7500]]])
+
+    Raise ValueError when the list is empty. Allowed: everything. About 9 lines.
+    """
+    ### BEGIN SOLUTION
+    if len(weights) == 0:
+        raise ValueError("attention_rollout needs at least one layer")
+    rollout = None
+    for layer in weights:
+        mean = layer.mean(dim=1)  # (batch, tokens, tokens)
+        mixed = mean + torch.eye(mean.shape[-1], dtype=mean.dtype, device=mean.device)
+        mixed = mixed / mixed.sum(dim=-1, keepdim=True)
+        rollout = mixed if rollout is None else mixed @ rollout
+    return rollout
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Rows that sum to 2, 4 or 8? Something doubles in each layer. All right for one layer and wrong for two? Then it is the
+# product, and a product of tables has a left and a right. Wrong dtype? Ask who made a float32 on the way.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# After layer 0 you know what each token is made of, one row for each token. Layer 1 mixes *those*. If token 0 takes 0.3
+# of token 4, of which table do you need row 4, and which of the two tables has the 0.3?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# no layers: ValueError
+# begin with nothing mixed
+# for each layer, first to last:
+#     mean over the heads; the token itself on top; every row back to a sum of 1
+#     this layer's table from the left onto what there is
+# ```
+#
+# </details>
+
+# %% check="attention_rollout" points=3
+check("attention_rollout", attention_rollout)
+
+# %% [markdown]
+# **Predict first.** Row 0 of the rollout is the class token: what it is made of after one block, after two, after all.
+# Does the light gather on a few patches with depth, or does it spread?
+
+# %%
+maps = {}
+for depth in range(1, config.depth + 1):
+    rollout = attention_rollout(weights[:depth])
+    maps[f"rollout, {depth} block{'s' if depth > 1 else ''}"] = rollout[0, 0, 1:].reshape(config.grid_size)
+maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
+show_maps(image, maps)
+
+# %% [markdown]
+# It spreads, and settles on the whole shape with a soft rim. The last block alone is patchy: it looks where something
+# was left to find out, at three tips. Rollout remembers what came before, and is calmer. It also leaves a good deal
+# out: values, MLPs, and the fact that one head may matter more than another. It is a way to add up pictures, not a law
+# of nature.
+
+# %% [markdown]
+# ## How far do heads look?
+#
+# A convolution sees its neighbours and nothing else. A head may look anywhere. Does it? The first ViT paper measured
+# it: for every query patch, the mean of the distances to all patches, each counted by its weight.
+#
+# ![A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, added
+# up, gives 20.8 pixels.](../figures/attention_distance.svg)
+
+# %% [markdown]
+# They found heads that look near and heads that look far side by side in the first blocks, and only far ones in the
+# deep blocks. *From local to global*, says every textbook since.
+#
+# **Predict first.** In our small model, on pictures of 32 × 32 pixels: what is the distance of a head that looks at all
+# patches alike? And which blocks will lie below that?
+
+# %% [markdown]
+# ### Exercise: `mean_attention_distance` (13 minutes, 3 points)
+
+
+# %% exercise="mean_attention_distance"
+def mean_attention_distance(weights, grid_size, patch_size):
+    """How far each head of one layer looks, in pixels: the mean over images and query patches.
+
+    Of one query patch: the sum over all patches of weight times distance. A distance runs between the centres
+    of two patches, straight as the crow flies. The patches stand row by row, as patchify has cut them.
+
+    weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1. There are rows * columns
+                tokens, or one more: then a class token stands in front. It is nowhere in the picture, so leave
+                it out, both as a query and as a key, and divide each row by its sum to make it 1 again.
+    grid_size:  (rows, columns) of patches
+    patch_size: side of a patch in pixels
+    returns:    (num_heads,), of the dtype of the weights
+
+    By hand: one row of two patches, 16 pixels each. The first gives half of its attention to the other, which
+    is 0.5 * 16 = 8 pixels; the second looks at itself, which is 0. Their mean is 4.
+
+    >>> mean_attention_distance(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), (1, 2), 16)
+    tensor([4.])
+
+    Raise ValueError, with tokens, rows and columns in its text, when there are neither as many tokens as
+    patches nor one more. Allowed: everything; torch.cdist may come in handy. About 11 lines.
+    """
+    ### BEGIN SOLUTION
+    rows, columns = grid_size
+    tokens, num_patches = weights.shape[-1], rows * columns
+    if tokens not in (num_patches, num_patches + 1):
+        raise ValueError(f"{tokens} tokens are neither {rows} x {columns} patches nor one more")
+    among_patches = weights[..., -num_patches:, -num_patches:]
+    among_patches = among_patches / among_patches.sum(dim=-1, keepdim=True)
+    patches = torch.arange(num_patches, device=weights.device)
+    centres = patch_size * torch.stack([patches // columns, patches % columns], dim=1).to(weights.dtype)
+    distances = torch.cdist(centres, centres)  # (num_patches, num_patches), in pixels
+    return (among_patches * distances).sum(dim=-1).mean(dim=(0, 2))  # (num_heads,)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Right on the neighbour and wrong at an angle? Then it is the way that you measure. Right without a class token and too
+# short with one? Somebody's share went missing. One number for each image? Count what your mean runs over.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Patch 7 on a grid with 5 columns: in which row does it stand, and in which column? Which two of Python's operators
+# tell you, and do they need `rows` or `columns`?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# as many tokens as patches, or one more? else ValueError
+# keep the last rows * columns tokens on both token axes; rows back to a sum of 1
+# row and column of every patch; table of distances between all pairs, in pixels
+# weights times distances: sum over the keys, mean over queries and images
+# ```
+#
+# </details>
+
+# %% check="mean_attention_distance" points=3
+check("mean_attention_distance", mean_attention_distance)
+
+# %% [markdown]
+# Two hundred pictures now, the trained model, and beside it a fresh one that has never seen a picture. The dashed line
+# is the head that looks at all patches alike.
+
+# %%
+sizes = config.grid_size, config.patch_size
+torch.manual_seed(1)
+fresh = VisionTransformer(config)
+distances = {}
+for name, somebody in {"trained": model, "fresh": fresh}.items():
+    _, weights = look(pictures.images[:200], somebody)
+    distances[name] = [mean_attention_distance(layer, *sizes) for layer in weights]
+count = config.num_patches
+everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
+plot_attention_distance(distances, everywhere.item())
+
+# %% [markdown]
+# No local heads, in no block! Trained or fresh, all of them stay within two pixels or so of the dashed line. They look
+# at the shape, and from wherever you stand in a picture the shape is about as far as everything else. *From local to
+# global* does not come out here, and it would be a bad habit to squint until it does.
+
+# %% [markdown]
+# What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not
+# 14 × 14, six thousand drawings of one thing on an empty ground and not millions of photos, 40 seconds of training.
+# With the internet in reach the next cell puts the famous ViT-B/16 to the same test, on one photo.
+
+# %% tags=["experiment"]
+import torchvision
+
+from vit_course.famous import vit_b_16
+from vit_course.pretrained import load_torchvision
+
+famous, is_real = vit_b_16()
+figure = None
+if is_real:
+    big = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).eval()
+    prepared = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1.transforms()(photo())[None]
+    with torch.no_grad():
+        _, stages = big(prepared, return_intermediates=True)
+    layers = [stages[f"blocks.{number}.attention.weights"] for number in range(12)]
+    alike = mean_attention_distance(torch.full((1, 1, 196, 196), 1 / 196), (14, 14), 16).item()
+    of_layers = [mean_attention_distance(layer, (14, 14), 16) for layer in layers]
+    figure = plot_attention_distance({"ViT-B/16 on one photo": of_layers}, alike)
+figure
+
+# %% [markdown] question="local-or-global" points=2
+# ### Question: why so far? (6 minutes, 2 points)
+#
+# Choose **one** difference between our small model and the paper's (its data, its depth, its grid, the length of its
+# training, ...) that you think keeps our heads from looking near. Write down why you think so, and an experiment that
+# could prove you wrong: what do you change, what do you keep, what do you measure, how many seeds, and which result
+# would make you give the idea up?
+#
+# ### BEGIN SOLUTION
+# For instance the data. One shape stands on an empty ground, so a patch learns little from its neighbours and much from
+# other parts of the shape; in photos texture and edges make neighbours telling. Experiment: the same model, settings
+# and number of steps, once on the drawings and once on CIFAR-10 (or on drawings with a small pattern that decides the
+# class), three seeds each; measure the smallest mean distance of a head in block 0 on 200 held-out pictures. If the
+# heads on CIFAR-10 lie as close to the dashed line as those on drawings, within the spread of the seeds, the idea is
+# wrong.
+#
+# **Rubric.** 1 point: one difference, with a mechanism by which it could act on the distance (not only "it is
+# smaller"). 1 point: a fair experiment: one thing changed, the rest kept, the distance measured, two seeds or more, and
+# a result named that would refute the idea.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What the first layers have learned
+#
+# Attention is not all that a model has on its mind. Two tables of weights can be looked at directly. First the
+# positions: they began as noise with a spread of 0.02, and the model was never told that a picture has two dimensions.
+#
+# **Predict first.** Each small map below belongs to one patch, and shows how alike its position is to all the others.
+# Will the map of a patch in the middle and of one in the corner look the same?
+
+# %%
+show_position_similarity(model.positions.detach(), config.grid_size)
+
+# %% [markdown]
+# After 40 seconds neighbours are alike, and something else has appeared: the rim is alike all the way round. Our
+# drawings stand near the middle, the rim is mostly background, and so the first thing worth knowing about a place is
+# not its row or its column, but whether it is *inside*. The model has learned our data set's habits.
+
+# %% [markdown]
+# Then the filters. Each of the 64 numbers of a token is one pattern of 4 × 4 pixels, laid over the patch. Here are the
+# strongest directions among them, their principal components, and the share of all weight that each one holds.
+
+# %% tags=["experiment"]
+from vit_course.interpret import patch_filters
+
+filters, shares = patch_filters(model.patch_embedding.projection.weight, config.in_channels, count=14)
+show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
+
+# %% [markdown]
+# Honestly: noise, for the most part. In ViT-B/16 this picture is famous for its neat waves and edges. Ours began as
+# noise and had no time to leave it, and it did not need to: a random projection keeps what is in a patch of 48 numbers
+# nearly whole. A first layer that looks untrained is no proof that a model is bad, and a pretty one no proof that it is
+# good.
+
+# %% [markdown]
+# ## A model that nobody built to be asked
+#
+# So far the model was polite: it has a switch for its inner life. *Your* `VisionTransformer` of lesson 05 has none, and
+# neither has any model that you will meet at work. Its `forward` takes images and gives logits, and you cannot edit it.
+#
+# PyTorch has an answer: a **hook**. You leave a function with any module inside, and each time that this module runs
+# your function is called with what went in. What you get back is a handle. You need it to leave.
+
+# %%
+print("without changing a line of the model:")
+handles = [
+    block.register_forward_hook(
+        lambda module, inputs, output: print(f"  {type(module).__name__}: {output.norm(dim=-1).mean():.1f}")
+    )
+    for block in model.blocks
+]
+model(pictures.normalize(pictures.images[:2]))
+for handle in handles:
+    handle.remove()
+
+# %% [markdown]
+# One line for each block: the mean length of its tokens, which grows as you saw in lesson 05. There are two kinds.
+# `register_forward_hook` calls you with (module, inputs, output) once the module is done;
+# `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
+#
+# Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
+# whoever knows what went in can ask again: `attention(x, return_weights=True)`, as you built it in lesson 03.
+#
+# **Predict first.** If your hook function itself calls the module that it is hooked to, what happens?
+#
+# <details><summary>Written down? Then look.</summary>
+#
+# The hook is called again, which calls the module, which calls the hook ... Python stops it after a thousand rounds. So
+# keep the input, remove the hook, and ask afterwards.
+#
+# </details>
+
+# %% [markdown]
+# ## From a row of weights to a map
+#
+# A good guest leaves the house as it was. A model may be in the middle of its training when you ask it: evaluation mode
+# has to be switched on for your question (or dropout blurs the answer) and the old mode back on afterwards. No gradient
+# should be kept, no hook left behind.
+#
+# ### Exercise: `predict_with_attention` (15 minutes, 4 points)
+
+
+# %% exercise="predict_with_attention"
+def predict_with_attention(model, image):
+    """What a model says about one image, and where its class token looked in the last block.
+
+    model:   a VisionTransformer as you built it in lesson 05, in training or in evaluation mode. It has
+             patch_embedding (with a patch_size), class_token, positions, blocks, norm, head; each block
+             has norm1, attention, norm2, mlp. model(images) takes images and nothing else, and
+             block.attention(x, return_weights=True) gives (output, weights).
+    image:   (channels, height, width), normalised already
+    returns: probabilities (num_classes,), and a map (rows, columns): the class token's attention to the
+             patches in the last block, the mean over the heads, divided by its sum
+
+    Ask in evaluation mode and without gradients. Afterwards the model is as it was: its mode put back, no
+    hook left, nothing frozen. Listening with a hook is one way; walking through the parts by hand is another.
+
+    >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+    >>> probabilities, seen = predict_with_attention(VisionTransformer(small), torch.zeros(3, 8, 12))
+    >>> tuple(probabilities.shape), tuple(seen.shape)  # 2 rows and 3 columns of patches
+    ((5,), (2, 3))
+    >>> round(probabilities.sum().item(), 4), round(seen.sum().item(), 4)
+    (1.0, 1.0)
+
+    Allowed: everything. About 15 lines.
+    """
+    ### BEGIN SOLUTION
+    attention = model.blocks[-1].attention
+    heard = []
+    handle = attention.register_forward_pre_hook(lambda module, inputs: heard.append(inputs[0]))
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        logits = model(image[None])  # (1, num_classes)
+        handle.remove()
+        _, weights = attention(heard[0], return_weights=True)  # (1, num_heads, tokens, tokens)
+    model.train(was_training)
+    size = model.patch_embedding.patch_size
+    seen = weights[0, :, 0, 1:].mean(dim=0)  # (num_patches,)
+    seen = (seen / seen.sum()).reshape(image.shape[1] // size, image.shape[2] // size)
+    return logits[0].softmax(dim=0), seen
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# "RecursionError"? Your hook calls what it is hooked to. A map that sums to 0.98? One token of the row is not on the
+# map, and took its share along. Right in evaluation mode only? Then dropout was on when you asked. One axis too many?
+# You gave the model a batch of one.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Write down four things that you change in the world while you ask: a mode, a hook, torch's gradients, and an axis of
+# the image. Where in your code is each of them undone?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# a list to hear with; a pre-hook on the last block's attention puts its input there
+# remember the mode; evaluation mode; no gradients:
+#     logits of a batch of one; hook off; ask the attention again with what was heard
+# the old mode back
+# weights: image 0, all heads, row 0, without column 0; mean over heads; divide by the sum; into rows and columns
+# softmax of the logits
+# ```
+#
+# </details>
+
+# %% check="predict_with_attention" points=4
+check("predict_with_attention", predict_with_attention)
+
+# %%
+chosen, titles, maps = [23, 24, 29, 44, 49, 55], [], []
+for image in pictures.images[chosen]:
+    probabilities, seen = predict_with_attention(model, pictures.normalize(image[None])[0])
+    titles.append(f"{classes[probabilities.argmax()]}, {probabilities.max():.0%}")
+    maps.append(seen)
+show_lit(pictures.images[chosen], torch.stack(maps), titles)
+
+# %% [markdown]
+# Would you have known the shape from the lit patches alone? An arm of the cross here, the bend of a crescent there.
+# These are last looks, at what was still in doubt. Keep that thought for the end of the lesson.
+
+# %% [markdown]
+# ## A picture of your own
+#
+# Put the path of a picture of yours into `path`, a photo, a scan, a doodle. Without one, Grace Hopper sits for us
+# again, resized to what the model can see.
+#
+# **Predict first.** Our model knows ten shapes and no people. What will it say to her, and how sure will it be?
+
+# %%
+path = ""  # such as "my_drawing.png"
+if path:
+    from torchvision.io import ImageReadMode, decode_image
+
+    own = decode_image(path, ImageReadMode.RGB)  # (3, height, width) uint8
+else:
+    own = photo()
+side = min(own.shape[1:])
+left = (own.shape[2] - side) // 2
+square = own[:, :side, left : left + side]
+small = F.interpolate(square[None].float(), size=(config.height, config.width), mode="area")
+image = pictures.normalize(small.to(torch.uint8))[0]
+probabilities, seen = predict_with_attention(model, image)
+for share, index in zip(*probabilities.topk(3), strict=True):
+    print(f"{share:6.1%}  {classes[index]}")
+show_maps(square, {"where it looked": seen})
+
+# %% [markdown]
+# A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever comes in. So it names the least
+# bad of ten, and sometimes with great confidence. The map shows where the numbers came from, and it is as earnest about
+# a question that makes no sense as about one that does.
+
+# %% [markdown]
+# ## Does the map mean anything?
+#
+# So far we have admired. Now we test, in the way of a surgeon: if the model needs what it looks at, then covering those
+# patches must hurt, and covering what it does not look at must not. We paint 8 of the 64 patches over with the
+# picture's mean colour.
+
+
+# %%
+def covered(images, order):
+    """The images with the first eighth of the patches of `order` (batch, num_patches) in their mean colour."""
+    chosen = torch.zeros(order.shape).scatter_(1, order[:, : order.shape[1] // 8], 1.0)
+    mask = F.interpolate(chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size).bool()
+    mean_colour = images.float().mean(dim=(2, 3), keepdim=True)
+    return torch.where(mask, mean_colour, images.float()).to(torch.uint8)
+
+
+# %%
+def right(images):
+    """The share of the first images that the model still knows, covered as they are."""
+    return (look(images)[0].argmax(dim=1) == pictures.labels[: len(images)]).float().mean().item()
+
+
+images = pictures.images[:500]
+anywhere = torch.rand(500, config.num_patches, generator=torch.Generator().manual_seed(0)).argsort(dim=1)
+print(f"nothing covered  {right(images):.0%} right")
+print(f"any eighth       {right(covered(images, anywhere)):.0%} right")
+
+# %% [markdown]
+# Any eight patches cost a few in a hundred. Now for three maps: that of the last block, rollout, and the rollout of the
+# *fresh* model, which has never learned anything.
+#
+# **Predict first, in writing.** For each map two numbers: what is left when the most looked-at patches are covered, and
+# when the least looked-at are? Six numbers, please. A good map has a low one and a high one.
+
+# %%
+_, weights = look(images)
+seen = {
+    "last block": class_token_maps(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
+    "rollout": attention_rollout(weights)[:, 0, 1:],
+    "fresh model": attention_rollout(look(images, fresh)[1])[:, 0, 1:],
+}
+hidden = {"": images[23]}
+print(f"{'covered by':12}{'most':>6}{'least':>7}")
+for name, shares in seen.items():
+    most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
+    print(f"{name:12}{right(most):6.0%}{right(least):7.0%}")
+    hidden |= {f"{name}:\nmost": most[23], f"{name}:\nleast": least[23]}
+show_images(torch.stack([*hidden.values()]), titles=[*hidden])
+
+# %% [markdown]
+# Read the table slowly. Covering where the model looks hurts badly, so these maps are no mere decoration. But the last
+# block's map has a hole: its *least* looked-at patches cost more than any eight do. Find them in the picture: they lie
+# on the shape. The class token had taken them in earlier blocks (look at the heads again) and did not need them twice.
+# Rollout, your first exercise, remembers. It has both the lowest number and the highest.
+
+# %% [markdown]
+# And the fresh model? Its map is not bad at all! It finds the shape because a shape is what differs from the ground,
+# and random weights notice that too. A map that lies on the object does not prove that anybody has learned anything.
+
+# %% [markdown] question="does-it-explain" points=2
+# ### Question: does it explain? (6 minutes, 2 points)
+#
+# A friend shows you an attention map with light on the tips of a star, and says: "You see, it knows that it is a star
+# *because* it counts the tips." Which part of this claim can the map alone support? Which part does the covering test
+# add? And what would still have to be shown for the *because*, and for the *counts*? Name one measurement for it.
+#
+# ### BEGIN SOLUTION
+# The map alone supports that the class token's last look went to the tips: where, not why, and not that the answer
+# depends on it. The covering test adds that the answer depends on the patches with the most attention (for this model
+# and these pictures): it is an intervention, and it has to be compared with other patches and an untrained model.
+# Neither shows *how* they are used. For "counts" one would have to vary the number of tips and nothing else (stars with
+# four, five, six tips, same size and colour) and see whether the answer, or something inside the model from which the
+# number can be read, follows the number; or cover one tip at a time. Covering has a trap of its own: a grey patch is a
+# picture that the model has never seen, so part of the loss may be surprise.
+#
+# **Rubric.** 1 point: the map shows where, the covering test shows dependence; neither shows how. 1 point: a
+# measurement in which the claimed cause is varied while the rest is kept.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. Why is the identity added in every layer of a rollout, and not once?</summary>
+#
+# Every block has a residual of its own, so in each of them the token itself goes on beside what attention brings in.
+#
+# </details>
+# <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or as far as can be?</summary>
+#
+# Neither. It is the mean distance between two patches of the grid, about half the side of the picture: our dashed line.
+# Only a head that looks at opposite corners does better.
+#
+# </details>
+# <details><summary>3. Your hook works, and the second call of your function hears two inputs. What happened?</summary>
+#
+# The first call did not remove its hook. Both hooks listen now, and tomorrow there are three.
+#
+# </details>
+# <details><summary>4. You ask the same model twice and get two maps that differ. Where do you look first?</summary>
+#
+# At the mode: dropout is on.
+#
+# </details>
+# <details><summary>5. A paper shows attention maps that lie neatly on the objects. What would you ask its authors for?
+# </summary>
+#
+# The same maps of the untrained model, and what happens to the answer when those patches, or others, are covered.
+#
+# </details>
+#
+# ## What you can do now
+#
+# You can cut a picture into a sentence, let the sentence look at itself, build a Vision Transformer that runs the
+# famous weights, send it to school, and then ask what it has on its mind, with a healthy distrust of the answer. Now
+# take pictures that nobody has trained on, yours, with one folder for each class: `vit-course recipes` lists ways to
+# train, and what you wrote today looks into whatever comes out, as long as it has a class token.

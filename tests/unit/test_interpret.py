@@ -1,0 +1,195 @@
+"""Reading attention: against numbers worked out by hand, and against the model's own inner life."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vit_course.config import ViTConfig
+from vit_course.interpret import (
+    attention_rollout,
+    class_token_maps,
+    mean_attention_distance,
+    patch_filters,
+    patch_weights,
+    position_similarity,
+    predict_with_attention,
+)
+from vit_course.patches import patchify
+from vit_course.vit import VisionTransformer
+
+CONFIG = ViTConfig(image_size=(12, 20), patch_size=4, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2)
+
+
+def attention(*leading: int, tokens: int) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(*leading, tokens, tokens, generator=generator).softmax(-1)
+
+
+@pytest.fixture
+def model() -> VisionTransformer:
+    torch.manual_seed(0)
+    made = VisionTransformer(CONFIG)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+@pytest.fixture
+def image() -> Tensor:
+    return torch.randn(2, 12, 20, generator=torch.Generator().manual_seed(1))
+
+
+class TestRollout:
+    def test_of_the_figure_s_numbers(self) -> None:
+        first = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
+        second = torch.tensor([[0.0, 0.0, 1.0], [0.4, 0.4, 0.2], [0.6, 0.2, 0.2]])
+        rollout = attention_rollout([first[None, None], second[None, None]])[0]
+        expected = torch.tensor([[0.35, 0.25, 0.40], [0.13, 0.58, 0.29], [0.24, 0.25, 0.51]])
+        assert torch.allclose(rollout, expected)
+
+    def test_rows_sum_to_one_at_any_depth(self) -> None:
+        for depth in (1, 2, 12):
+            rollout = attention_rollout([attention(2, 4, tokens=6)] * depth)
+            assert rollout.shape == (2, 6, 6)
+            assert torch.allclose(rollout.sum(-1), torch.ones(2, 6))
+
+    def test_layers_may_have_different_numbers_of_heads(self) -> None:
+        layers = [attention(2, 4, tokens=5), attention(2, 3, tokens=5)]
+        means = [layer.mean(1, keepdim=True) for layer in layers]
+        assert torch.allclose(attention_rollout(layers), attention_rollout(means))
+
+    def test_nothing_but_oneself_stays_oneself(self) -> None:
+        assert torch.equal(attention_rollout([torch.eye(4).expand(2, 3, 4, 4)] * 3), torch.eye(4).expand(2, 4, 4))
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+    def test_the_dtype_is_kept(self, dtype: torch.dtype) -> None:
+        assert attention_rollout([attention(1, 2, tokens=3).to(dtype)]).dtype == dtype
+
+    def test_misfits_are_refused_in_words(self) -> None:
+        with pytest.raises(ValueError, match="at least one layer"):
+            attention_rollout([])
+        with pytest.raises(ValueError, match=r"layer 1 has the shape \(2, 3, 5, 5\), layer 0 \(2, 3, 4, 4\)"):
+            attention_rollout([attention(2, 3, tokens=4), attention(2, 3, tokens=5)])
+        with pytest.raises(ValueError, match="layer 0 is not"):
+            attention_rollout([torch.ones(2, 3, 4, 5)])
+
+
+class TestDistance:
+    def test_by_hand(self) -> None:
+        weights = torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]])
+        assert mean_attention_distance(weights, (1, 2), 16).tolist() == [4.0]
+
+    def test_three_rows_and_four_columns_are_five_patches(self) -> None:
+        weights = torch.zeros(1, 1, 20, 20)
+        weights[..., 0] = 1.0  # everybody looks at the patch in the top left corner
+        expected = sum(8 * math.hypot(*divmod(patch, 5)) for patch in range(20)) / 20
+        assert mean_attention_distance(weights, (4, 5), 8).item() == pytest.approx(expected)
+
+    def test_a_class_token_changes_nothing(self) -> None:
+        among = attention(3, 2, tokens=6)
+        weights = torch.cat([torch.full((3, 2, 6, 1), 0.4), 0.6 * among], dim=-1)
+        weights = torch.cat([attention(3, 2, tokens=7)[:, :, :1], weights], dim=-2)
+        found = mean_attention_distance(weights, (2, 3), 4)
+        assert torch.allclose(found, mean_attention_distance(among, (2, 3), 4))
+
+    def test_float64_is_exact(self) -> None:
+        weights = attention(2, 2, tokens=6).double()
+        assert mean_attention_distance(weights, (2, 3), 4).dtype == torch.float64
+
+    def test_a_grid_that_does_not_fit_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="3 x 3 patches: there are 8 tokens, not 9, nor 10 with a class token"):
+            mean_attention_distance(attention(1, 1, tokens=8), (3, 3), 4)
+
+    def test_patch_weights_are_the_patches_own(self) -> None:
+        weights = attention(1, 2, tokens=7)
+        assert torch.equal(patch_weights(weights, (2, 3)), weights[..., 1:, 1:])
+        assert torch.equal(patch_weights(weights[..., 1:, 1:], (2, 3)), weights[..., 1:, 1:])
+
+
+class TestPrediction:
+    def test_it_is_what_the_model_tells_of_itself(self, model: VisionTransformer, image: Tensor) -> None:
+        probabilities, seen = predict_with_attention(model.eval(), image)
+        logits, stages = model(image[None], return_intermediates=True)
+        row = stages["blocks.2.attention.weights"][0, :, 0, 1:].mean(0)
+        assert torch.allclose(probabilities, logits[0].softmax(0))
+        assert torch.allclose(seen, (row / row.sum()).reshape(3, 5))
+
+    def test_the_model_is_left_as_it_was(self, model: VisionTransformer, image: Tensor) -> None:
+        model.train()
+        model.blocks[0].eval()  # a part with a mode of its own keeps it
+        probabilities, seen = predict_with_attention(model, image)
+        assert not probabilities.requires_grad
+        assert not seen.requires_grad
+        assert model.training
+        assert not model.blocks[0].training
+        assert not any(part._forward_pre_hooks or part._forward_hooks for part in model.modules())
+        assert all(parameter.requires_grad for parameter in model.parameters())
+
+    def test_an_image_that_does_not_fit_leaves_no_trace(self, model: VisionTransformer) -> None:
+        model.train()
+        with pytest.raises(ValueError, match="images must be"):
+            predict_with_attention(model, torch.randn(2, 12, 16))
+        assert model.training
+        assert not any(part._forward_pre_hooks for part in model.modules())
+
+    def test_a_model_that_takes_images_alone(self, model: VisionTransformer, image: Tensor) -> None:
+        class Plain(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.patch_embedding, self.blocks, self.inner = model.patch_embedding, model.blocks, [model]
+
+            def forward(self, images: Tensor) -> Tensor:
+                return self.inner[0](images)
+
+        for found, right in zip(
+            predict_with_attention(Plain(), image), predict_with_attention(model, image), strict=True
+        ):
+            assert torch.equal(found, right)
+
+
+def test_class_token_maps_are_row_0_without_its_first_entry() -> None:
+    weights = attention(2, 3, tokens=7)
+    maps = class_token_maps(weights, (2, 3))
+    assert maps.shape == (2, 3, 2, 3)
+    assert torch.equal(maps[1, 2, 1, 0], weights[1, 2, 0, 4])
+    with pytest.raises(ValueError, match="should have 10 tokens"):
+        class_token_maps(weights, (3, 3))
+
+
+def test_position_similarity_is_a_cosine() -> None:
+    positions = torch.randn(1, 7, 8, generator=torch.Generator().manual_seed(0))
+    similarity = position_similarity(positions, (2, 3))
+    expected = torch.cosine_similarity(positions[0, 1 + 2], positions[0, 1 + 4], dim=0)
+    assert similarity[0, 2, 1, 1].item() == pytest.approx(expected.item(), abs=1e-6)
+    with pytest.raises(ValueError, match="7 positions do not fit a grid of 2 x 2"):
+        position_similarity(positions, (2, 2))
+
+
+class TestFilters:
+    def test_a_pattern_that_the_embedding_looks_for_comes_first(self) -> None:
+        pattern = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(0))
+        strengths = torch.arange(1.0, 6.0)
+        noise = 0.01 * torch.randn(5, 18, generator=torch.Generator().manual_seed(1))
+        weight = strengths[:, None] * patchify(pattern[None], 3)[0] + noise
+        filters, shares = patch_filters(weight, in_channels=2, count=3)
+        assert filters.shape == (3, 2, 3, 3)
+        alike = torch.cosine_similarity(filters[0].flatten(), pattern.flatten(), dim=0).abs()
+        assert alike.item() == pytest.approx(1, abs=1e-2)
+        assert shares[0] > 0.99
+        assert torch.all(shares.diff() <= 0)
+
+    def test_a_convolution_gives_the_same_as_its_linear(self) -> None:
+        kernels = torch.randn(5, 2, 3, 3)
+        for found, right in zip(patch_filters(kernels, 2, 4), patch_filters(kernels.flatten(1), 2, 4), strict=True):
+            assert torch.equal(found, right)
+
+    def test_misfits_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="count 6 is not between 1 and 5"):
+            patch_filters(torch.randn(5, 18), 2, 6)
+        with pytest.raises(ValueError, match="18 numbers are no square patch of 3 channels"):
+            patch_filters(torch.randn(5, 18), 3, 2)

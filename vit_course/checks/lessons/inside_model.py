@@ -1,0 +1,152 @@
+"""What lesson 07's functions are tried on: a small Vision Transformer with the parts of lesson 05.
+
+This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
+out; it imports nothing else of the package but its config, holds no answer, and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_course.config import ViTConfig
+
+Weights = Mapping[str, Tensor]
+
+
+class _Patches(nn.Module):
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.patch_size = config.patch_size
+        self.projection = nn.Linear(config.in_channels * config.patch_size**2, config.embed_dim)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.projection(F.unfold(images, self.patch_size, stride=self.patch_size).mT)
+
+
+class _Attention(nn.Module):
+    """torch's fused attention; asked for one-hot values it tells the weights."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.num_heads = config.num_heads
+        self.qkv = nn.Linear(config.embed_dim, 3 * config.embed_dim, bias=config.qkv_bias)
+        self.projection = nn.Linear(config.embed_dim, config.embed_dim)
+        self.dropout = nn.Dropout(1.0)
+
+    def forward(self, x: Tensor, return_weights: bool = False) -> Any:
+        batch, tokens, _ = x.shape
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+        output = self.dropout(self.projection(mixed))
+        if not return_weights:
+            return output
+        one_hot = torch.eye(tokens, dtype=x.dtype, device=x.device).expand(batch, self.num_heads, tokens, tokens)
+        return output, F.scaled_dot_product_attention(query, key, one_hot)
+
+
+class _Mlp(nn.Module):
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(config.embed_dim, config.hidden_dim)
+        self.fc2 = nn.Linear(config.hidden_dim, config.embed_dim)
+        self.dropout = nn.Dropout(1.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.fc2(F.gelu(self.fc1(x))))
+
+
+class _Block(nn.Module):
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(config.embed_dim, eps=config.layer_norm_eps)
+        self.attention = _Attention(config)
+        self.norm2 = nn.LayerNorm(config.embed_dim, eps=config.layer_norm_eps)
+        self.mlp = _Mlp(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class SmallViT(nn.Module):
+    """A model with the names of lesson 05, and nothing beyond; its blocks do nothing while it trains.
+
+    Args:
+        weights: every parameter by its name; the model computes in their dtype.
+        config: its sizes.
+
+    Shapes: images (batch, in_channels, height, width) → logits (batch, num_classes).
+    """
+
+    def __init__(self, weights: Weights, config: ViTConfig) -> None:
+        super().__init__()
+        self.patch_embedding = _Patches(config)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, config.embed_dim))
+        self.positions = nn.Parameter(torch.zeros(1, 1 + config.num_patches, config.embed_dim))
+        self.blocks = nn.ModuleList(_Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.embed_dim, eps=config.layer_norm_eps)
+        self.head = nn.Linear(config.embed_dim, config.num_classes)
+        self.load_state_dict({name: each.clone() for name, each in weights.items()}, assign=True)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (batch, num_classes)."""
+        class_tokens = self.class_token.expand(len(images), -1, -1)
+        x = torch.cat([class_tokens, self.patch_embedding(images)], dim=1) + self.positions
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)[:, 0])
+
+    def __repr__(self) -> str:
+        return "a small model"
+
+
+def predict(
+    function: Callable[..., Any], weights: Weights, config: ViTConfig, image: Tensor, training: bool
+) -> dict[str, Any]:
+    """Call ``function(model, image)`` with a :class:`SmallViT`.
+
+    Args:
+        weights, config: of the model.
+        image: (channels, height, width).
+        training: the model's mode before.
+
+    Returns:
+        "returned"; names of the model's parts: "modes", whose mode is another than before, "hooks", which have a hook
+        or another forward than before; names of its parameters: "gradients", which hold one, "frozen", which no longer
+        ask for one, "changed", whose numbers are others; "image_changed"; "recording", whether torch still records
+        gradients.
+    """
+    model, given = SmallViT(weights, config).train(training), image.clone()
+    parts, parameters = dict(model.named_modules()), dict(model.named_parameters())
+    returned = function(model, given)
+    hooks = [name for name, each in parts.items() if each._forward_hooks or each._forward_pre_hooks]
+    replaced = [name for name, each in parts.items() if "forward" in vars(each)]
+    return {
+        "returned": returned,
+        "modes": [name or "the model" for name, each in parts.items() if each.training != training],
+        "hooks": [name or "the model" for name in hooks + replaced],
+        "gradients": [name for name, each in parameters.items() if each.grad is not None],
+        "frozen": [name for name, each in parameters.items() if not each.requires_grad],
+        "changed": [name for name, each in parameters.items() if not torch.equal(each.detach(), weights[name])],
+        "image_changed": not torch.equal(image, given.detach()),
+        "recording": torch.is_grad_enabled(),
+    }
+
+
+def rollout(function: Callable[..., Any], inputs: Sequence[Sequence[Tensor]]) -> dict[str, Any]:
+    """Call ``function(layers)``, ``inputs`` being the list of this one argument.
+
+    Returns:
+        "returned"; "layers", the tensors of the argument after the call.
+    """
+    layers = [layer.clone() for layer in inputs[0]]
+    returned = function(list(layers))
+    return {"returned": returned, "layers": [layer.detach() for layer in layers]}
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"predict": predict, "rollout": rollout}
