@@ -1,10 +1,13 @@
-"""A broken ViT still learns: the right model and eight wrong ones, trained alike on CIFAR-10.
+"""A broken ViT still learns: every architecture misconception of the library, trained alike on CIFAR-10.
 
-    python benchmarks/broken_vit.py --data cifar10.npz
+    python benchmarks/broken_vit.py --data cifar10.npz                        # all of them, briefly
+    python benchmarks/broken_vit.py --data cifar10.npz --selection classics   # eight of them, longer, three seeds
 
-Every model of a seed starts from the same weights and sees the same batches; a wrong one differs in a line
-or two of its forward pass. Prints a table and writes results/broken_vit.json, which
-figures/broken_vit.py draws; a run that was stopped goes on where it was.
+Every model of a seed starts from the same weights, wherever it has them, and sees the same batches. Mistakes
+that no training can tell from the right model or from one another, or that stop it, are listed with the reason.
+Prints a table and writes results/broken_vit_all.json or results/broken_vit.json, which figures/broken_vit.py
+draws; a run that was stopped goes on where it was. With a GPU or a long night, `--train 50000 --epochs 10
+--wrong-seeds 3` says more.
 """
 
 from __future__ import annotations
@@ -12,151 +15,97 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from told_apart import sorted_out
+from wrong_models import WrongModel, wrong_models
 
-from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_heads
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset, load_npz
-from vit_course.patches import PatchEmbedding
-from vit_course.training import TrainingSettings, evaluate, fit
+from vit_course.training import TrainingDivergedError, TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=32, patch_size=8, embed_dim=64, depth=4, num_heads=4)
-NUM_TRAIN, NUM_TEST = 30_000, 5_000
-RESULTS = Path(__file__).parent / "results" / "broken_vit.json"
+NUM_TEST = 5_000
+RIGHT = "right"
+RESULTS = Path(__file__).parent / "results"
+CLASSICS = (
+    "PatchEmbedding: embedding in column order",
+    "PatchEmbedding: reshaped where transposed",
+    "MultiHeadSelfAttention: heads not scaled",
+    "MultiHeadSelfAttention: softmax down the queries",
+    "MultiHeadSelfAttention: heads split by view",
+    "MultiHeadSelfAttention: projection not used",
+    "MultiHeadSelfAttention: attention over the batch",
+    "VisionTransformer: softmax in the head",
+)
 
 
-class WrongAttention(MultiHeadSelfAttention):
-    """The right attention, in steps that a wrong one overrides."""
+@dataclass(frozen=True)
+class Selection:
+    """Which mistakes are trained, and for how long unless told otherwise."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        query, key, value = (self.split(part) for part in self.qkv(x).chunk(3, dim=-1))
-        weights = self.softmax(query @ key.transpose(-2, -1) * self.scale(query))
-        return self.projection(merge_heads(weights @ value))
-
-    def split(self, x: Tensor) -> Tensor:
-        return split_heads(x, self.num_heads)
-
-    def scale(self, query: Tensor) -> float:
-        return query.shape[-1] ** -0.5
-
-    def softmax(self, scores: Tensor) -> Tensor:
-        return scores.softmax(dim=-1)
+    file: str
+    train_images: int
+    epochs: int
+    wrong_seeds: int
+    keys: tuple[str, ...] | None = None
 
 
-class HeadsByView(WrongAttention):
-    def split(self, x: Tensor) -> Tensor:
-        batch, tokens, embed_dim = x.shape
-        return x.reshape(batch, self.num_heads, tokens, embed_dim // self.num_heads)
-
-
-class Unscaled(WrongAttention):
-    def scale(self, query: Tensor) -> float:
-        return 1.0
-
-
-class SoftmaxOverQueries(WrongAttention):
-    def softmax(self, scores: Tensor) -> Tensor:
-        return scores.softmax(dim=-2)
-
-
-class NoProjection(WrongAttention):
-    def forward(self, x: Tensor) -> Tensor:
-        query, key, value = (self.split(part) for part in self.qkv(x).chunk(3, dim=-1))
-        return merge_heads(self.softmax(query @ key.transpose(-2, -1) * self.scale(query)) @ value)
-
-
-class OverTheBatch(WrongAttention):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.transpose(0, 1)).transpose(0, 1)
-
-
-class ReshapedPatches(PatchEmbedding):
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = super().forward(images)
-        channels_first = tokens.transpose(1, 2).contiguous()  # (batch, embed_dim, tokens), as a convolution gives
-        return channels_first.reshape(tokens.shape)
-
-
-class ColumnsFirst(PatchEmbedding):
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = super().forward(images)
-        rows = images.shape[2] // self.patch_size
-        return tokens.unflatten(1, (rows, -1)).transpose(1, 2).flatten(1, 2)
-
-
-class SoftmaxInTheModel(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.model(images).softmax(dim=-1)
-
-
-def with_attention(kind: type[WrongAttention]) -> Callable[[VisionTransformer], nn.Module]:
-    def change(model: VisionTransformer) -> nn.Module:
-        for block in model.blocks:
-            wrong = kind(CONFIG.embed_dim, CONFIG.num_heads)
-            wrong.load_state_dict(block.attention.state_dict())
-            block.attention = wrong
-        return model
-
-    return change
-
-
-def with_patches(kind: type[PatchEmbedding]) -> Callable[[VisionTransformer], nn.Module]:
-    def change(model: VisionTransformer) -> nn.Module:
-        wrong = kind(CONFIG.in_channels, CONFIG.patch_size, CONFIG.embed_dim)
-        wrong.load_state_dict(model.patch_embedding.state_dict())
-        model.patch_embedding = wrong
-        return model
-
-    return change
-
-
-VARIANTS: dict[str, Callable[[VisionTransformer], nn.Module]] = {
-    "right": lambda model: model,
-    "heads split by view": with_attention(HeadsByView),
-    "patches reshaped, not transposed": with_patches(ReshapedPatches),
-    "no scaling": with_attention(Unscaled),
-    "no output projection": with_attention(NoProjection),
-    "tokens column by column": with_patches(ColumnsFirst),
-    "softmax over queries": with_attention(SoftmaxOverQueries),
-    "softmax before the loss": SoftmaxInTheModel,
-    "attention over the batch": with_attention(OverTheBatch),
+SELECTIONS = {
+    "all": Selection("broken_vit_all.json", 20_000, 3, 1),
+    "classics": Selection("broken_vit.json", 30_000, 6, 3, CLASSICS),
 }
 
 
 @dataclass
 class Row:
-    """One variant: for each seed, test accuracy (0 to 1) and seconds of training and measuring by the clock."""
+    """One model: for each seed what came out.
+
+    Attributes: ``name``, "right" or "exercise: misconception"; and for each of ``seeds`` the test accuracy
+    (0 to 1, None where training stopped), the training loss of every epoch (None where nobody kept it), the
+    seconds of training and measuring by the clock, and why training stopped (None where it did not).
+    """
 
     name: str
     seeds: list[int] = field(default_factory=list)
-    accuracies: list[float] = field(default_factory=list)
+    accuracies: list[float | None] = field(default_factory=list)
+    train_losses: list[list[float] | None] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    stopped: list[str | None] = field(default_factory=list)
+
+    def add(self, seed: int, accuracy: float | None, losses: list[float], seconds: float, why: str | None) -> None:
+        """What one seed came to."""
+        self.seeds.append(seed)
+        self.accuracies.append(accuracy)
+        self.train_losses.append([round(loss, 4) for loss in losses])
+        self.seconds.append(round(seconds, 1))
+        self.stopped.append(why)
 
 
-def train_variant(row: Row, train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> None:
-    """Train one variant from one seed, and add what came out to its row."""
+def train_row(
+    row: Row, wrong: WrongModel | None, train: ImageDataset, test: ImageDataset, settings: TrainingSettings
+) -> None:
+    """Train one model from one seed, and add what came out to its row."""
     torch.manual_seed(settings.seed)
-    model = VARIANTS[row.name](VisionTransformer(CONFIG))
+    right = VisionTransformer(CONFIG)
+    model = wrong.build(right) if wrong else right
     started = time.perf_counter()
-    fit(model, train, test, settings)
-    row.seconds.append(round(time.perf_counter() - started, 1))
-    row.accuracies.append(evaluate(model, test)[1])
-    row.seeds.append(settings.seed)
+    try:
+        history = fit(model, train, test, settings)
+    except TrainingDivergedError as error:
+        row.add(settings.seed, None, [], time.perf_counter() - started, str(error).split(":")[0])
+    else:
+        seconds = time.perf_counter() - started
+        row.add(settings.seed, history.validation_accuracy[-1], history.train_loss, seconds, None)
 
 
-def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, object]:
+def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
     """All that accuracies depend on, but the seed; as JSON gives it back."""
     known = {
         "benchmark": "broken_vit",
@@ -169,57 +118,107 @@ def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettin
     return json.loads(json.dumps(known))
 
 
-def load(path: Path, known: dict[str, object]) -> list[Row]:
-    """The rows of an earlier run under the same conditions, which is gone on with; or empty rows."""
-    rows = {name: Row(name) for name in VARIANTS}
+def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
+    """The rows of an earlier run under the same conditions, which is gone on with; or empty rows.
+
+    Raises:
+        ValueError: the file holds rows of other conditions, which are not to be lost.
+    """
+    rows = {name: Row(name) for name in names}
     if path.exists():
         result = json.loads(path.read_text())
-        if known.items() <= result.items():
-            rows |= {row["name"]: Row(**row) for row in result["rows"]}
+        other = [name for name, value in known.items() if result.get(name) != value]
+        if other:
+            raise ValueError(f"{path} holds rows of another {', '.join(other)}: give another --output, or remove it")
+        rows |= {row["name"]: Row(**row) for row in result["rows"] if row["name"] in rows}
     return list(rows.values())
 
 
-def save(path: Path, known: dict[str, object], rows: list[Row]) -> None:
+def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, str]) -> None:
     """Write everything that is needed to quote the table, or to make it again."""
-    result = known | {"date": datetime.now(UTC).date().isoformat(), "rows": [asdict(row) for row in rows]}
+    date = datetime.now(UTC).date().isoformat()
+    result = known | {
+        "date": date,
+        "rows": [asdict(row) for row in rows if row.seeds],
+        "not_run_yet": [row.name for row in rows if not row.seeds],
+        "not_trained": reasons,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    unfinished.replace(path)
 
 
-def table(rows: list[Row]) -> str:
-    """The rows as text: mean accuracy over seeds, then each seed's."""
-    width = max(len(row.name) for row in rows)
+def table(rows: list[Row], reasons: dict[str, str]) -> str:
+    """The rows as text, best first: mean accuracy over seeds, then each seed's; and what was not trained."""
+    width = max(len(name) for name in (*reasons, *(row.name for row in rows)))
     lines = [f"{'model':{width}}   mean   each seed, % of the test images right"]
-    for row in rows:
-        each = "  ".join(f"{accuracy:5.1%}" for accuracy in row.accuracies)
-        lines.append(f"{row.name:{width}}  {mean(row.accuracies):5.1%}   {each}")
-    return "\n".join(lines)
+    for row in sorted(rows, key=_mean, reverse=True):
+        if not row.seeds:
+            lines.append(f"{row.name:{width}}  not run yet")
+            continue
+        each = [why or f"{accuracy:5.1%}" for accuracy, why in zip(row.accuracies, row.stopped, strict=True)]
+        lines.append(f"{row.name:{width}}  {_mean(row):5.1%}   {'  '.join(each)}")
+    return "\n".join([*lines, "", *(f"{name:{width}}  {reason}" for name, reason in reasons.items())])
+
+
+def _mean(row: Row) -> float:
+    measured = [accuracy for accuracy in row.accuracies if accuracy is not None]
+    return mean(measured) if measured else 0.0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--selection", choices=list(SELECTIONS), default="all")
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds the right model is trained from")
+    parser.add_argument("--wrong-seeds", type=int, help="how many each wrong one is trained from")
+    parser.add_argument("--train", type=int, help="how many images to train on")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument(
+        "--list", action="store_true", help="train nothing: show what is known and what is still to run"
+    )
+    arguments = parser.parse_args()
+    selection = SELECTIONS[arguments.selection]
+    arguments.keys = selection.keys
+    arguments.wrong_seeds = arguments.wrong_seeds or selection.wrong_seeds
+    arguments.train = arguments.train or selection.train_images
+    arguments.epochs = arguments.epochs or selection.epochs
+    arguments.output = arguments.output or RESULTS / selection.file
+    return arguments
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--seeds", type=int, default=3, help="how many seeds the right model is trained from")
-    parser.add_argument("--wrong-seeds", type=int, default=3, help="how many each wrong one is trained from")
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parse()
     torch.set_num_threads(arguments.threads)
-    train = load_npz(arguments.data, "train").subset(slice(NUM_TRAIN))
+    train = load_npz(arguments.data, "train").subset(slice(arguments.train))
     test = load_npz(arguments.data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
     settings = TrainingSettings(arguments.epochs, device=arguments.device)
     known = conditions(train, test, settings)
-    rows = load(arguments.output, known)
-    for seed in range(arguments.seeds):
+    chosen = [each for each in wrong_models() if arguments.keys is None or each.key in arguments.keys]
+    worth, reasons = sorted_out(chosen, CONFIG)
+    wrong = {each.key: each for each in worth}
+    try:
+        rows = load(arguments.output, known, [RIGHT, *wrong])
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    save(arguments.output, known, rows, reasons)
+    for seed in range(max(arguments.seeds, arguments.wrong_seeds)):
         for row in rows:
-            if seed in row.seeds or (seed >= arguments.wrong_seeds and row.name != "right"):
+            if (
+                arguments.list
+                or seed in row.seeds
+                or seed >= (arguments.seeds if row.name == RIGHT else arguments.wrong_seeds)
+            ):
                 continue
-            train_variant(row, train, test, replace(settings, seed=seed))
-            save(arguments.output, known, rows)
-            print(f"seed {seed}  {row.name}: {row.accuracies[-1]:.1%} in {row.seconds[-1]:.0f} s", flush=True)
-    print(table(rows))
+            train_row(row, wrong.get(row.name), train, test, replace(settings, seed=seed))
+            save(arguments.output, known, rows, reasons)
+            outcome = row.stopped[-1] or f"{row.accuracies[-1]:.2%}"
+            print(f"seed {seed}  {row.name}: {outcome} in {row.seconds[-1]:.0f} s", flush=True)
+    print(table(rows, reasons))
 
 
 if __name__ == "__main__":

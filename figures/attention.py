@@ -73,20 +73,20 @@ def attention_step_by_step() -> Canvas:
     canvas = Canvas(476, "Attention, number by number", "3 tokens, head_dim 4. Follow the framed row: token 1 asks.")
     upper, lower = 126, 332
     _matrix(canvas, (24, upper), query, "query", _plain(BLUE))
-    _matrix(canvas, (212, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
-    _matrix(canvas, (360, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
+    _matrix(canvas, (220, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
+    _matrix(canvas, (376, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
     _matrix(canvas, (556, upper), scaled, "scaled", paint(scaled, DIVERGING, -4, 4), "{:.1f}")
     _matrix(canvas, (24, lower), weights, "weights", paint(weights, SEQUENTIAL, 0, 1), "{:.2f}")
     _matrix(canvas, (272, lower), value, "value", _plain(GREEN))
     _matrix(canvas, (516, lower), output, "output", _plain(GREEN), "{:.1f}")
-    for x, y, columns in ((24, upper, 4), (360, upper, 3), (556, upper, 3), (24, lower, 3), (516, lower, 4)):
+    for x, y, columns in ((24, upper, 4), (376, upper, 3), (556, upper, 3), (24, lower, 3), (516, lower, 4)):
         _frame(canvas, x, y, columns)
     for row, total in enumerate(weights.sum(axis=-1)):
         canvas.text(152, lower + CELL * (row + 0.5), f"sum {total:.0f}", 12, QUIET)
-    for x, y, sign in ((198, upper, "·"), (346, upper, "="), (234, lower, "·"), (474, lower, "=")):
+    for x, y, sign in ((202, upper, "·"), (358, upper, "="), (234, lower, "·"), (474, lower, "=")):
         canvas.text(x, y + 1.5 * CELL, sign, 20, align="center", weight="bold")
-    canvas.arrow((486, upper + 45), (550, upper + 45), GREY)
-    canvas.text(516, upper + 26, "÷ √4", 13, align="center")
+    canvas.arrow((502, upper + 45), (550, upper + 45), GREY)
+    canvas.text(526, upper + 26, "÷ √4", 13, align="center")
     _path_to_softmax(canvas, (616, upper + 96), (84, lower - 32), 268)
     canvas.text(474, lower + 116, "each row: a weighted mean of the values", 12.5, QUIET, align="center")
     asked = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])

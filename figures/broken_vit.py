@@ -13,6 +13,17 @@ from style import BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
 CHANCE, HIGHEST = 0.1, 0.6
+WORDS = {
+    "right": "the right model",
+    "PatchEmbedding: embedding in column order": "tokens column by column",
+    "PatchEmbedding: reshaped where transposed": "patches reshaped, not transposed",
+    "MultiHeadSelfAttention: heads not scaled": "no scaling",
+    "MultiHeadSelfAttention: softmax down the queries": "softmax over queries",
+    "MultiHeadSelfAttention: heads split by view": "heads split by view",
+    "MultiHeadSelfAttention: projection not used": "no output projection",
+    "MultiHeadSelfAttention: attention over the batch": "attention over the batch",
+    "VisionTransformer: softmax in the head": "softmax before the loss",
+}
 TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 
 
@@ -37,8 +48,7 @@ def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
     """A name, one dot for each seed, and their mean."""
     is_right = row["name"] == "right"
     colour = BLUE if is_right else VERMILION
-    name = "the right model" if is_right else row["name"]
-    canvas.text(24, y, name, 13.5, weight="bold" if is_right else "normal")
+    canvas.text(24, y, WORDS[row["name"]], 13.5, weight="bold" if is_right else "normal")
     for accuracy in row["accuracies"]:
         canvas.disc(place(accuracy), y, 5, "", colour)
     canvas.text(RIGHT + 76, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")
@@ -62,7 +72,7 @@ def broken_vit() -> Canvas:
     canvas.text(RIGHT + 76, canvas.height - 20, "band: the right model", 12, QUIET, align="right")
     level = mean(right) - TIE
     close = sum(mean(row["accuracies"]) > level for row in rows if row["name"] != "right")
-    means = ", ".join(f"{row['name']} {mean(row['accuracies']):.1%}" for row in rows)
+    means = ", ".join(f"{WORDS[row['name']]} {mean(row['accuracies']):.1%}" for row in rows)
     return canvas.describe(
         f"Test accuracy of the right ViT and of {len(rows) - 1} broken ones: {close} of these come within "
         f"{100 * TIE:.0f} points of the right one or pass it.",

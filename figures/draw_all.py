@@ -7,12 +7,15 @@ import attention
 import block
 import broken_vit
 import convolution
+import inside
 import parameters
 import patches
 import positions
+import receptive_growth
 import scaling
 import start
 import tokens
+import training
 from style import FOLDER, save
 
 LESSONS = {
@@ -22,6 +25,8 @@ LESSONS = {
     "03_attention": [attention, scaling],
     "04_block": [block],
     "05_vit": [architecture, parameters],
+    "06_cifar": [training],
+    "07_inside": [inside, receptive_growth],
 }
 INTRODUCTION = """# Figures of the lessons
 

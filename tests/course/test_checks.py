@@ -7,7 +7,8 @@ import pytest
 from vit_course.checks import check
 from vit_course.checks.catalogue import EXERCISES
 
-LESSONS = ("start", "patches", "positions", "attention", "block", "vit")
+LESSONS = ("start", "patches", "positions", "attention", "block", "vit", "inside")
+LESSONS += ("splitting", "training_loop", "evaluation", "schedule", "decay", "early_stopping")
 
 
 def _right_variants():

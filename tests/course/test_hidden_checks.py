@@ -142,11 +142,15 @@ def zeroed(value):
     return type(value)()
 
 
+# what trains the model that it is given cannot be asked for a shape without doing the work
+TRAINS = {"train_one_epoch": 0.0, "fix_training": 0.0}
+
+
 def worthless(right):
     """Answers that have the right shape, or none at all, and were computed by nobody."""
 
     def zeros(*inputs):
-        return zeroed(right(*inputs))
+        return TRAINS[right.__name__] if right.__name__ in TRAINS else zeroed(right(*inputs))
 
     def ones(*inputs):
         value = zeros(*inputs)
@@ -165,6 +169,34 @@ def worthless(right):
         raise NotImplementedError
 
     return [zeros, ones, first_input, nothing, refuses, unwritten]
+
+
+def worthless_stoppers(_):
+    """Classes that keep a story's losses and say the same to all of them, or nothing."""
+
+    class Refuses:
+        def __init__(self, patience):
+            raise ValueError(f"{patience}")
+
+    class Unwritten:
+        def __init__(self, patience):
+            raise NotImplementedError
+
+    class Empty:
+        def __init__(self, patience):
+            pass
+
+    def saying(answer):
+        class Says(Empty):
+            best, bad_epochs = float("inf"), 0
+
+            def step(self, validation_loss):
+                self.best = min(self.best, validation_loss)
+                return answer
+
+        return Says
+
+    return [Refuses, Unwritten, Empty, saying(True), saying(False), saying(None), saying(0)]
 
 
 def worthless_classes(right):
@@ -200,6 +232,7 @@ def test_a_worthless_answer_earns_nothing(exercise):
     """A shape, a refusal of everything, an input given back: none of it is worth a point."""
     right = REFERENCE[exercise]
     kind = worthless_classes if EXERCISES[exercise].is_class else worthless
+    kind = worthless_stoppers if exercise == "EarlyStopping" else kind
     for objects in zip(*map(kind, right), strict=True):
         outcomes = ask(exercise, objects, KEYS[0])
         assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{told(outcomes)}"

@@ -24,7 +24,7 @@ _INSTEAD_OF = {
     "a tensor on the device": "one on the CPU, where the input lies",
 }
 # no exercise asks for more; a list beyond is a mistake, told by its length alone
-_DEEPEST, _LONGEST = 4, 100
+_DEEPEST, LONGEST = 4, 100
 
 
 class OddTensor:
@@ -77,7 +77,7 @@ def _odd(name: str, oddity: str) -> Failure:
 
 
 def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
-    return depth < _DEEPEST and len(values) <= _LONGEST
+    return depth < _DEEPEST and len(values) <= LONGEST
 
 
 def snapshot(value: object, depth: int = 0) -> object:

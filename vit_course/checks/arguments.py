@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.results import FILE
 from vit_course.checks.words import kind_of, quoted
 
 _BY_LOWER_CASE = {name.lower(): exercise for name, exercise in EXERCISES.items()}
@@ -36,6 +38,8 @@ def unknown(name: object, objects: tuple[object, ...]) -> str:
 
 def usage(exercise: Exercise) -> str:
     """The call that checks ``exercise``, as code."""
+    if exercise.is_file:
+        return f'`check("{exercise.name}", "{FILE}")`'
     return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
 
 
@@ -48,6 +52,9 @@ def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
     names = [getattr(each, "__name__", None) for each in objects]
     if names != list(exercise.objects) and set(names) == set(exercise.objects):
         return f"These are the right ones in the wrong order. Write {usage(exercise)}."
+    if exercise.is_file:
+        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {usage(exercise)}."
+        return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
     for index, given in enumerate(objects):
         if problem := _wrong_kind(exercise, index, given) or _wrong_parameters(exercise, index, given):
             return problem
@@ -55,6 +62,8 @@ def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
 
 
 def _counted(wanted: int, exercise: Exercise) -> str:
+    if exercise.is_file:
+        return "the name of your file"
     kind = ("class", "classes") if exercise.is_class else ("function", "functions")
     return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
 

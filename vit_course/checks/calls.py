@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vit_course.checks.answers import same_record, tensors_in
 from vit_course.checks.errors import Raised, described
 from vit_course.checks.isolation import settings_kept
+from vit_course.checks.practices import practice_called
 
 NO_OPTIONS: Mapping[str, Any] = {}
 
@@ -70,6 +71,9 @@ class Objects(Protocol):
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """The ``module`` that the class ``name`` makes, or the ``result`` that it gives instead."""
 
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+        """dict: what the practice of that name notes of the function or class ``name``, given its ``fields``."""
+
 
 def cotangent(output: Tensor, number: int = 0) -> Tensor:
     """What a backward pass starts from at the output tensor of that number: N(0, 1), like ``output``."""
@@ -91,6 +95,10 @@ class ObjectsHere:
         answer = _answer(self._objects[name], arguments, options)
         is_module = isinstance(answer.result, nn.Module)
         return replace(answer, result=None, module=ModuleHere(answer.result)) if is_module else answer
+
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+        """See :class:`Objects`."""
+        return Answer(*_attempt(practice_called(practice), (self._objects[name],), fields))
 
 
 class ModuleHere:

@@ -52,7 +52,8 @@ class Exercise:
 
     Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
     ``check`` is given, the exercise's own name unless told), ``is_class`` (the objects are nn.Module classes),
-    ``checks`` in the order in which a student reads them, and ``misconceptions``.
+    ``is_file`` (its one object is a file's path, and there is no cell to write), ``checks`` in the order in which a
+    student reads them, and ``misconceptions``.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Exercise:
     is_class: bool = False
     checks: list[PublicCheck] = field(default_factory=list)
     misconceptions: list[Misconception] = field(default_factory=list)
+    is_file: bool = False
 
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)

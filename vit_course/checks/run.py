@@ -9,8 +9,9 @@ from vit_course.checks.arguments import find, problem_with, unknown
 from vit_course.checks.diagnosis import Record, causes, run
 from vit_course.checks.exercise import Exercise, PublicCheck
 from vit_course.checks.isolation import quiet
+from vit_course.checks.lessons.results import opened
 from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, NotWritten, Report, Undecided, Verdict
+from vit_course.checks.verdict import CheckResult, Failure, NotWritten, Report, Undecided, Verdict, Waiting
 from vit_course.checks.words import quoted
 
 _WHATEVER_THE_SIZES = re.compile(r" raised |has no parameter|which nobody asked for")
@@ -23,7 +24,8 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
 
     Args:
         exercise: the exercise's name, as "patchify".
-        objects: what you wrote for it: the function or class itself, not the result of calling it.
+        objects: what you wrote for it: the function or class itself, not the result of calling it; the path of a
+            file, where one is asked for.
         points: what the exercise is worth; set in graded cells.
 
     Returns:
@@ -37,6 +39,8 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
+    if known.is_file:
+        objects = tuple(map(opened, objects))
     results = run_checks(known, dict(zip(known.objects, objects, strict=True)))
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
@@ -71,7 +75,8 @@ def _run_one(each: PublicCheck, student: Student) -> CheckResult:
     except Failure as failure:
         return CheckResult(each.name, each.claim, Verdict.FAIL, failure.seen, failure.expected, look=failure.look)
     except Undecided as reason:
-        return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=str(reason))
+        waits = isinstance(reason, Waiting)
+        return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=str(reason), waits=waits)
     return CheckResult(each.name, each.claim, Verdict.PASS)
 
 
@@ -93,8 +98,9 @@ def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
         told.add((seen, names))
         if known and result.verdict == Verdict.FAIL:
             result = replace(result, seen="the same as above", expected="", look="")
-        elif known and result.waits:
-            result = replace(result, seen="it waits for the same check")
+        elif known and result.verdict == Verdict.UNDECIDED:
+            waits_for_a_check = result.seen.startswith("it waits until")
+            result = replace(result, seen="it waits for the same check" if waits_for_a_check else "the same as above")
         shortened.append(replace(result, again=bool(names) and names in explained))
         explained.add(names)
     return tuple(shortened)

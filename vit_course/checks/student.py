@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from vit_course.checks.answers import numbers_in, plain, snapshot
+from vit_course.checks.answers import LONGEST, numbers_in, plain, snapshot
 from vit_course.checks.calls import NO_OPTIONS, Answer, Objects, ObjectsHere
 from vit_course.checks.errors import Raised, fingerprint, in_words
 from vit_course.checks.student_module import StudentModule
@@ -97,6 +98,25 @@ class Student:
         self.record.append(("built",))
         return StudentModule(self, answer.module)
 
+    def practise(self, practice: str, *judged: str, **fields: Any) -> dict[str, Any]:
+        """Let the first object work as a practice of that name asks it to; Failure when it raises.
+
+        Args:
+            practice: see :mod:`vit_course.checks.practice`.
+            judged: the keys of the notes that the check looks at, which go on record; all of them unless told.
+            fields: what the practice is made of.
+
+        Returns:
+            The practice's notes.
+        """
+        answer = self._held.practise(self.name, practice, fields)
+        if answer.raised is not None:
+            self.record.append(("raised", fingerprint(answer.raised)))
+            raise in_words(self.name, answer.raised, _given(fields), NO_OPTIONS)
+        notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
+        self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
+        return notes
+
     def read(self, name: str, answer: Answer, inputs: tuple[Any, ...], options: Mapping[str, Any] = NO_OPTIONS) -> Any:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
         if answer.raised is not None:
@@ -104,6 +124,15 @@ class Student:
             raise in_words(name, answer.raised, inputs, options)
         self.changed_inputs += [shape(inputs[number]) for number in answer.changed]
         return self._keep(answer.result, name, inputs)
+
+    def _noted(self, note: Any, fields: Mapping[str, Any]) -> Any:
+        if isinstance(note, dict):
+            return {name: self._noted(each, fields) for name, each in note.items()}
+        try:
+            return plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
+        except Failure as odd:
+            self.record.append(("returned", odd.seen))
+            raise
 
     def _keep(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
         """Write an answer down and give it back with plain tensors; Failure when those cannot be compared."""
@@ -114,3 +143,33 @@ class Student:
             raise
         self.record.append(("returned", snapshot(answer)))
         return answer
+
+
+class _Word(str):
+    """Something that a practice makes, as a message names it."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a practice of these fields hands to a student's code."""
+    if "batches" in fields:
+        count = len(fields["batches"])
+        return _Word("a small model"), _Word(f"{count} batch{'' if count == 1 else 'es'} of images")
+    if "parts" in fields:
+        return _Word("a small model"), fields["weight_decay"]
+    if "image" in fields:
+        return _Word("a small model"), fields["image"]
+    if "losses" in fields:
+        return fields["patience"], _Word("and told a few losses")
+    return tuple(fields.get("inputs", fields.values()))
+
+
+def _written(note: object) -> object:
+    """A note of a practice for the record: names and what stands under them."""
+    if isinstance(note, dict):
+        return tuple((name, _written(each)) for name, each in note.items())
+    if isinstance(note, list | tuple) and len(note) <= LONGEST:
+        return tuple(map(_written, note))
+    return snapshot(note)

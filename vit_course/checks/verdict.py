@@ -39,6 +39,10 @@ class Undecided(Exception):
     """A check could not decide: the reason is its message."""
 
 
+class Waiting(Undecided):
+    """A check that somebody else decides: it has not earned its share yet. The reason is its message."""
+
+
 @dataclass(frozen=True)
 class Cause:
     """The likely cause of a failure: a named misconception.

@@ -1,0 +1,246 @@
+"""What lesson 06 shows and quotes: its experiments from two seeds, six sick trainings, the learning-rate finder.
+
+    python benchmarks/lesson_cifar.py --data cifar10.npz
+
+All of it takes about a quarter of an hour on one idle core; a run that was stopped goes on where it was. Prints a
+table and writes results/lesson_cifar.json, which figures/training.py draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import AdamW
+
+from vit_course.config import ViTConfig
+from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
+from vit_course.training import evaluate, parameter_groups, train_one_epoch, warmup_cosine
+from vit_course.vit import VisionTransformer
+
+PLAIN, MOVED = Augmentation(), Augmentation(max_shift=2, flip=True)
+BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4)
+SEED_A = replace(BASE, embed_dim=16, num_heads=2, positions="sinusoidal")
+BATCH, WEIGHT_DECAY, LEARNING_RATE, WARMUP = 128, 0.05, 2e-3, 0.1
+NUM_VALIDATION, SEEDS, SPLIT_SEED = 5_000, (0, 1), 0
+SICK_STEPS, SICK_EVERY, SICK_VALIDATION, SICK_RATE = 300, 50, 2_000, 1e-3
+FINDER_STEPS, LOWEST_RATE, HIGHEST_RATE = 100, 1e-5, 1.0
+RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train: the model, whether a softmax stands before the loss, and what it learns from."""
+
+    config: ViTConfig = BASE
+    softmax: bool = False
+    augmentation: Augmentation = PLAIN
+    num_train: int = 10_000
+    epochs: int = 6
+
+
+FEW = Arm(num_train=2_000, epochs=30)
+ARMS = {
+    "base": Arm(),
+    "softmax before the loss": Arm(softmax=True),
+    "few images": FEW,
+    "few images, shifted and flipped": replace(FEW, augmentation=MOVED),
+    "patches of 16": Arm(replace(BASE, patch_size=16)),
+    "patches of 4": Arm(replace(BASE, patch_size=4)),
+    "no positions": Arm(replace(BASE, positions="none")),
+    "sine positions": Arm(replace(BASE, positions="sinusoidal")),
+    "louder positions": Arm(replace(BASE, position_std=0.5)),
+    "mean of the tokens": Arm(replace(BASE, pooling="mean")),
+    "seed A's size": Arm(SEED_A),
+    "seed A's size, softmax before the loss": Arm(SEED_A, softmax=True),
+}
+
+
+@dataclass(frozen=True)
+class Sickness:
+    """One wrong training, and what is wrong with it."""
+
+    learning_rate: float = SICK_RATE
+    zero_grad: bool = True
+    softmax: bool = False
+    in_order: bool = False
+    num_train: int = 10_000
+
+
+SICK = {
+    "healthy": Sickness(),
+    "learning rate too high": Sickness(learning_rate=100 * SICK_RATE),
+    "no zero_grad": Sickness(zero_grad=False),
+    "softmax before the loss": Sickness(softmax=True),
+    "sorted by class": Sickness(in_order=True),
+    "learning rate too low": Sickness(learning_rate=SICK_RATE / 100),
+    "few images": Sickness(num_train=500),
+}
+
+
+class SoftmaxInTheModel(nn.Module):
+    """Gives probabilities where the loss wants logits."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model(images).softmax(dim=-1)
+
+
+def build(config: ViTConfig, softmax: bool, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
+    """A fresh model and its optimiser."""
+    torch.manual_seed(seed)
+    model: nn.Module = VisionTransformer(config)
+    model = SoftmaxInTheModel(model) if softmax else model
+    return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
+
+
+def set_rates(optimizer: AdamW, total_steps: int) -> None:
+    """Let each update find its own share of the learning rate, without a line in the loop."""
+    steps, peak = itertools.count(), optimizer.param_groups[0]["lr"]
+
+    def before_update(*_: object) -> None:
+        factor = warmup_cosine(next(steps), round(WARMUP * total_steps), total_steps)
+        for group in optimizer.param_groups:
+            group["lr"] = peak * factor
+
+    optimizer.register_step_pre_hook(before_update)
+
+
+def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
+    """Train once: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
+    model, optimizer = build(arm.config, arm.softmax, seed, LEARNING_RATE)
+    images = train.subset(slice(arm.num_train))
+    loader = Batches(images, BATCH, arm.augmentation, shuffle=True, seed=seed)
+    set_rates(optimizer, arm.epochs * len(loader))
+    watched = Batches(validation, 500)
+    started, history = time.perf_counter(), []
+    for _ in range(arm.epochs):
+        train_loss = train_one_epoch(model, loader, optimizer, "cpu")
+        history.append((train_loss, *evaluate(model, watched, "cpu")))
+    seconds = round(time.perf_counter() - started, 1)
+    names = ("train_loss", "validation_loss", "validation_accuracy")
+    columns = {name: [round(epoch[column], 4) for epoch in history] for column, name in enumerate(names)}
+    return columns | {"seconds": [seconds]}
+
+
+def endless(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
+    """One pass after the other."""
+    while True:
+        yield from loader
+
+
+def train_sick(sickness: Sickness, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
+    """A short training at a constant rate: the loss of every step, and now and then that of validation images."""
+    model, optimizer = build(BASE, sickness.softmax, 0, sickness.learning_rate)
+    images = train.subset(slice(sickness.num_train))
+    if sickness.in_order:
+        images = images.subset(images.labels.argsort(stable=True))
+    loader = endless(Batches(images, BATCH, shuffle=not sickness.in_order))
+    watched = Batches(validation.subset(slice(SICK_VALIDATION)), 500)
+    losses, measured = [], []
+    for step in range(1, SICK_STEPS + 1):
+        pictures, labels = next(loader)
+        loss = F.cross_entropy(model(pictures), labels)
+        if sickness.zero_grad:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(round(loss.item(), 3))
+        if step % SICK_EVERY == 0:
+            measured.append(round(evaluate(model, watched, "cpu")[0], 3))
+    return {"loss": losses, "validation_loss": measured}
+
+
+def find_rate(train: ImageDataset) -> dict[str, list[float]]:
+    """The learning-rate finder: the loss of each of 100 steps, while the rate rises by a constant factor."""
+    model, optimizer = build(BASE, False, 0, LOWEST_RATE)
+    rates = [LOWEST_RATE * (HIGHEST_RATE / LOWEST_RATE) ** (step / (FINDER_STEPS - 1)) for step in range(FINDER_STEPS)]
+    losses = []
+    for rate, batch in zip(rates, endless(Batches(train.subset(slice(10_000)), BATCH, shuffle=True)), strict=False):
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        losses.append(round(train_one_epoch(model, [batch], optimizer, "cpu"), 3))
+    return {"learning_rate": [float(f"{rate:.3e}") for rate in rates], "loss": losses}
+
+
+def conditions() -> dict[str, Any]:
+    """All that the numbers depend on, as JSON gives it back."""
+    known = {
+        "benchmark": "lesson_cifar",
+        "device": f"cpu, {torch.get_num_threads()} thread(s)",
+        "torch": torch.__version__,
+        "data": {"name": "cifar10", "num_validation": NUM_VALIDATION, "split_seed": SPLIT_SEED},
+        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "learning_rate": LEARNING_RATE},
+        "arms": {name: asdict(arm) for name, arm in ARMS.items()},
+        "sick": {name: asdict(sickness) for name, sickness in SICK.items()},
+    }
+    return json.loads(json.dumps(known))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What an earlier run under the same conditions has found, or the beginning of a new one."""
+    known = conditions()
+    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
+        return result
+    return known | {"results": {name: {} for name in ARMS}, "curves": {}, "finder": {}}
+
+
+def save(path: Path, result: dict[str, Any]) -> None:
+    """Write everything so far; a list of numbers stands in one line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result | {"date": datetime.now(UTC).date().isoformat()}, indent=1)
+    path.write_text(re.sub(r"\n\s+(?=[-\d\]])", " ", text) + "\n")
+
+
+def table(result: dict[str, Any]) -> str:
+    """Accuracy on validation images at the end: mean over the seeds, then each."""
+    lines = [f"{'arm':38}   mean   each seed, % of the validation images right"]
+    for name, runs in result["results"].items():
+        last = [run["validation_accuracy"][-1] for run in runs.values()]
+        lines.append(f"{name:38}  {mean(last):5.1%}   " + "  ".join(f"{accuracy:5.1%}" for accuracy in last))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    full = load_npz(arguments.data, "train")
+    train_indices, validation_indices = split_indices(len(full), NUM_VALIDATION, SPLIT_SEED)
+    train = replace(full.subset(train_indices), mean=(), std=())
+    validation = full.subset(validation_indices).with_statistics_of(train)
+    result = load(arguments.output)
+    for name, sickness in SICK.items():
+        if name not in result["curves"]:
+            result["curves"][name] = train_sick(sickness, train, validation)
+            save(arguments.output, result)
+            print(f"{name}: loss {result['curves'][name]['loss'][-1]}", flush=True)
+    result["finder"] = result["finder"] or find_rate(train)
+    for seed, (name, arm) in itertools.product(SEEDS, ARMS.items()):
+        runs = result["results"][name]
+        if str(seed) not in runs:
+            runs[str(seed)] = run = train_arm(arm, seed, train, validation)
+            save(arguments.output, result)
+            print(f"seed {seed}  {name}: {run['validation_accuracy'][-1]:.1%} in {run['seconds'][0]:.0f} s", flush=True)
+    print(table(result))
+
+
+if __name__ == "__main__":
+    main()

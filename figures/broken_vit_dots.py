@@ -1,0 +1,100 @@
+"""Figure of lesson 06: every slip of the library as a dot, trained alike with the right model, lesson by lesson."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import mean
+
+from broken_vit import TIE
+from canvas import Canvas
+from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
+from style import BLUE, GREY, HAIR, INK, QUIET, VERMILION, save_all
+
+STEP = 7.2
+
+
+def stacked(slips: list[Slip], scale: Scale) -> list[tuple[float, int, Slip]]:
+    """(x, floor, slip): dots of one column of pixels stand on one another."""
+    heights: Counter[int] = Counter()
+    placed = []
+    for slip in slips:
+        column = round(scale.x(slip.accuracy) / STEP)
+        placed.append((column * STEP, heights[column], slip))
+        heights[column] += 1
+    return placed
+
+
+def broken_vit_dots() -> Canvas:
+    """A strip of dots for each lesson, over the right model's band."""
+    results, scale = read(), Scale(292, 384)
+    groups = {
+        title: [slip for slip in results.slips if slip.exercise in exercises] for title, exercises in LESSONS.items()
+    }
+    groups = {title: slips for title, slips in groups.items() if slips}
+    strips = {title: stacked(slips, scale) for title, slips in groups.items()}
+    heights = {title: max(78, 22 + STEP * max(floor + 1 for _, floor, _ in strip)) for title, strip in strips.items()}
+    top = 112
+    bottom = top + sum(heights.values())
+    total, passing = len(results.slips), results.passing(results.slips)
+    canvas = Canvas(
+        round(bottom + 62),
+        f"{passing} of {total} broken ViTs look as good as the right one, or better",
+        f"Each dot is one slip. All trained alike: {results.conditions}; test images right, %.",
+    )
+    scale.grid(canvas, top - 8, bottom, results)
+    canvas.text(scale.x(mean(results.right)), top - 20, "the right model", 12, BLUE, align="center", weight="bold")
+    canvas.text(scale.x(0.1), top - 20, "chance", 12, QUIET, align="center")
+    base = float(top)
+    for title, strip in strips.items():
+        base += heights[title]
+        _strip(canvas, title, strip, base, heights[title], results)
+    canvas.disc(30, bottom + 40, 4, "", VERMILION)
+    canvas.text(42, bottom + 40, "accuracy does not give it away", 12, INK)
+    canvas.disc(262, bottom + 40, 4, "", GREY)
+    canvas.text(274, bottom + 40, "clearly worse than the right model", 12, INK)
+    canvas.text(676, bottom + 40, results.still_to_run, 12, QUIET, align="right")
+    return canvas.describe(*_words(results, groups))
+
+
+def _strip(
+    canvas: Canvas, title: str, strip: list[tuple[float, int, Slip]], base: float, height: float, results: Results
+) -> None:
+    slips = [slip for _, _, slip in strip]
+    canvas.line([(24, base), (676, base)], HAIR, 1)
+    middle = base - height / 2
+    canvas.text(24, middle - 22, title, 13, weight="bold")
+    canvas.text(24, middle - 3, f"{results.passing(slips)} of {len(slips)} look right", 12, QUIET)
+    best, worst = slips[0], slips[-1]
+    canvas.text(24, middle + 13, f"▲ {best.accuracy:.0%} {best.name}", 11, QUIET)
+    canvas.text(24, middle + 28, f"▼ {worst.accuracy:.0%} {worst.name}", 11, QUIET)
+    for x, floor, slip in strip:
+        canvas.disc(x, base - 6 - RADIUS - STEP * floor, RADIUS, "", colour_of(slip, results))
+
+
+def _words(results: Results, groups: dict[str, list[Slip]]) -> tuple[str, str]:
+    total, passing = len(results.slips), results.passing(results.slips)
+    above = sum(slip.accuracy > results.high for slip in results.slips)
+    guessing = sum(slip.accuracy < 0.12 for slip in results.slips)
+    alt = (
+        f"Test accuracy of {total} broken ViTs as dots, lesson by lesson: {passing} lie within {100 * TIE:.0f} points "
+        f"of the right model or above it."
+    )
+    lessons = "; ".join(
+        f"lesson {title}: {results.passing(slips)} of {len(slips)}, from {slips[-1].name} {slips[-1].accuracy:.1%} "
+        f"to {slips[0].name} {slips[0].accuracy:.1%}"
+        for title, slips in groups.items()
+    )
+    return (
+        alt,
+        f"""One strip for each lesson, a dot for each slip, placed by its accuracy on
+        {results.facts["data"]["test_images"]:,} test images; a blue band marks {100 * TIE:.0f} points around the right
+        model's mean of {mean(results.right):.1%} ({len(results.right)} seeds). Trained on {results.conditions}. Of
+        {total} slips {passing} lie in the band or above it, {above} of them above, and {guessing} at chance. In the
+        band or above, of each lesson: {lessons}. {results.still_to_run}""",
+    )
+
+
+FIGURES = {"broken_vit_dots": broken_vit_dots}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

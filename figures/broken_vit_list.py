@@ -1,0 +1,72 @@
+"""Figure of lesson 06: every slip of the library by name, with the accuracy that a ViT with it reached."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from broken_vit import TIE
+from canvas import Canvas
+from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
+from style import INK, QUIET, save_all
+
+TITLES = {"published": "seen in a published notebook"}
+TOP, HEAD, ROW = 78, 26, 15.5
+
+
+def broken_vit_list() -> Canvas:
+    """Every slip by name with its number, in two columns, exercise by exercise."""
+    results = read()
+    order = [exercise for exercises in LESSONS.values() for exercise in exercises]
+    groups = {name: [slip for slip in results.slips if slip.exercise == name] for name in order}
+    groups = {name: slips for name, slips in groups.items() if slips}
+    columns = _halves({name: HEAD + ROW * len(slips) for name, slips in groups.items()})
+    height = max(sum(HEAD + ROW * len(groups[name]) for name in names) for names in columns)
+    canvas = Canvas(
+        round(TOP + height + 44),
+        "Every slip by name",
+        f"Test images right, %, after {results.conditions}; the band is the right model.",
+    )
+    canvas.text(676, 30, results.still_to_run, 12, QUIET, align="right")
+    for number, names in enumerate(columns):
+        left = 24 + 334 * number
+        scale, top = Scale(left + 206, 82), TOP
+        used = sum(HEAD + ROW * len(groups[name]) for name in names)
+        scale.grid(canvas, TOP, TOP + used, results)
+        for name in names:
+            top = _listed(canvas, left, top, TITLES.get(name, name), groups[name], scale, results)
+    named = "; ".join(
+        f"{TITLES.get(name, name)}: " + ", ".join(f"{slip.name} {slip.accuracy:.1%}" for slip in slips)
+        for name, slips in groups.items()
+    )
+    return canvas.describe(
+        f"A list of {len(results.slips)} slips with the test accuracy that a ViT with each of them reached.",
+        f"""Two columns of names, each with a dot and its accuracy over a band that marks {100 * TIE:.0f} points
+        around the right model's mean of {mean(results.right):.1%}; best first in each exercise. {named}.""",
+    )
+
+
+def _halves(heights: dict[str, float]) -> tuple[list[str], list[str]]:
+    """The exercises in order, cut where the two columns come out most alike."""
+    names = list(heights)
+    totals = [sum(heights[name] for name in names[:cut]) for cut in range(len(names) + 1)]
+    cut = min(range(len(names)), key=lambda number: abs(2 * totals[number] - totals[-1]))
+    return names[:cut], names[cut:]
+
+
+def _listed(
+    canvas: Canvas, left: float, top: float, title: str, slips: list[Slip], scale: Scale, results: Results
+) -> float:
+    """One exercise, from ``top`` down; gives where the next may start."""
+    canvas.text(left, top + HEAD - 10, title, 11.5, weight="bold")
+    for number, slip in enumerate(slips):
+        y = top + HEAD + (number + 0.5) * ROW
+        canvas.text(left, y, slip.name, 10, INK)
+        canvas.disc(scale.x(slip.accuracy), y, RADIUS, "", colour_of(slip, results))
+        canvas.text(left + 320, y, f"{100 * slip.accuracy:.1f}", 10, INK, align="right")
+    return top + HEAD + ROW * len(slips)
+
+
+FIGURES = {"broken_vit_list": broken_vit_list}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

@@ -1,0 +1,105 @@
+"""What the figures of broken ViTs share: the benchmark's rows, and the scale that accuracies are drawn on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from broken_vit import TIE
+from canvas import Canvas
+from style import BLUE, GREY, HAIR, QUIET, VERMILION, tint
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_all.json"
+LESSONS = {
+    "01 · patches": ("patchify", "PatchEmbedding"),
+    "02 · class token, positions": ("add_class_token",),
+    "03 · attention": ("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention", "published"),
+    "04 · the block": ("layer_norm", "Mlp", "EncoderBlock"),
+    "05 · the whole model": ("VisionTransformer",),
+}
+LOW, HIGH = 0.05, 0.5
+RADIUS = 3.2
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A wrong model: exercise, name, and mean accuracy over its seeds (chance where training broke off)."""
+
+    exercise: str
+    name: str
+    accuracy: float
+    broke_off: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """The benchmark's result, as far as the figures need it; ``right`` holds an accuracy for each seed."""
+
+    right: list[float]
+    slips: list[Slip]
+    facts: dict[str, Any]
+
+    @property
+    def low(self) -> float:
+        """Below this a model is clearly worse than the right one."""
+        return mean(self.right) - TIE
+
+    @property
+    def high(self) -> float:
+        return mean(self.right) + TIE
+
+    def passing(self, slips: list[Slip]) -> int:
+        """How many of these come within the band or pass it."""
+        return sum(slip.accuracy > self.low for slip in slips)
+
+    @property
+    def conditions(self) -> str:
+        data = self.facts["data"]
+        return f"{data['train_images']:,} CIFAR-10 images, {self.facts['settings']['epochs']} epochs"
+
+    @property
+    def still_to_run(self) -> str:
+        """In words how many slips nobody has trained yet; empty when all have been."""
+        left = len(self.facts["not_run_yet"])
+        return f"{left} more not run yet" if left else ""
+
+
+def read() -> Results:
+    """The rows of the benchmark, best first."""
+    facts = json.loads(RESULTS.read_text())
+    right, slips = [], []
+    for row in facts["rows"]:
+        measured = [each for each in row["accuracies"] if each is not None]
+        if row["name"] == "right":
+            right = measured
+        else:
+            exercise, name = row["name"].split(": ")
+            slips.append(Slip(exercise, name, mean(measured) if measured else 0.1, not measured))
+    return Results(right, sorted(slips, key=lambda slip: -slip.accuracy), facts)
+
+
+class Scale:
+    """Accuracies from LOW to HIGH across a strip of the card."""
+
+    def __init__(self, left: float, width: float) -> None:
+        self.left, self.width = left, width
+
+    def x(self, accuracy: float) -> float:
+        return self.left + self.width * (min(max(accuracy, LOW), HIGH) - LOW) / (HIGH - LOW)
+
+    def grid(self, canvas: Canvas, top: float, bottom: float, results: Results) -> None:
+        """The right model's band, a line every ten per cent, numbers under it."""
+        low, high = self.x(results.low), self.x(results.high)
+        canvas.box(low, top, high - low, bottom - top, tint(BLUE, 0.18), radius=3)
+        for step in range(1, 6):
+            x = self.x(step / 10)
+            canvas.line([(x, top), (x, bottom)], HAIR, 1, dashed=step == 1)
+            canvas.text(x, bottom + 13, f"{10 * step}", 11.5, QUIET, align="center")
+
+
+def colour_of(slip: Slip, results: Results) -> str:
+    """Vermilion for what accuracy does not give away, grey for what it does."""
+    return VERMILION if slip.accuracy > results.low else GREY

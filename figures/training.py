@@ -1,0 +1,247 @@
+"""Figures of lesson 06: the three piles, sick trainings, the learning-rate finder, early stopping, all experiments."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from canvas import Canvas
+from matplotlib.axes import Axes
+from style import BLUE, GREEN, GREY, HAIR, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "lesson_cifar.json"
+PANELS = ("learning rate too high", "no zero_grad", "softmax before the loss")
+PANELS += ("sorted by class", "learning rate too low", "few images")
+PATIENCE = 3
+SMALL = 12 * POINTS_PER_PIXEL
+
+
+def results() -> dict[str, Any]:
+    """The log that benchmarks/lesson_cifar.py has written."""
+    log: dict[str, Any] = json.loads(RESULTS.read_text())
+    return log
+
+
+def runs_of(log: dict[str, Any], arm: str) -> list[dict[str, list[float]]]:
+    """All seeds of an arm."""
+    return list(log["results"][arm].values())
+
+
+def three_piles() -> Canvas:
+    """Which images may be looked at when."""
+    canvas = Canvas(300, "Three piles, three rules", "CIFAR-10: 50,000 images to work with, 10,000 under seal.")
+    piles = [
+        (45_000, "train", BLUE, "at every step", "to learn from", "weights, mean, std"),
+        (5_000, "validation", ORANGE, "after every epoch", "to choose by", "rate, size, the end"),
+        (10_000, "test", GREEN, "once, at the end", "to judge by", "nothing at all"),
+    ]
+    x = 24.0
+    columns = (24, 258, 484)
+    for level, (pile, column) in enumerate(zip(piles, columns, strict=True)):
+        count, name, colour, when, purpose, decides = pile
+        width, turn = 640 * count / 60_000, 150 + 5 * level
+        canvas.box(x, 92, width, 46, tint(colour, 0.75), colour, radius=4)
+        middle, foot = x + width / 2, column + 12
+        canvas.line([(middle, 142), (middle, turn), (foot, turn), (foot, 172)], colour, 1.5)
+        x += width + 6
+        canvas.text(column, 186, f"{name}: {count:,}", 14, shade(colour), weight="bold")
+        for row, (label, words) in enumerate((("seen", when), ("for", purpose), ("decides", decides))):
+            canvas.text(column, 212 + 26 * row, label, 11.5, QUIET)
+            canvas.text(column + 50, 212 + 26 * row, words, 12)
+    return canvas.describe(
+        "Three piles of images: 45,000 to train, seen at every step; 5,000 to validate, seen after every epoch to "
+        "choose by; 10,000 to test, seen once at the end.",
+        """A bar cut in three. 45,000 training images are seen at every step and decide weights, mean and
+        deviation. 5,000 validation images are seen after every epoch and decide what is chosen: learning rate,
+        sizes, when to stop. 10,000 test images are seen once, at the end, and decide nothing: they judge.""",
+    )
+
+
+def smooth(losses: list[float], width: int = 5) -> np.ndarray:
+    """Means over `width` neighbouring steps."""
+    return np.convolve(losses, np.ones(width) / width, mode="valid")
+
+
+def sick_curves() -> Canvas:
+    """Six wrong trainings, each over the healthy one."""
+    curves = results()["curves"]
+    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Grey: healthy. Blue: training, orange: validation."
+    canvas = Canvas(486, "Six sick trainings: what is wrong with each?", subtitle)
+    for number, name in enumerate(PANELS):
+        row, column = divmod(number, 3)
+        x, y = 48 + 220 * column, 92 + 190 * row
+        axes = canvas.plot_area(x, y, 182, 150)
+        axes.plot(smooth(curves["healthy"]["loss"]), color=GREY, linewidth=1.2)
+        axes.plot(smooth(curves[name]["loss"]), color=BLUE, linewidth=1.5)
+        dots = curves[name]["validation_loss"]
+        places = np.linspace(300 / len(dots), 300, len(dots))
+        axes.plot(places, dots, "o", color=ORANGE, markersize=3.5, markeredgecolor=shade(ORANGE), markeredgewidth=0.5)
+        axes.set(xlim=(0, 308), ylim=(0, 4.2), xticks=(0, 100, 200, 300), yticks=(0, 1, 2, 3, 4))
+        canvas.text(x + 10, y + 14, "ABCDEF"[number], 18, weight="bold")
+    canvas.text(676, 470, "step", 12, QUIET, align="right")
+    ends = "; ".join(
+        f"{letter} {np.mean(curves[name]['loss'][-30:]):.2f} and {curves[name]['validation_loss'][-1]:.2f}"
+        for letter, name in zip("ABCDEF", PANELS, strict=True)
+    )
+    return canvas.describe(
+        "Six panels, A to F, each with the training loss of a sick run in blue, its validation loss as orange dots, "
+        "and a healthy run in grey.",
+        f"""Six panels of loss against 300 steps, each over the same healthy run, which falls from 2.3 to
+        {np.mean(curves["healthy"]["loss"][-30:]):.2f}. A shoots up in the first steps, then stays on a high plateau.
+        B sinks a little, then climbs and shakes. C sinks slowly along a high line. D goes up and down like a saw.
+        E sinks very slowly in a straight line. F falls to zero while its orange dots climb out of sight. Training
+        loss over the last 30 steps, and validation loss at the end: {ends}. The causes are in the lesson, folded.""",
+    )
+
+
+def rate_finder() -> Canvas:
+    """Loss against a rising learning rate, in three zones."""
+    log = results()
+    rates, losses = (np.array(log["finder"][name]) for name in ("learning_rate", "loss"))
+    peak = log["training"]["learning_rate"]
+    canvas = Canvas(366, "The learning-rate finder", "100 steps, the rate of each 1.12 times that of the one before.")
+    axes = canvas.plot_area(52, 94, 620, 208)
+    axes.axvspan(peak / 2, peak * 2, color=tint(GREEN, 0.3), zorder=0)
+    axes.plot(rates, losses, color=tint(BLUE, 0.45), linewidth=1)
+    axes.plot(rates[2:-2], smooth(list(losses)), color=BLUE, linewidth=2)
+    axes.set(xscale="log", xlim=(rates[0], rates[-1]), ylim=(1.6, 3.4), yticks=(1.6, 2, 2.4, 2.8, 3.2))
+    axes.minorticks_off()
+    axes.tick_params(axis="x", pad=6)
+    for x, y, words, colour in (
+        (4e-5, 2.62, "too little happens", QUIET),
+        (peak, 2.62, "take it\nfrom here", shade(GREEN)),
+        (2.6e-1, 2.95, "the wall", shade(VERMILION, 0.2)),
+    ):
+        axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold", ha="center")
+    canvas.text(362, 344, "learning rate", 13, align="center")
+    canvas.text(24, 78, "training loss", 12, QUIET)
+    lowest = rates[2:-2][smooth(list(losses)).argmin()]
+    return canvas.describe(
+        "The loss of 100 steps against a rising learning rate: flat, then falling, then a wall; a band marks where to "
+        "take the peak rate.",
+        f"""Training loss of 100 steps against the learning rate, from 1e-5 to 1 on a logarithmic axis. On the left
+        the loss stays near 2.3, in the middle it falls, it is lowest near {lowest:.0e}, and on the right it climbs
+        like a wall. A green band from {peak / 2:.0e} to {peak * 2:.0e}, left of the lowest point, is where the peak
+        rate is taken from.""",
+    )
+
+
+def bad_epochs(losses: list[float]) -> list[int]:
+    """Epochs since the last new best, after each epoch."""
+    best, counts = math.inf, []
+    for loss in losses:
+        counts.append(0 if loss < best else counts[-1] + 1)
+        best = min(best, loss)
+    return counts
+
+
+def early_stopping() -> Canvas:
+    """Validation and training loss on few images, and what early stopping counts."""
+    run = runs_of(results(), "few images")[0]
+    train, validation = run["train_loss"], run["validation_loss"]
+    counts = bad_epochs(validation)
+    stop = counts.index(PATIENCE) + 1
+    best = stop - PATIENCE
+    subtitle = f"2,000 CIFAR-10 images, {len(train)} epochs; patience {PATIENCE}."
+    canvas = Canvas(392, "Early stopping counts the epochs since the best", subtitle)
+    axes = canvas.plot_area(52, 84, 620, 208)
+    epochs = np.arange(1, len(train) + 1)
+    axes.plot(epochs, validation, "o-", color=ORANGE, markersize=3.5)
+    axes.plot(epochs, train, "--", color=BLUE)
+    axes.axvline(stop, color=VERMILION, linewidth=1.4)
+    axes.plot([best], [validation[best - 1]], "o", color="none", markeredgecolor=INK, markersize=10)
+    label(axes, stop + 0.4, 0.35, "stop", shade(VERMILION, 0.2))
+    label(axes, len(train) - 8, validation[-5] + 0.25, "validation", shade(ORANGE))
+    label(axes, len(train) - 8, train[-8] + 0.2, "training", BLUE)
+    axes.set(xlim=(0.3, len(train) + 0.7), ylim=(0, max(validation) + 0.5), xticks=[])
+    canvas.text(24, 78, "loss", 12, QUIET)
+    for epoch, count in zip(epochs, counts, strict=True):
+        x = 52 + 620 * (epoch - 0.3) / (len(train) + 0.4)
+        colour = VERMILION if epoch == stop else INK if epoch < stop else GREY
+        canvas.text(x, 312, f"{epoch}", 11, QUIET, align="center")
+        canvas.text(x, 342, f"{count}", 12.5, colour, align="center", weight="bold" if epoch <= stop else "normal")
+    canvas.text(52, 370, "upper line: epoch; lower line: epochs since the last new best", 12, QUIET)
+    return canvas.describe(
+        f"Validation loss by epoch turns round after epoch {best}; the count of epochs since the best reaches the "
+        f"patience of {PATIENCE} after epoch {stop}.",
+        f"""Loss against {len(train)} epochs of training on 2,000 images. Training loss falls from {train[0]:.2f} to
+        {train[-1]:.2f}. Validation loss falls to {validation[best - 1]:.2f} after epoch {best}, the circle, and climbs
+        to {validation[-1]:.2f}. Under the axis stands for each epoch how many have passed since the last new best:
+        {", ".join(map(str, counts[:stop]))}. At {PATIENCE}, after epoch {stop}, a red line says stop.""",
+    )
+
+
+def label(axes: Axes, x: float, y: float, words: str, colour: str) -> None:
+    """A bold word beside a curve."""
+    axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold")
+
+
+GROUPS = {
+    "1 softmax": {"logits into the loss": "base", "softmax before the loss": "softmax before the loss"},
+    "2 patch": {"16 pixels": "patches of 16", "8 pixels": "base", "4 pixels": "patches of 4"},
+    "3 positions": {
+        "none": "no positions",
+        "sine": "sine positions",
+        "learned": "base",
+        "learned, louder": "louder positions",
+    },
+    "4 pooling": {"class token": "base", "mean of the tokens": "mean of the tokens"},
+    "5 few images": {"as they are": "few images", "shifted and flipped": "few images, shifted and flipped"},
+    "6 lab sheet": {
+        "64 wide, sine": "sine positions",
+        "16 wide, sine": "seed A's size",
+        "the same, softmax first": "seed A's size, softmax before the loss",
+    },
+}
+
+
+def cifar_experiments() -> Canvas:
+    """Every arm of the six experiments, a dot for each seed."""
+    log = results()
+    rows = sum(len(group) for group in GROUPS.values())
+    height = 92 + 27 * rows + 12 * len(GROUPS) + 56
+    subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one dot for each seed."
+    canvas = Canvas(height, "Six experiments, two seeds each", subtitle)
+    left, right, low, high = 318, 606, 25.0, 50.0
+    y, told = 92.0, []
+    bottom = height - 52
+    for tick in range(25, 51, 5):
+        x = left + (right - left) * (tick - low) / (high - low)
+        canvas.line([(x, 80), (x, bottom)], HAIR, 1)
+        canvas.text(x, bottom + 14, f"{tick}", 12, QUIET, align="center")
+    for group, arms in GROUPS.items():
+        canvas.text(24, y + 12, group, 13, weight="bold")
+        for name, arm in arms.items():
+            accuracies = [100 * run["validation_accuracy"][-1] for run in runs_of(log, arm)]
+            canvas.text(138, y + 12, name, 12.5)
+            for accuracy in accuracies:
+                x = left + (right - left) * (accuracy - low) / (high - low)
+                canvas.disc(x, y + 12, 5, "", BLUE if arm == "base" else VERMILION)
+            canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
+            told.append(f"{group[2:]}, {name}: {' and '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
+            y += 27
+        y += 12
+    canvas.text(676, 76, "mean", 12, QUIET, align="right")
+    canvas.text(24, bottom + 14, "validation images right, %", 12.5)
+    canvas.text(676, bottom + 34, "blue: the same arm throughout", 12, QUIET, align="right")
+    return canvas.describe(
+        "Accuracy on validation images of every arm of the six experiments, one dot for each of two seeds.",
+        f"""One line for each arm, grouped by experiment, with a dot for each seed; the arm that all experiments share
+        is blue. Per cent of the validation images right: {"; ".join(told)}.""",
+    )
+
+
+FIGURES = {
+    "three_piles": three_piles,
+    "sick_curves": sick_curves,
+    "rate_finder": rate_finder,
+    "early_stopping": early_stopping,
+    "cifar_experiments": cifar_experiments,
+}
+
+if __name__ == "__main__":
+    save_all(FIGURES)

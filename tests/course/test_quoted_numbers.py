@@ -1,0 +1,46 @@
+"""Numbers that lesson 06 quotes are those of the logs that it names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from vit_course.authoring.lesson import read_lesson
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+CELLS = read_lesson(ROOT, ROOT / "solutions" / "06_cifar.py").cells
+LESSON = " ".join(word for cell in CELLS for word in cell.source.split())
+
+
+def log(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / name).read_text())
+
+
+def percent(shares: list[float]) -> list[str]:
+    return [f"{100 * share:.1f}" for share in shares]
+
+
+@pytest.mark.parametrize("arm", log("lesson_cifar.json")["arms"])
+def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
+    runs = log("lesson_cifar.json")["results"][arm].values()
+    assert " and ".join(percent([run["validation_accuracy"][-1] for run in runs])) in LESSON
+
+
+def test_overfitting_is_told_as_it_was():
+    run = log("lesson_cifar.json")["results"]["few images"]["0"]
+    losses, accuracies = run["validation_loss"], run["validation_accuracy"]
+    best = losses.index(min(losses))
+    told = f"after epoch {best + 1} ({losses[best]:.2f}), and {losses[-1]:.2f} after epoch {len(losses)}"
+    assert told in LESSON
+    assert " to ".join(percent([accuracies[best], accuracies[-1]])) in LESSON
+
+
+def test_the_table_of_broken_models_is_that_of_its_benchmark():
+    rows = [row["accuracies"] for row in log("broken_vit.json")["rows"]]
+    quoted = [f"| {', '.join(percent(each))} | {100 * mean(each):.1f} |" for each in rows]
+    assert [line for line in quoted if line not in LESSON] == []

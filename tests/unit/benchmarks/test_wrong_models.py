@@ -1,0 +1,128 @@
+"""The wrong models of benchmarks/broken_vit.py: built as meant, and sorted out as they deserve."""
+
+import pytest
+import torch
+from broken_vit import CLASSICS, CONFIG
+from stand_ins import STAND_INS
+from told_apart import random_model, sorted_out, trace
+from wrong_models import PLACES, WrongModel, wrong_models
+
+from vit_course.checks.catalogue import EXERCISES
+
+MODELS = {model.key: model for model in wrong_models()}
+
+
+@pytest.fixture(scope="module")
+def right():
+    return random_model(CONFIG)
+
+
+def reasons_of(*keys):
+    return sorted_out([MODELS[key] for key in keys], CONFIG)[1]
+
+
+def test_every_misconception_of_a_placed_exercise_has_a_model_of_its_own():
+    names = {
+        f"{name}: {wrong.name}" for name in PLACES if name in EXERCISES for wrong in EXERCISES[name].misconceptions
+    }
+    assert names <= set(MODELS)
+
+
+def test_every_stand_in_stands_in_for_something():
+    assert set(STAND_INS) <= {(model.exercise, model.name) for model in MODELS.values()}
+
+
+def test_the_classics_are_models_that_training_can_tell_apart():
+    worth, reasons = sorted_out([MODELS[key] for key in CLASSICS], CONFIG)
+    assert {model.key for model in worth} == set(CLASSICS)
+    assert not reasons
+
+
+def test_no_model_stops_for_want_of_a_forward():
+    """A misconception that the library keeps as an empty shell needs an entry in benchmarks/stand_ins.py."""
+    _, reasons = sorted_out(list(MODELS.values()), CONFIG)
+    shells = ("NotImplementedError", "AttributeError", "KeyError")
+    assert not {key: why for key, why in reasons.items() if any(shell in why for shell in shells)}
+
+
+def test_the_right_model_stays_as_it_was(right):
+    before = {name: tensor.clone() for name, tensor in right.state_dict().items()}
+    for key in ("PatchEmbedding: reshaped where transposed", "EncoderBlock: post norm", "layer_norm: eps left out"):
+        MODELS[key].build(right)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in right.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "MultiHeadSelfAttention: softmax down the queries",
+        "EncoderBlock: mlp before attention",
+        "VisionTransformer: last token pooled",
+        "Mlp: silu for gelu",
+        "layer_norm: mean left in",
+        "add_class_token: class token last",
+    ],
+)
+def test_a_wrong_model_starts_from_the_right_weights(right, key):
+    numbers = right.state_dict()
+    wrong = MODELS[key].build(right)
+    assert dict(wrong.named_parameters()).keys() == dict(right.named_parameters()).keys()
+    assert all(torch.equal(tensor, numbers[name]) for name, tensor in wrong.named_parameters())
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "patchify: grid from one side",
+        "PatchEmbedding: convolution for the linear",
+        "MultiHeadSelfAttention: output in float32",
+        "scaled_dot_product_attention: scores returned as weights",
+        "VisionTransformer: mlp ratio ignored",
+    ],
+)
+def test_what_training_cannot_see_is_the_right_model(key):
+    assert reasons_of(key) == {key: "same logits and gradients as the right model"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "Mlp: the tanh form",
+        "EncoderBlock: the eps of torch",
+        "VisionTransformer: final eps left at the default",
+        "VisionTransformer: class token cut from the graph",
+        "MultiHeadSelfAttention: weights without gradient",
+    ],
+)
+def test_small_differences_and_cut_gradients_are_seen(key):
+    assert not reasons_of(key)
+
+
+def test_one_slip_of_a_function_and_of_a_part_is_trained_once():
+    function, part = "patchify: column order", "PatchEmbedding: embedding in column order"
+    assert reasons_of(part, function) == {function: f"same logits and gradients as {part}"}
+
+
+def test_a_model_that_stops_says_why():
+    why = reasons_of("VisionTransformer: every token classified")["VisionTransformer: every token classified"]
+    assert why.startswith("stops with RuntimeError")
+
+
+def test_attention_over_the_batch_and_a_causal_mask_leave_the_class_token_alone_alike(right):
+    over_the_batch, causal = (
+        trace(MODELS[f"MultiHeadSelfAttention: {name}"].build(right), CONFIG)
+        for name in ("attention over the batch", "causal heads")
+    )
+    assert over_the_batch.equals(causal)
+    torch.testing.assert_close(causal.logits, causal.logits[:1].expand_as(causal.logits))
+
+
+def test_a_model_equals_itself_and_no_other(right):
+    first, other = (trace(MODELS[key].build(right), CONFIG) for key in list(MODELS)[:2])
+    again = trace(MODELS[next(iter(MODELS))].build(right), CONFIG)
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_a_key_joins_exercise_and_name():
+    assert WrongModel("Mlp", "no activation", ()).key == "Mlp: no activation"

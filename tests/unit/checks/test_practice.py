@@ -1,0 +1,199 @@
+"""The practices note what is done with model, loader, optimiser and generators, and judge nothing."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course.checks.practice import PracticeModel, loop
+from vit_course.checks.practice_pieces import chance, groups, stopping
+from vit_course.checks.practices import practice_called
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+
+SIZES = (4, 3)
+
+
+@pytest.fixture
+def given():
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        "classifier.weight": torch.randn(5, 12, generator=generator),
+        "classifier.bias": torch.randn(5, generator=generator),
+        "dropout.keep": torch.tensor([0.0, 2.0]).repeat(6),
+    }
+    batches = [(torch.randn(size, 3, 2, 2, generator=generator), torch.arange(size) % 5) for size in SIZES]
+    return {"weights": weights, "batches": batches}
+
+
+def _train(model, loader, optimizer, device):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(images.to(device)), labels.to(device)).backward()
+        optimizer.step()
+    return "done"
+
+
+def test_a_loop_is_noted_event_by_event(given):
+    notes = loop(_train, **given, training=False, learning_rate=0.1)
+    assert notes["returned"] == "done"
+    assert notes["events"] == ["zero_grad", "forward", "backward", "step"] * 2
+    assert notes["forwards"] == [(False, True, 4), (False, True, 3)]
+    assert (notes["passes"], notes["training"], notes["recording"]) == (1, False, True)
+    assert not torch.equal(notes["weights"]["classifier.weight"], given["weights"]["classifier.weight"])
+    assert notes["gradients"]["classifier.bias"].shape == (5,)
+
+
+def test_a_loop_without_a_learning_rate_gets_no_optimizer(given):
+    def measure(model, loader, device):
+        model.eval()
+        with torch.no_grad():
+            for images, _ in loader:
+                model(images)
+        return len(loader), len(loader.dataset), loader.batch_size
+
+    notes = loop(measure, **given, training=True)
+    assert notes["returned"] == (2, 7, 4)
+    assert notes["forwards"] == [(False, False, 4), (False, False, 3)]
+    assert notes["gradients"] == {"classifier.weight": None, "classifier.bias": None}
+
+
+def test_stale_gradients_are_there_before_the_call(given):
+    stale = {"classifier.bias": torch.arange(5.0)}
+    notes = loop(lambda *_: None, **given, training=True, stale=stale)
+    assert torch.equal(notes["gradients"]["classifier.bias"], stale["classifier.bias"])
+
+
+def test_a_model_whose_parts_differ_is_mixed(given):
+    def half(model, loader, device):
+        model.dropout.eval()
+
+    assert loop(half, **given, training=True)["training"] == "mixed"
+
+
+def test_the_caller_keeps_its_tensors(given):
+    def spoil(model, loader, device):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+            for images, labels in loader:
+                images.zero_()
+                labels.zero_()
+
+    before = given["weights"]["classifier.weight"].clone(), given["batches"][0][0].clone()
+    loop(spoil, **given, training=True)
+    assert torch.equal(given["weights"]["classifier.weight"], before[0])
+    assert torch.equal(given["batches"][0][0], before[1])
+
+
+def test_the_dropout_leaves_no_chance(given):
+    model, images = PracticeModel(given["weights"], []), given["batches"][0][0]
+    kept = given["weights"]["dropout.keep"]
+    expected = F.linear(
+        images.flatten(1) * kept, *(given["weights"][f"classifier.{each}"] for each in ("weight", "bias"))
+    )
+    assert torch.equal(model(images), expected)
+    assert not torch.allclose(model.eval()(images), expected)
+
+
+def test_groups_are_told_by_name():
+    parts = {"blocks.0.fc": ("Linear", (4, 3)), "blocks.0.norm": ("LayerNorm", (3,)), "token": ("Parameter", (1, 1, 3))}
+
+    def sort(model, weight_decay):
+        assert isinstance(model.get_submodule("blocks.0.fc"), nn.Linear)
+        named = dict(model.named_parameters())
+        foreign = nn.Parameter(torch.zeros(1))
+        return [
+            {"params": [named["blocks.0.fc.weight"], foreign], "weight_decay": weight_decay},
+            {"params": (each for name, each in named.items() if "norm" in name), "lr": 1.0},
+            "no group",
+        ]
+
+    notes = groups(sort, parts, 0.3)
+    assert notes["returned"] == "list"
+    first, second, third = notes["groups"]
+    assert first["names"] == ["blocks.0.fc.weight", "?"]
+    assert first["weight_decay"] == 0.3
+    assert first["holder"] == "list"
+    assert second["names"] == ["blocks.0.norm.weight", "blocks.0.norm.bias"]
+    assert second["holder"] == "generator"
+    assert second["keys"] == ["params", "lr"]
+    assert second["weight_decay"] is None
+    assert third is None
+
+
+def test_a_stopper_is_told_loss_by_loss():
+    class Stopper:
+        def __init__(self, patience):
+            self.patience, self.best = patience, None
+
+        def step(self, loss):
+            self.best = loss
+            return loss > 1
+
+    notes = stopping(Stopper, 3, (0.5, 1.5))
+    assert notes["answers"] == [False, True]
+    assert notes["best"] == [None, 0.5, 1.5]
+    assert notes["bad_epochs"] == ["missing"] * 3
+    assert notes["patience"] == 3
+
+
+@pytest.mark.parametrize(
+    ("draw", "touched"),
+    [
+        (lambda count: torch.randperm(count), ["torch"]),
+        (lambda count: np.random.permutation(count), ["numpy"]),
+        (lambda count: random.sample(range(count), count), ["random"]),
+        (lambda count: torch.randperm(count, generator=torch.Generator().manual_seed(3)), []),
+        (lambda count: np.random.default_rng(3).permutation(count), []),
+    ],
+)
+def test_chance_is_noticed_and_put_back(draw, touched):
+    states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+    first, second = chance(draw, [9], global_seed=4), chance(draw, [9], global_seed=4)
+    assert first["touched"] == touched
+    assert list(first["returned"]) == list(second["returned"])
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == states[1:]
+
+
+def test_arrays_and_ranges_can_be_sent():
+    returned = chance(lambda: (np.arange(3), range(2), [1]), [])["returned"]
+    assert torch.equal(returned[0], torch.arange(3))
+    assert returned[1:] == ([0, 1], [1])
+
+
+def test_practices_are_found_by_name():
+    assert practice_called("loop") is loop
+    assert practice_called("chance") is chance
+    with pytest.raises(KeyError):
+        practice_called("nothing of the kind")
+
+
+def test_a_student_practises_and_it_goes_on_record(given):
+    student = Student({"train": _train})
+    notes = student.practise("loop", "returned", **given, training=True, learning_rate=0.1)
+    assert notes["passes"] == 1
+    assert student.record == [(("returned", "done"),)]
+    student.practise("loop", **given, training=True, learning_rate=0.1)
+    assert [name for name, _ in student.record[1]] == list(notes)
+
+
+def test_an_exception_is_told_with_what_was_given(given):
+    def train(model, loader, optimizer, device):
+        raise KeyError("mistake")
+
+    student = Student({"train": train})
+    with pytest.raises(Failure, match="train raised KeyError") as failure:
+        student.practise("loop", **given, training=True, learning_rate=0.1)
+    assert failure.value.expected == "an answer when called with a small model, 2 batches of images"
+    assert student.record == [("raised", "KeyError")]
+
+
+def test_gradients_switched_off_stay_with_the_student(given):
+    notes = Student({"spoil": lambda *_: torch.set_grad_enabled(False)}).practise("loop", **given, training=True)
+    assert notes["recording"] is False
+    assert torch.is_grad_enabled()

@@ -1,0 +1,218 @@
+"""Public checks of lesson 06: which parameters are decayed.
+
+The model knows the name of each of its parameters; nobody has to tell them apart by their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.splitting import LESSON
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, listed
+
+Parts = Mapping[str, tuple[str, tuple[int, ...]]]
+Groups = list[dict[str, Any]]
+VIT: Parts = {
+    "patch_embedding.projection": ("Linear", (12, 8)),
+    "class_token": ("Parameter", (1, 1, 8)),
+    "positions": ("Parameter", (1, 5, 8)),
+    "blocks.0.norm1": ("LayerNorm", (8,)),
+    "blocks.0.attention.qkv": ("Linear", (8, 24)),
+    "blocks.0.attention.projection": ("Linear", (8, 8)),
+    "blocks.0.norm2": ("LayerNorm", (8,)),
+    "blocks.0.mlp.fc1": ("Linear", (8, 32)),
+    "blocks.0.mlp.fc2": ("Linear", (32, 8)),
+    "norm": ("LayerNorm", (8,)),
+    "head": ("Linear", (8, 5)),
+}
+HYBRID: Parts = {
+    "stem.0": ("Conv2d", (3, 6, 2)),
+    "stem.1": ("LayerNorm", (6,)),
+    "stem.2": ("Conv2d", (6, 8, 3)),
+    "norm": ("LayerNorm", (8,)),
+    "out.0": ("LayerNorm", (8,)),
+    "out.1": ("Linear", (8, 4)),
+    "out.2": ("Parameter", (5, 4)),
+    "out.3": ("Parameter", (4,)),
+}
+HAS_BIAS = ("Linear", "Conv2d", "LayerNorm")
+
+parameter_groups = Exercise("parameter_groups", LESSON)
+
+
+def names_in(parts: Parts) -> list[str]:
+    """The names of all parameters of a model of these parts."""
+    names = []
+    for part, (kind, _) in parts.items():
+        names += [f"{part}.weight", f"{part}.bias"] if kind in HAS_BIAS else [part]
+    return names
+
+
+def matrices_in(parts: Parts) -> list[str]:
+    """The names of those that are decayed."""
+    return [f"{part}.weight" for part, (kind, _) in parts.items() if kind in ("Linear", "Conv2d")]
+
+
+def _groups(student: Student, parts: Parts = VIT, weight_decay: float = 0.3) -> Groups:
+    """The groups as the practice noted them; Failure when they are no two dicts with what an optimiser needs."""
+    fields = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
+    notes = student.practise("groups", parts=fields, weight_decay=weight_decay)
+    del student.record[-1]
+    found = notes["groups"]
+    expected = "a list of two dicts, each with the keys `params` and `weight_decay`"
+    kinds = [None if each is None else tuple(sorted({"params", "weight_decay"} & set(each["keys"]))) for each in found]
+    if kinds != [("params", "weight_decay")] * 2 or notes["returned"] not in ("list", "tuple"):
+        student.record.append(("odd", notes["returned"], tuple(kinds)))
+        raise Failure(f"{student.name} gave {_in_words(notes['returned'], found)}", expected, _look(kinds))
+    groups: Groups = found
+    return groups
+
+
+def _in_words(returned: str, groups: list[dict[str, Any] | None]) -> str:
+    if returned not in ("list", "tuple"):
+        return "None" if returned == "NoneType" else f"{'an' if returned[:1].lower() in 'aeiou' else 'a'} {returned}"
+    for number, group in enumerate(groups):
+        if group is None:
+            return f"a {returned} of {len(groups)}, of which number {number} is no dict"
+        if missing := [f"`{key}`" for key in ("params", "weight_decay") if key not in group["keys"]]:
+            return f"a {returned} of {len(groups)} dicts, of which number {number} has no {' and no '.join(missing)}"
+    return f"a {returned} of {len(groups)} group{'' if len(groups) == 1 else 's'}"
+
+
+def _look(kinds: list[tuple[str, ...] | None]) -> str:
+    if ("params",) in kinds:
+        return "Which weight decay has a group that names none? Look at AdamW's default."
+    return "What does torch.optim's page say under “per-parameter options”?"
+
+
+def _decays(student: Student, parts: Parts = VIT, weight_decay: float = 0.3) -> dict[str, list[Any]]:
+    """For each parameter the weight decays that it gets, which go on record."""
+    decays: dict[str, list[Any]] = {name: [] for name in names_in(parts)}
+    for group in _groups(student, parts, weight_decay):
+        for name in group["names"]:
+            decays.setdefault(name, []).append(group["weight_decay"])
+    student.record.append(tuple((name, tuple(sorted(map(_figure, each)))) for name, each in decays.items()))
+    return decays
+
+
+def _figure(value: object) -> str:
+    return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
+
+
+def _expect(student: Student, parts: Parts, decayed: bool, among: tuple[str, ...], described: str, look: str) -> None:
+    """Fail unless the parameters whose name ends like one ``among`` these are decayed, or are not."""
+    decays = _decays(student, parts)
+    wrong = [
+        name for name in decays if name.endswith(among) and any(bool(each) is not decayed for each in decays[name])
+    ]
+    if wrong:
+        total = sum(name.endswith(among) for name in decays)
+        count = f"{len(wrong)} of the {total} {described}" if len(wrong) < total else f"all {described}"
+        are = "are not decayed" if decayed else "are decayed"
+        expected = "a weight decay on every one of them" if decayed else "a weight decay of 0 for them"
+        raise Failure(f"{count} {are}: {listed([f'`{name}`' for name in wrong], 3)}", expected, look)
+
+
+@parameter_groups.check
+def it_gives_two_groups(student: Student, probe: Probe) -> None:
+    """It gives two groups, each a dict with `params` and `weight_decay`."""
+    _groups(student)
+    student.record.append("two groups")
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def the_params_are_lists(student: Student, probe: Probe) -> None:
+    """The params of each group are a list, which can be looked at more than once."""
+    holders = [str(group["holder"]) for group in _groups(student)]
+    odd = [holder for holder in holders if holder not in ("list", "tuple")]
+    student.record.append(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
+    if odd:
+        look = "What is left of a generator when somebody has gone through it once?"
+        raise Failure(f"a group's params are a {odd[0]}", "a list", look if odd[0] in _ONCE else "")
+
+
+_ONCE = ("generator", "filter", "map")
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
+    """Every parameter of the model is in exactly one of the groups."""
+    decays = _decays(student)
+    foreign = len(decays.pop("?", []))
+    if foreign:
+        seen = (
+            f"the groups hold {foreign} thing{'' if foreign == 1 else 's'} that the model does not know as parameters"
+        )
+        look = "What does named_parameters() give: names, parameters, or pairs of both?"
+        raise Failure(seen, "the model's own parameters, as they are", look)
+    missing, twice = (
+        [f"`{name}`" for name, each in decays.items() if wrong(len(each))] for wrong in (_is_none, _is_many)
+    )
+    if missing:
+        look = "Which parameters belong to no layer, but to the model itself?"
+        raise Failure(f"{listed(missing, 3)} {_are(missing)} in no group", "an optimiser that moves them too", look)
+    if twice:
+        look = "Are your two conditions each other's opposite?"
+        raise Failure(f"{listed(twice, 3)} {_are(twice)} in more than one place", "one group for each parameter", look)
+
+
+def _is_none(count: int) -> bool:
+    return count == 0
+
+
+def _is_many(count: int) -> bool:
+    return count > 1
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
+    """One group has the weight decay that is asked for, and the other has 0."""
+    for weight_decay in (0.3, 0.07):
+        found = [_figure(group["weight_decay"]) for group in _groups(student, VIT, weight_decay)]
+        student.record.append(("decays", tuple(sorted(found))))
+        if sorted(found) != ["0", _figure(weight_decay)]:
+            told = " and ".join(found)
+            look = "Where does the argument weight_decay go?"
+            raise Failure(f"for weight_decay={weight_decay} the groups have {told}", f"{weight_decay} and 0.0", look)
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def the_weights_of_linears_are_decayed(student: Student, probe: Probe) -> None:
+    """The weight of every Linear is decayed."""
+    matrices = tuple(matrices_in(VIT))
+    look = "What do the parameters have in common that multiply tokens?"
+    _expect(student, VIT, True, matrices, "weights of Linears", look)
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def norms_and_biases_are_left_alone(student: Student, probe: Probe) -> None:
+    """Biases, and scale and shift of every norm, are not decayed."""
+    look = "How many axes has the weight of a LayerNorm, and how many that of a Linear?"
+    among = (".bias", "norm.weight", "norm1.weight", "norm2.weight")
+    _expect(student, VIT, False, among, "biases and norms' weights", look)
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def class_token_and_positions_are_left_alone(student: Student, probe: Probe) -> None:
+    """Class token and positions are not decayed, though they have more than one axis."""
+    look = "What tells a table of positions from the weight of a Linear: its axes, or its name?"
+    _expect(student, VIT, False, ("class_token", "positions"), "tables of the model's own", look)
+
+
+@parameter_groups.check(needs=the_weights_of_linears_are_decayed)
+def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> None:
+    """In a model with convolutions, whose parts are only numbered, the same rule holds."""
+    look = "Does your rule know a convolution when it sees one, and a norm that is not called so?"
+    _expect(student, HYBRID, True, tuple(matrices_in(HYBRID)), "weights of convolutions and Linears", look)
+    among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3")
+    _expect(student, HYBRID, False, among, "biases, norms' weights and parameters of no layer", look)

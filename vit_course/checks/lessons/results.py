@@ -1,0 +1,146 @@
+"""Public checks of a result that is handed in as a file: the weights of a model that learned CIFAR-10.
+
+What can be seen in the file is checked here; how good the model is, the judge measures on images of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from vit_course.checks.exercise import CheckFunction, Exercise
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Waiting
+from vit_course.checks.weights_file import MOST_BYTES, MOST_BYTES_BESIDE, Refused, WeightsFile, read_weights
+from vit_course.checks.weights_model import (
+    config_of,
+    expect_affordable,
+    expect_finite,
+    expect_fitting,
+    saved_model,
+)
+
+LESSON = "06_cifar"
+FILE = "vit_cifar.safetensors"
+# percent of held-out images; each is worth as much as the next hidden check says
+THRESHOLDS = (40, 50, 60, 65, 70)
+# the bytes of the file, or a clause on why there are none; and those of the JSON file beside it, where there is one
+HandedIn = tuple[bytes | str, bytes | None]
+Value = TypeVar("Value")
+# what is noted of a model that knows nothing
+BY_CHANCE = "as by chance"
+
+vit_cifar = Exercise("vit_cifar", LESSON, is_file=True)
+
+
+def opened(given: object) -> object:
+    """What the file holds that a path leads to, to be asked for when it is checked; anything else as it is."""
+    if not isinstance(given, str | Path):
+        return given
+
+    def vit_cifar() -> HandedIn:
+        weights = Path(given)
+        beside = _bytes_of(weights.with_suffix(".json"), MOST_BYTES_BESIDE)
+        return _bytes_of(weights, MOST_BYTES), beside if isinstance(beside, bytes) else None
+
+    return vit_cifar
+
+
+def _bytes_of(path: Path, most: int) -> bytes | str:
+    try:
+        if not path.is_file():
+            return f"there is no file {path.name} in this folder"
+        if path.stat().st_size > most:
+            return f"{path.name} has more than {most >> 20} MB"
+        return path.read_bytes()
+    except OSError as error:
+        return f"{path.name} cannot be read: {error.strerror or error}"
+
+
+def handed_in(student: Student) -> HandedIn:
+    """What a student handed in, which may be anything."""
+    answer = student.call(student.name)
+    content, beside = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
+    if not isinstance(content, bytes | str):
+        content = "nothing was handed in"
+    return content, beside if isinstance(beside, bytes) else None
+
+
+def weights_of(student: Student) -> WeightsFile:
+    """What stands in the file that a student handed in.
+
+    Raises:
+        Refused: there is none, or it cannot be used.
+    """
+    file = handed_in(student)
+    return noting(student, lambda: read_weights(*file))
+
+
+def noting(student: Student, look: Callable[[], Value]) -> Value:
+    """What ``look`` finds; where it refuses the file, the reason is written into the student's record."""
+    try:
+        return look()
+    except Refused as reason:
+        student.record.append(("refused", reason.kind))
+        raise
+
+
+@vit_cifar.check
+def it_is_a_weights_file(student: Student, probe: Probe) -> None:
+    """The file is there, whole, and a safetensors file, which runs no code when it is read."""
+    weights_of(student)
+
+
+@vit_cifar.check(needs=it_is_a_weights_file)
+def its_config_is_there(student: Student, probe: Probe) -> None:
+    """It tells the config of its model: one for 3 x 32 x 32 images of 10 classes, of 10 million parameters at most."""
+    file = weights_of(student)
+    noting(student, lambda: expect_affordable(config_of(file)))
+
+
+@vit_cifar.check(needs=its_config_is_there)
+def its_weights_fit_its_config(student: Student, probe: Probe) -> None:
+    """It holds every tensor that a VisionTransformer of that config has, in its shape, and no other."""
+    file = weights_of(student)
+    noting(student, lambda: expect_fitting(file.tensors, config_of(file)))
+
+
+@vit_cifar.check(needs=its_weights_fit_its_config)
+def every_number_is_finite(student: Student, probe: Probe) -> None:
+    """No number in it is NaN or infinite, and it tells mean and deviation of the images' channels."""
+    file = weights_of(student)
+    noting(student, lambda: expect_finite(file.tensors))
+    noting(student, lambda: saved_model(file))
+
+
+def learned(student: Student) -> None:
+    """Fail where every class has the same weights in the head, so that all images look alike to it."""
+    tensors = weights_of(student).tensors
+    head = tensors["head.weight" if "head.weight" in tensors else "head.2.weight"]
+    if torch.equal(head, head[:1].expand_as(head)):
+        student.record.append(("measured", BY_CHANCE))
+        look = "Was the model saved before it was trained, or another one than the one that you trained?"
+        raise Failure("every class has the same weights in the head, as before the first step", "a trained model", look)
+
+
+def _threshold(percent: int) -> CheckFunction:
+    def check(student: Student, probe: Probe) -> None:
+        learned(student)
+        raise Waiting("the judge measures it, on images that your model has not seen")
+
+    check.__name__ = f"at_least_{percent}_percent"
+    check.__doc__ = claim(percent)
+    return check
+
+
+def claim(percent: int) -> str:
+    """The sentence that a student reads of a threshold."""
+    return f"It is right on at least {percent} % of held-out images of CIFAR-10."
+
+
+for _percent in THRESHOLDS:
+    vit_cifar.check(needs=its_weights_fit_its_config)(_threshold(_percent))

@@ -1,0 +1,127 @@
+"""Public checks of lesson 06: how the learning rate runs.
+
+The oracle is a ramp, and the falling half of torch's Hann window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.compare import close
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.splitting import LESSON
+from vit_course.checks.lessons.training_loop import number_in
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of
+
+CASES = ((4, 15), (7, 40))  # warmup_steps, total_steps
+
+warmup_cosine = Exercise("warmup_cosine", LESSON)
+
+
+def factors_of(warmup_steps: int, total_steps: int) -> Tensor:
+    """The oracle: the factor before each update, and 0 after the last one, (total_steps + 1,) float64."""
+    falling = total_steps - warmup_steps
+    ramp = torch.arange(1, warmup_steps + 1, dtype=torch.float64) / max(warmup_steps, 1)
+    window = torch.hann_window(2 * falling, dtype=torch.float64)[falling:] if falling else ramp.new_empty(0)
+    return torch.cat([ramp, window, ramp.new_zeros(1)])
+
+
+def _factors(student: Student, warmup_steps: int, total_steps: int, steps: Sequence[int]) -> Tensor:
+    """What the student gives for these steps, float32, which goes on record."""
+    found = []
+    for step in steps:
+        returned = student(step, warmup_steps, total_steps)
+        del student.record[-1]
+        name = f"{_called(student, step, warmup_steps, total_steps)} is"
+        try:
+            found.append(number_in(returned, name, "a number"))
+        except Failure as odd:
+            student.record.append(("odd", odd.seen))
+            raise
+    factors = torch.tensor(found)
+    student.record.append(factors)
+    return factors
+
+
+def _called(student: Student, *arguments: int) -> str:
+    return f"{student.name}({', '.join(map(str, arguments))})"
+
+
+def _expect_factors(student: Student, warmup_steps: int, total_steps: int, steps: Sequence[int], look: str) -> None:
+    found = _factors(student, warmup_steps, total_steps, steps)
+    right = factors_of(warmup_steps, total_steps)[list(steps)].float()
+    for step, here, there in zip(steps, found, right, strict=True):
+        if not close(here, there):
+            told = ", ".join(f"{number:.3g}" for number in found[:6].tolist())
+            several = f"; from step {steps[0]} on it gives {told}" if len(steps) > 1 else ""
+            called = _called(student, step, warmup_steps, total_steps)
+            raise Failure(f"{called} is {here:.4g}{several}", f"{there:.4g} at step {step}", look)
+
+
+@warmup_cosine.check
+def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
+    """It gives a plain number, by which the learning rate is multiplied."""
+    for step in (2, 9):
+        returned = student(step, *CASES[0])
+        is_number = isinstance(returned, Real) and not isinstance(returned, bool)
+        student.record[-1:] = [("a number" if is_number else type(returned).__name__,)]
+        if not is_number:
+            look = (
+                "Does every path end in a `return`?"
+                if returned is None
+                else "Which library's cos takes a plain number?"
+            )
+            called = _called(student, step, *CASES[0])
+            raise Failure(
+                f"{called} is {kind_of(returned)}", "a float; AdamW takes no tensor for a learning rate", look
+            )
+
+
+@warmup_cosine.check
+def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
+    """In the warm-up it rises in a line from 1 / warmup_steps to 1, so that the first update counts already."""
+    for warmup_steps, total_steps in CASES:
+        look = (
+            "Which factor should update number 0 have, if no update is to be wasted, and which the last of the warm-up?"
+        )
+        _expect_factors(student, warmup_steps, total_steps, range(warmup_steps), look)
+
+
+@warmup_cosine.check
+def a_cosine_leads_down(student: Student, probe: Probe) -> None:
+    """After the warm-up it falls from 1 in half a cosine, over the steps that remain."""
+    for warmup_steps, total_steps in CASES:
+        look = "How many steps of the descent are over at this step, and how many are there in all?"
+        _expect_factors(student, warmup_steps, total_steps, range(warmup_steps, total_steps), look)
+
+
+@warmup_cosine.check
+def nothing_is_left_at_the_end(student: Student, probe: Probe) -> None:
+    """It reaches 0 at step total_steps, when the last update is over, and not before."""
+    for warmup_steps, total_steps in CASES:
+        look = "Draw half a cosine. Where does it begin, and where does it end?"
+        _expect_factors(student, warmup_steps, total_steps, (total_steps - 1, total_steps), look)
+
+
+@warmup_cosine.check
+def a_warm_up_may_be_left_out(student: Student, probe: Probe) -> None:
+    """With warmup_steps = 0 it begins with 1."""
+    look = "Which of your divisions is by warmup_steps, and is it needed here?"
+    _expect_factors(student, 0, 12, range(12), look)
+
+
+@warmup_cosine.check
+def a_warm_up_may_be_all(student: Student, probe: Probe) -> None:
+    """A schedule that is all warm-up works too, and may be asked once more when it is over."""
+    look = "Which of your divisions is by the number of steps that remain, and what if there are none?"
+    _expect_factors(student, 9, 9, range(9), look)
+    (over,) = _factors(student, 9, 9, (9,)).tolist()
+    if not 0 <= over <= 1:
+        raise Failure(f"{_called(student, 9, 9, 9)} is {over:.4g}", "a number from 0 to 1", look)

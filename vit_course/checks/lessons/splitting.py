@@ -1,0 +1,214 @@
+"""Public checks of lesson 06: which images train, and which judge.
+
+There is no oracle: many splits are right, and each check is a fact that holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.common import expect_value_error
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of, listed, shape, short
+
+LESSON = "06_cifar"
+Case = tuple[int, int, int]
+# num_samples, num_validation, seed: a random choice of these sizes is a run of neighbours once in 10**8 times
+CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
+
+split_indices = Exercise("split_indices", LESSON)
+
+
+def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:
+    """The two parts as lists; Failure when these are no two sequences of whole numbers."""
+    expected = "a pair: train_indices, validation_indices"
+    if not isinstance(returned, list | tuple):
+        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "What does your `return` line give back?")
+    if len(returned) != 2:
+        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "How many parts has a split?")
+    train, validation = (
+        _indices(part, f"the {name} part") for part, name in zip(returned, ("train", "validation"), strict=True)
+    )
+    return train, validation
+
+
+def _indices(part: Any, name: str) -> list[int]:
+    expected = "indices: an int64 tensor with one axis"
+    if isinstance(part, Tensor):
+        if part.ndim != 1:
+            raise Failure(
+                f"{name} is a tensor of shape {shape(part)}", expected, "Which call adds an axis, or drops one?"
+            )
+        if part.dtype == torch.bool:
+            look = "A mask says of each image whether it is chosen. Which function gives the places where it is True?"
+            raise Failure(f"{name} is a mask of {len(part)} bools", expected, look)
+        if part.is_floating_point():
+            raise Failure(f"{name} has dtype {short(part.dtype)}", "int64", "Can 3.0 be an index?")
+        return [int(each) for each in part]
+    if not isinstance(part, Sequence) or isinstance(part, str):
+        look = "Is that a row of numbers, or something that holds one?"
+        raise Failure(f"{name} is {kind_of(part)}", expected, look)
+    if odd := [each for each in part if not _is_whole(each)]:
+        raise Failure(f"{name} holds {kind_of(odd[0])}", expected, "Which line makes its elements?")
+    return [int(each) for each in part]
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not value.is_floating_point() and value.dtype != torch.bool
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
+    """The two parts of one call; of what they are, nothing goes on record: that is chance, and facts are not."""
+    returned = student.practise("chance", inputs=list(case), global_seed=global_seed)["returned"]
+    del student.record[-1]
+    try:
+        return pair_of(student, returned)
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _called(case: Case) -> str:
+    return "split_indices({}, {}, {})".format(*case)
+
+
+@split_indices.check
+def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
+    """It gives two parts: num_validation indices are the second, all others the first."""
+    for case in CASES:
+        num_samples, num_validation, _ = case
+        train, validation = split(student, case)
+        student.record.append((len(train), len(validation)))
+        sizes = (num_samples - num_validation, num_validation)
+        if (len(train), len(validation)) != sizes:
+            swapped = (len(validation), len(train)) == sizes
+            raise Failure(
+                f"{_called(case)} gave {len(train)} train indices and {len(validation)} validation indices",
+                f"{sizes[0]} and {sizes[1]}",
+                "Which part is named first in the exercise?" if swapped else "Where does each part begin and end?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
+    """No index is in both parts: no image judges the model that it has trained."""
+    for case in CASES:
+        train, validation = split(student, case)
+        both = sorted(set(train) & set(validation))
+        student.record.append(("both", bool(both)))
+        if both:
+            raise Failure(
+                f"{_called(case)} put {_counted(both)} into both parts",
+                "none: an image that the model has learnt by heart says nothing about new ones",
+                "Are the two parts cut from one and the same order?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def every_image_is_used_once(student: Student, probe: Probe) -> None:
+    """Every index from 0 to num_samples - 1 is there, and none stands twice in its part."""
+    for case in CASES:
+        train, validation = split(student, case)
+        wanted = f"every index from 0 to {case[0] - 1} once"
+        outside = sorted({*train, *validation} - set(range(case[0])))
+        twice = sorted({each for part in (train, validation) for each in part if part.count(each) > 1})
+        missing = sorted(set(range(case[0])) - {*train, *validation})
+        student.record.append(("outside, twice, missing", bool(outside), bool(twice), bool(missing)))
+        if outside:
+            look = "With which number does the counting begin, and with which does it end?"
+            raise Failure(f"{_called(case)} gave {_counted(outside)}", wanted, look)
+        if twice:
+            look = "Does your draw put back what it has drawn?"
+            raise Failure(f"{_called(case)} put {_counted(twice)} into one part twice", wanted, look)
+        if missing:
+            raise Failure(f"{_called(case)} left out {_counted(missing)}", wanted, "Where do they get lost?")
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
+    """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
+    for case in CASES:
+        chosen = sorted(set(split(student, case)[1]))
+        steps = {later - former for former, later in pairwise(chosen)}
+        regular = len(steps) == 1
+        student.record.append(("regular", (chosen[0] == 0, *steps) if regular else None))
+        if regular:
+            step = steps.pop()
+            spaced = "one after the other" if step == 1 else f"one in {step}"
+            raise Failure(
+                f"{_called(case)} put the images {chosen[0]} to {chosen[-1]} into validation, {spaced}",
+                "a random choice: data sets are often sorted, by class or by the day on which they were made",
+                "What would be in validation if the first half of the images were cats, and the second half dogs?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
+    """The same seed gives the same split, whatever was drawn before."""
+    for case in CASES[:2]:
+        same = split(student, case, global_seed=11) == split(student, case, global_seed=12)
+        student.record.append(("the same split", same))
+        if not same:
+            raise Failure(
+                f"{_called(case)} gave another split when it was called again",
+                "the same one: otherwise tomorrow's run trains on the images that judge today's",
+                "Which generator does your shuffle draw from, and who has set its seed?",
+            )
+
+
+@split_indices.check(needs=the_same_seed_gives_the_same_split)
+def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
+    """Another seed gives another split."""
+    num_samples, num_validation, _ = CASES[1]
+    chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in (0, 1, 42)}
+    student.record.append(("splits", len(chosen)))
+    if len(chosen) == 1:
+        raise Failure(
+            "the seeds 0, 1 and 42 all gave the same validation images",
+            "three different choices: that is how one tells luck from progress",
+            "Where does seed enter your code?",
+        )
+
+
+@split_indices.check
+def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
+    """The global random generators are left as they were: the split draws from one of its own."""
+    touched = student.practise("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
+    student.record[-1:] = [("touched", bool(touched))]
+    if touched:
+        names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
+        raise Failure(
+            f"the call moved the global generator of {listed([names.get(each, '?') for each in touched])}",
+            "a generator that belongs to the split alone: moving the global one changes every draw after it",
+            "Which object could hold the seed, so that nobody else draws from it?",
+        )
+
+
+@split_indices.check
+def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
+    """A part that would be empty is refused with a ValueError that names num_validation."""
+    for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
+        described = f"num_validation={num_validation} of num_samples={num_samples}"
+        try:
+            expect_value_error(student, (num_samples, num_validation, 3), [abs(num_validation)], described)
+        except Failure:
+            kinds = [
+                entry[:1] if isinstance(entry, tuple) and entry[0] == "returned" else entry for entry in student.record
+            ]
+            student.record[:] = kinds  # which split it was is chance
+            raise
+
+
+def _counted(indices: Sequence[int]) -> str:
+    """ "the index 7", or "5 indices, among them 7"."""
+    return f"{len(indices)} indices, among them {indices[0]}" if len(indices) > 1 else f"the index {indices[0]}"

@@ -1,0 +1,248 @@
+"""Public checks of lesson 06: one epoch of training.
+
+The oracle is the gradient of softmax regression as textbooks give it, and SGD with momentum written out: no autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.compare import close
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.splitting import LESSON
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of
+
+CLASSES, PIXELS = 5, (3, 4, 2)
+RAGGED = (6, 6, 2)  # images in each batch, the last one not full
+RATE, MOMENTUM = 0.5, 0.9
+Weights = dict[str, Tensor]
+
+train_one_epoch = Exercise("train_one_epoch", LESSON)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a loop is given: ``weights`` of a practice model and ``batches`` (images, labels)."""
+
+    weights: Weights
+    batches: list[tuple[Tensor, Tensor]]
+
+
+def setting(probe: Probe, sizes: Sequence[int] = RAGGED) -> Setting:
+    """Random weights, and batches whose losses are far from each other, the last one's the largest."""
+    features = PIXELS[0] * PIXELS[1] * PIXELS[2]
+    weights = probe.weights({"classifier.weight": (CLASSES, features), "classifier.bias": (CLASSES,)})
+    weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
+    batches = []
+    for number, size in enumerate(sizes):
+        images = (1 + number) * probe.images(size, *PIXELS)
+        batches.append((images, probe.integers(size, high=CLASSES)))
+    return Setting(weights, batches)
+
+
+def logits_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
+    """The practice model's output, (batch, classes) float64."""
+    return features_of(weights, images, training) @ weights["classifier.weight"].double().T + weights["classifier.bias"]
+
+
+def features_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
+    """What its classifier reads, (batch, features) float64."""
+    return images.double().flatten(1) * (weights["dropout.keep"] if training else 1.0)
+
+
+def losses_of(logits: Tensor, labels: Tensor) -> Tensor:
+    """The cross-entropy of each image, (batch,)."""
+    return logits.logsumexp(-1) - logits.gather(1, labels[:, None]).squeeze(1)
+
+
+def gradients_of(weights: Weights, images: Tensor, labels: Tensor) -> Weights:
+    """Of the mean cross-entropy of a batch in training mode, by the parameter's name."""
+    surplus = logits_of(weights, images, True).softmax(-1) - torch.eye(CLASSES)[labels]
+    surplus = surplus / len(labels)
+    return {
+        "classifier.weight": surplus.T @ features_of(weights, images, True),
+        "classifier.bias": surplus.sum(0),
+    }
+
+
+def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weights, float]:
+    """The weights that an epoch of SGD leaves, and the mean loss of the images on the way."""
+    weights = {name: tensor.double() for name, tensor in given.weights.items()}
+    speed: Weights = {}
+    losses = []
+    for images, labels in given.batches:
+        losses.append(losses_of(logits_of(weights, images, True), labels))
+        for name, gradient in gradients_of(weights, images, labels).items():
+            speed[name] = momentum * speed[name] + gradient if name in speed else gradient
+            weights[name] = weights[name] - rate * speed[name]
+    return {name: weights[name].float() for name in speed}, float(torch.cat(losses).mean())
+
+
+def number_in(returned: Any, name: str, wanted: str) -> float:
+    """A returned number, as a float or in a tensor; Failure when it is something else."""
+    if isinstance(returned, Tensor) and returned.numel() == 1 and returned.dtype != torch.bool:
+        return float(returned.detach())
+    if isinstance(returned, Real) and not isinstance(returned, bool):
+        return float(returned)
+    look = "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
+    raise Failure(f"{name} {kind_of(returned)}", wanted, look)
+
+
+def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:
+    """Fail unless two numbers are alike; ``found`` goes on record."""
+    student.record.append(torch.tensor(found))
+    if not close(torch.tensor(found), torch.tensor(right)):
+        raise Failure(f"{name} {found:.4f}", f"{right:.4f}", look)
+
+
+def _epoch(student: Student, given: Setting, rate: float, *judged: str, **fields: Any) -> dict[str, Any]:
+    settings = {"training": True, "learning_rate": rate, "momentum": MOMENTUM} | fields
+    return student.practise("loop", *judged, weights=given.weights, batches=given.batches, **settings)
+
+
+def _mean_loss(student: Student, given: Setting, rate: float) -> float:
+    returned = _epoch(student, given, rate)["returned"]
+    del student.record[-1]
+    try:
+        return number_in(returned, f"{student.name} gave", "one number, the mean loss")
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _stale(probe: Probe, given: Setting) -> Weights:
+    """Gradients that an earlier run has left behind, as large as those to come."""
+    return {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
+
+
+@train_one_epoch.check
+def it_gives_one_number(student: Student, probe: Probe) -> None:
+    """It gives one number, the mean loss."""
+    _mean_loss(student, setting(probe), 0.0)
+
+
+@train_one_epoch.check(needs=it_gives_one_number)
+def the_number_keeps_no_graph(student: Student, probe: Probe) -> None:
+    """The number has no history: nothing keeps the graphs of all batches in memory."""
+    returned = _epoch(student, setting(probe), 0.0)["returned"]
+    has_history = isinstance(returned, Tensor) and returned.requires_grad
+    student.record[-1:] = [("history", has_history)]
+    if has_history:
+        raise Failure(
+            f"{student.name} gave a tensor that still knows how it was computed, batch by batch",
+            "a number, or a tensor without a gradient function",
+            "What do you add up: the number of the loss, or the loss with all that it was made from?",
+        )
+
+
+@train_one_epoch.check
+def it_switches_training_on(student: Student, probe: Probe) -> None:
+    """It puts the model into training mode, so that dropout drops even after an evaluation."""
+    forwards = _epoch(student, setting(probe), RATE, training=False)["forwards"]
+    modes = [training for training, _, _ in forwards]
+    student.record[-1:] = [("training", all(modes))]
+    if not all(modes):
+        raise Failure(
+            f"a model in evaluation mode trained on {modes.count(False)} of {len(modes)} batches with its dropout off",
+            "training mode before the first batch, whatever came before",
+            "Who tells the model that it is being trained, and when?",
+        )
+
+
+@train_one_epoch.check
+def every_batch_is_used_once(student: Student, probe: Probe) -> None:
+    """The model sees every batch of the loader once, the last one too."""
+    seen = [count for _, _, count in _epoch(student, setting(probe), RATE)["forwards"]]
+    student.record[-1:] = [("images", tuple(seen))]
+    if seen != list(RAGGED):
+        sizes, wanted = (", ".join(map(str, each)) or "none" for each in (seen, RAGGED))
+        raise Failure(
+            f"the model saw batches of these numbers of images: {sizes}",
+            f"{wanted}",
+            "How far is your `return` indented?"
+            if len(seen) == 1
+            else "Which batches does your loop leave out, or repeat?",
+        )
+
+
+@train_one_epoch.check
+def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
+    """A batch moves the weights by one step against its own gradient, and nothing is left over from earlier."""
+    given = setting(probe, (7,))
+    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
+    order = ", ".join(notes["events"]) or "nothing"
+    _expect_weights(
+        notes["weights"],
+        given,
+        f"in this one batch your loop did: {order}",
+        "Which gradient does the step see: none, that of this batch's loss, or an older one too?",
+    )
+
+
+@train_one_epoch.check
+def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe) -> None:
+    """An epoch makes one step for every batch, each with the gradient of that batch alone."""
+    given = setting(probe)
+    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    steps = notes["events"].count("step")
+    _expect_weights(
+        notes["weights"],
+        given,
+        f"for {len(RAGGED)} batches your loop made {steps} step{'' if steps == 1 else 's'}",
+        "Print the norm of a gradient right before each step. Does it grow from batch to batch?",
+    )
+
+
+def _expect_weights(found: Weights, given: Setting, told: str, look: str) -> None:
+    right, _ = after_an_epoch(given, RATE, MOMENTUM)
+    if all(close(found[name], right[name]) for name in right):
+        return
+    expected = "the weights that one step of SGD for each batch leaves"
+    moved, should = (
+        torch.cat([(after[name] - given.weights[name]).flatten() for name in right]) for after in (found, right)
+    )
+    if close(moved, torch.zeros_like(moved)):
+        raise Failure(f"no weight has moved; {told}", expected, look)
+    factor = float((moved * should).sum() / should.square().sum())
+    if close(moved, factor * should):
+        seen = f"the weights have moved in the right direction, but {factor:.3g} times as far; {told}"
+        raise Failure(seen, expected, "What stretches or shrinks the loss, or its gradient, before the step?")
+    raise Failure(f"the weights have moved, but to other values; {told}", expected, look)
+
+
+@train_one_epoch.check(needs=it_gives_one_number)
+def the_mean_is_over_images(student: Student, probe: Probe) -> None:
+    """The mean is over all images of the epoch: a batch of 2 does not count as much as one of 6."""
+    given = setting(probe)
+    found = _mean_loss(student, given, 0.0)
+    right = after_an_epoch(given, 0.0, MOMENTUM)[1]
+    means = [
+        float(losses_of(logits_of(given.weights, images, True), labels).mean()) for images, labels in given.batches
+    ]
+    told = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
+    name = f"with a learning rate of 0, the mean losses of the batches are {told}, and {student.name} gave"
+    look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
+    expect_number(student, found, right, name, look)
+
+
+@train_one_epoch.check(needs=the_mean_is_over_images)
+def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
+    """A batch's loss is the one before its step: the loss of which the gradient was taken."""
+    given = setting(probe, (7,))
+    right = after_an_epoch(given, RATE, MOMENTUM)[1]
+    name = f"for a single batch, after a step with a learning rate of {RATE}, {student.name} gave"
+    look = "Which loss belongs into the mean: the one that made the step, or one that was measured later?"
+    expect_number(student, _mean_loss(student, given, RATE), right, name, look)
+
+
+fix_training = train_one_epoch.again("fix_training")

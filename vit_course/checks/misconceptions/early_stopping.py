@@ -1,0 +1,214 @@
+"""Known mistakes of lesson 06: when to stop. Each keeps all losses that it has heard, and looks back over them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from vit_course.checks.lessons.early_stopping import EarlyStopping
+
+STOP = "06_cifar, When to stop"
+
+
+class _Stopper:
+    """What the wrong ones have in common: a memory, and a look back at every loss."""
+
+    first_rival = math.inf
+
+    def __init__(self, patience: int) -> None:
+        self.patience = self.checked(patience)
+        self.heard: list[float] = []
+
+    def checked(self, patience: int) -> int:
+        if patience < 1:
+            raise ValueError(f"a patience of {patience}")
+        return patience
+
+    def beats(self, loss: float, rival: float) -> bool:
+        return loss < rival
+
+    def rivals(self) -> list[float]:
+        """What each loss had to beat."""
+        rivals, rival = [], self.first_rival
+        for loss in self.heard:
+            rivals.append(rival)
+            rival = loss if self.beats(loss, rival) else rival
+        return [*rivals, rival]
+
+    @property
+    def best(self) -> float:
+        return self.rivals()[-1]
+
+    @property
+    def bad_epochs(self) -> int:
+        """How many losses in a row, up to the last one, beat nothing."""
+        count = 0
+        for loss, rival in zip(self.heard, self.rivals(), strict=False):
+            count = 0 if self.beats(loss, rival) else count + 1
+        return count
+
+    def step(self, validation_loss: float) -> Any:
+        self.heard.append(validation_loss)
+        return self.stops(self.bad_epochs)
+
+    def stops(self, bad_epochs: int) -> Any:
+        return bad_epochs >= self.patience
+
+
+@EarlyStopping.misconception("What do < and <= say of two equal numbers?", STOP)
+class EqualIsProgress(_Stopper):
+    """A loss that equals the best one counts as progress, so a loss that stands still is waited for without end."""
+
+    def beats(self, loss: float, rival: float) -> bool:
+        return loss <= rival
+
+
+@EarlyStopping.misconception("What happens to the counter when a loss is better?", STOP)
+class NeverStartsAnew(_Stopper):
+    """The counter is never set back, so bad epochs count even when good ones lie between them."""
+
+    @property
+    def bad_epochs(self) -> int:
+        return sum(not self.beats(*pair) for pair in zip(self.heard, self.rivals(), strict=False))
+
+
+@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 1?", STOP)
+class OneTooLate(_Stopper):
+    """It waits for one epoch more than its patience."""
+
+    def stops(self, bad_epochs: int) -> bool:
+        return bad_epochs > self.patience
+
+
+@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 3?", STOP)
+class OneTooSoon(_Stopper):
+    """It stops one epoch before its patience is over."""
+
+    def stops(self, bad_epochs: int) -> bool:
+        return bad_epochs > 0 and bad_epochs >= self.patience - 1
+
+
+@EarlyStopping.misconception("Where is patience used?", STOP)
+class NoPatience(_Stopper):
+    """It stops at the first loss that is no better, whatever its patience."""
+
+    def stops(self, bad_epochs: int) -> bool:
+        return bad_epochs > 0
+
+
+@EarlyStopping.misconception("Which of the losses so far has to be beaten: the last, or the lowest?", STOP)
+class ComparedWithTheLast(_Stopper):
+    """Each loss is compared with the one before it, so a slow recovery looks like progress."""
+
+    def rivals(self) -> list[float]:
+        return [self.first_rival, *self.heard]
+
+
+@EarlyStopping.misconception("When is the best loss written down?", STOP)
+class ComparedWithTheFirst(_Stopper):
+    """The best loss is written down once and never again, so each loss has to beat only the first one."""
+
+    def rivals(self) -> list[float]:
+        return [self.first_rival, *self.heard[:1] * len(self.heard)]
+
+
+@EarlyStopping.misconception("Which loss is below 0?", STOP)
+class BestStartsAtZero(_Stopper):
+    """The best loss is 0 at the start, which no loss ever beats."""
+
+    first_rival = 0.0
+
+
+@EarlyStopping.misconception("Is a loss always below the number that you started with?", STOP)
+class BestStartsTooLow(_Stopper):
+    """The best loss is a number such as 1 or 100 at the start, and larger losses never beat it."""
+
+    first_rival = 1.0
+
+
+@EarlyStopping.misconception("What do < and >= say when one of the two numbers is NaN?", STOP)
+class NanIsProgress(_Stopper):
+    """The comparison asks whether a loss is worse, and NaN never is, so a broken run looks like a good one."""
+
+    def beats(self, loss: float, rival: float) -> bool:
+        return not loss >= rival
+
+
+@EarlyStopping.misconception("Can anything be lower than NaN?", STOP)
+class NanBecomesTheBest(_Stopper):
+    """A NaN is kept as the best loss, and from then on no loss is ever lower."""
+
+    def rivals(self) -> list[float]:
+        rivals = super().rivals()
+        return [math.nan if any(map(math.isnan, self.heard[:place])) else rival for place, rival in enumerate(rivals)]
+
+
+@EarlyStopping.misconception("What does == say when the counter has gone past patience?", STOP)
+class SaysItOnce(_Stopper):
+    """It says stop only when the counter equals patience, so whoever misses it hears no second warning."""
+
+    def stops(self, bad_epochs: int) -> bool:
+        return bad_epochs == self.patience
+
+
+@EarlyStopping.misconception("What does a function give that ends without a return?", STOP)
+class NothingInsteadOfFalse(_Stopper):
+    """It returns True when it is time, and nothing at all before."""
+
+    def stops(self, bad_epochs: int) -> bool | None:
+        return True if bad_epochs >= self.patience else None
+
+
+@EarlyStopping.misconception("How does whoever calls step learn that it is time?", STOP)
+class StopKeptToItself(_Stopper):
+    """It notes for itself that it is time to stop, and step says nothing about it."""
+
+    def stops(self, bad_epochs: int) -> None:
+        self.early_stop = bad_epochs >= self.patience
+
+
+@EarlyStopping.misconception("Is a high loss good or bad?", STOP)
+class HigherIsBetter(_Stopper):
+    """A higher number counts as progress, as it would for an accuracy."""
+
+    first_rival = -math.inf
+
+    def beats(self, loss: float, rival: float) -> bool:
+        return loss > rival
+
+
+@EarlyStopping.misconception("Which epochs does the counter count?", STOP)
+class EveryEpochCounts(_Stopper):
+    """Every epoch is counted, the good ones too, so it stops after a fixed number of them."""
+
+    @property
+    def bad_epochs(self) -> int:
+        return len(self.heard)
+
+
+@EarlyStopping.misconception("What would a patience of 0 mean?", STOP)
+class PatienceNotChecked(_Stopper):
+    """A patience below 1, with which it would stop at once, is accepted without a word."""
+
+    def checked(self, patience: int) -> int:
+        return patience
+
+
+@EarlyStopping.misconception("What becomes of an assert when Python runs with -O?", STOP)
+class PatienceAsserted(_Stopper):
+    """A patience below 1 ends in an AssertionError, where a ValueError with a text is asked for."""
+
+    def checked(self, patience: int) -> int:
+        if patience < 1:
+            raise AssertionError(patience)
+        return patience
+
+
+@EarlyStopping.misconception("Under which name does the exercise keep the best loss?", STOP)
+class BestUnderAnotherName(_Stopper):
+    """The best loss is kept under another name than `best`, where nobody finds it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "best":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
