@@ -9,5 +9,6 @@ from vit_course.grading.judging.hidden_fixtures import (  # noqa: F401  # pytest
     pytest_configure,
     pytest_generate_tests,
     reference,
+    results,
     student,
 )

@@ -12,6 +12,7 @@ from vit_course.authoring.lesson import NAMED_ROLES, Cell, Lesson, Role
 from vit_course.authoring.problems import Problem
 from vit_course.authoring.regions import RegionError, split_regions
 from vit_course.grading.conventions import EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
+from vit_course.grading.submissions.released import checked_file
 
 FILE_NAME = re.compile(r"\d\d_[a-z][a-z0-9_]*")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -130,7 +131,7 @@ def _pairing_problems(lesson: Lesson) -> Iterator[Problem]:
     ids = {SETUP_GRADE_ID: None}
     for cell in lesson.cells:
         if cell.role is Role.CHECK:
-            if cell.name not in exercises:
+            if cell.name not in exercises and not checked_file(cell.source):
                 yield lesson.problem(f"check {cell.name!r} has no exercise of that name above it", cell)
             if cell.name in checks:
                 message = f"a second check of {cell.name!r}; the first is cell {checks[cell.name].number}"

@@ -13,6 +13,7 @@ from tests.e2e.attacks import (
     leftovers,
     lies,
     oracles,
+    practices,
     protocol,
     reading,
     sources,
@@ -32,6 +33,7 @@ KINDS: dict[str, list[Attack]] = {
     "honest": honest.ATTACKS,
     "oracles": oracles.ATTACKS,
     "leftovers": leftovers.ATTACKS,
+    "practices": practices.ATTACKS,
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 

@@ -19,8 +19,9 @@ def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[
     """The key of each exercise of a submission.
 
     It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
-    that these may share, this package's code, torch's version, the secret, and whether a sandbox is used. Which test
-    cells the lesson has, or whose the submission is, changes no score and no key.
+    that these may share, this package's code, torch's version, the secret, and whether a sandbox is used; that of a
+    result which is a file, on this file and on the grader's images too. Which test cells the lesson has, or whose the
+    submission is, changes no score and no key.
     """
     checks = _check_digests(place.checks, stamp(place.checks))
     shared = (_code_digest(), checks[""], place.secret, confined)
@@ -31,7 +32,12 @@ def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[
 
 
 def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:
-    return answer.name, answer.max_score, answer.cell, answer.problem, answer.forbidden
+    asked = (answer.name, answer.max_score, answer.cell, answer.problem, answer.forbidden)
+    if answer.file is None:
+        return asked
+    from vit_course.grading.judging.exam import stamp_of_images
+
+    return *asked, answer.file.digest, stamp_of_images()
 
 
 def _digest(*parts: object) -> str:

@@ -77,7 +77,7 @@ class Store:
                 continue
 
     def _path(self, submission: Submission) -> Path:
-        what = f"{submission.digest}/{submission.lesson}"
+        what = f"{submission.content}/{submission.lesson}"
         return self.folder / f"{hashlib.sha256(what.encode()).hexdigest()}.json"
 
     def _entry(self, submission: Submission) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.grading.judging.collecting import HiddenChecksError, OpenPytest, place_of_item
+from vit_course.grading.judging.exam import Exam
 from vit_course.grading.judging.hidden_fixtures import Asked, marks_of
 from vit_course.grading.judging.reference import reference_student
 from vit_course.grading.judging.verdicts import for_the_instructor, is_of_the_check, result_of
@@ -56,16 +57,21 @@ class HiddenChecks:
         folder: the files, and a ``conftest.py`` that imports the fixtures of ``hidden_fixtures``.
         devices: where the students' code can compute: "cpu", "cuda".
         passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
+        exam: that trained models sit; a made-up one unless told.
 
     Raises:
         HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run.
     """
 
     def __init__(
-        self, folder: Path, devices: Sequence[str] = ("cpu",), passes: tuple[type[BaseException], ...] = ()
+        self,
+        folder: Path,
+        devices: Sequence[str] = ("cpu",),
+        passes: tuple[type[BaseException], ...] = (),
+        exam: Exam | None = None,
     ) -> None:
         self._passes = passes
-        self._asked = Asked(devices=tuple(devices))
+        self._asked = Asked(devices=tuple(devices), exam=exam)
         self._pytest = OpenPytest(folder.resolve(), self._asked)
         try:
             self._checks = _by_exercise(self._pytest.items, len(devices))
@@ -76,6 +82,11 @@ class HiddenChecks:
     def exercises(self) -> Mapping[str, tuple[HiddenCheck, ...]]:
         """The checks of every exercise, in the order of their files."""
         return self._checks
+
+    @property
+    def exam(self) -> Exam | None:
+        """What trained models sit; None: a made-up one."""
+        return self._asked.exam
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
         """Ask every check of ``exercise`` in turn, each of a fresh student, with draws from ``key``."""

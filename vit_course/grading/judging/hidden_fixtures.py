@@ -1,4 +1,5 @@
-"""What hidden checks are written with: the mark ``exercise`` and the fixtures ``student, reference, probe, device``.
+"""What hidden checks are written with: the mark ``exercise`` and the fixtures ``student, reference, probe, device``,
+for a result that was handed in as a file ``results``.
 
 ``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check is asked of the reference,
 once for each exercise that it is marked with; run by the judge, of the student that the judge has put there.
@@ -18,7 +19,10 @@ import torch
 from vit_course.checks.isolation import fresh_settings
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
+from vit_course.grading.judging.exam import Exam
+from vit_course.grading.judging.practice_exam import exam_of
 from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
+from vit_course.grading.judging.results import Results
 
 MARK = "exercise"
 
@@ -28,13 +32,15 @@ class Asked:
     """Who is asked, and on which draws: what the judge sets before it runs a check.
 
     Attributes: ``exercise``, ``student`` (a Student or what behaves like one), ``key`` (the submission's secret,
-    from which every check's seed is drawn), ``devices`` that the student's code can use.
+    from which every check's seed is drawn), ``devices`` that the student's code can use, ``exam`` that trained models
+    sit (None: a made-up one).
     """
 
     exercise: str = ""
     student: Student | None = None
     key: bytes = b""
     devices: tuple[str, ...] = ("cpu",)
+    exam: Exam | None = None
 
 
 ASKED = pytest.StashKey[Asked]()
@@ -150,11 +156,18 @@ def device() -> torch.device:
     return torch.device("cpu")
 
 
+@pytest.fixture
+def results(request: pytest.FixtureRequest, student: Student, probe: Probe) -> Results:
+    """What the judge measures of a file: ``results.measured()``, ``results.expect_at_least(60)`` percent."""
+    asked = request.config.stash.get(ASKED, None)
+    return Results(student, asked.exam if asked and asked.exam else exam_of(probe))
+
+
 def _probe_of(key: bytes, exercise: str, check: object) -> Probe:
     return Probe(seed_of(key, exercise, getattr(check, "__name__", "")))
 
 
-_OURS = {"_fresh_settings", "exercise", "student", "reference", "probe", "device"}
+_OURS = {"_fresh_settings", "exercise", "student", "reference", "probe", "device", "results"}
 
 
 def is_plain(item: pytest.Function) -> bool:
@@ -174,12 +187,15 @@ def _cases(item: pytest.Function) -> dict[str, object]:
 def call_plainly(item: pytest.Function, asked: Asked) -> None:
     """Call a check as pytest does, without its half a millisecond: for one that :func:`is_plain`."""
     assert asked.student is not None, "the judge sets it before it asks"
+    probe = _probe_of(asked.key, asked.exercise, item.function)
     values = {
         "exercise": asked.exercise,
         "student": asked.student,
         "reference": NAMESPACE,
-        "probe": _probe_of(asked.key, asked.exercise, item.function),
+        "probe": probe,
         **_cases(item),
     }
     with fresh_settings():
+        if "results" in item.fixturenames:
+            values["results"] = Results(asked.student, asked.exam or exam_of(probe))
         item.function(**{name: values[name] for name in item._fixtureinfo.argnames})

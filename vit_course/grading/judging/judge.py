@@ -13,6 +13,7 @@ from types import TracebackType
 import torch
 
 from vit_course.checks.catalogue import EXERCISES
+from vit_course.grading.judging.exam import exam_of_class
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.result import Result
 from vit_course.grading.judging.sitting import Sitting
@@ -41,7 +42,7 @@ class Judge:
         self._secret = secret
         self._confined = confined
         self._views = {lesson: view_of(lesson) for lesson in sorted({each.lesson for each in EXERCISES.values()})}
-        self._checks = HiddenChecks(checks)
+        self._checks = HiddenChecks(checks, exam=exam_of_class(secret))
         self._sandbox = Sandbox(limits or Limits(), confined=confined, views=list(self._views.values()))
 
     def __enter__(self) -> Judge:

@@ -14,10 +14,16 @@ from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.student import Student
 from vit_course.config import ViTConfig
+from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
+from vit_course.grading.judging.practice_exam import vit_cifar
+from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import PatchEmbedding, conv_from_linear, patchify, unpatchify
 from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.pretrained import load_torchvision
+from vit_course.training.early_stopping import EarlyStopping
+from vit_course.training.loop import evaluate, train_one_epoch
+from vit_course.training.optimizers import parameter_groups, warmup_cosine
 from vit_course.vit import VisionTransformer
 
 
@@ -110,6 +116,17 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "fix_vit": (VisionTransformer,),
     "count_parameters": (count_parameters,),
     "load_torchvision": (load_torchvision,),
+    "split_indices": (split_indices,),
+    "train_one_epoch": (train_one_epoch,),
+    "fix_training": (train_one_epoch,),
+    "evaluate": (evaluate,),
+    "warmup_cosine": (warmup_cosine,),
+    "parameter_groups": (parameter_groups,),
+    "EarlyStopping": (EarlyStopping,),
+    "vit_cifar": (vit_cifar,),
+    "attention_rollout": (attention_rollout,),
+    "mean_attention_distance": (mean_attention_distance,),
+    "predict_with_attention": (predict_with_attention,),
 }
 
 NAMESPACE = SimpleNamespace(**{each.__name__: each for objects in REFERENCE.values() for each in objects})

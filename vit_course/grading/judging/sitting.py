@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.lessons.results import HandedIn
+from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
+from vit_course.checks.weights_file import Refused
 from vit_course.checks.words import listed, quoted
+from vit_course.grading.judging.exam import NoImages
 from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.judging.marking import marked, unasked
 from vit_course.grading.judging.naming import Replays, name_failures
@@ -19,6 +23,7 @@ from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.sandbox import Sandbox, Worker, WorkerLost
 from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from vit_course.grading.submissions.forbidden import FORBIDDEN
+from vit_course.grading.submissions.result_file import ResultFile, contents
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
@@ -83,6 +88,8 @@ class Sitting:
         checks = self._checks.exercises().get(answer.name)
         if not checks or answer.name not in EXERCISES:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
+        if answer.file:
+            return self._of_file(answer, answer.file, checks)
         problem = answer.problem if answer.source is None else answer.forbidden
         if answer.source is not None and not problem:
             try:
@@ -93,6 +100,27 @@ class Sitting:
             except _NoWorker as reason:
                 problem = f"{answer.name} was not asked: the submission {reason}"
         return unasked(answer.name, answer.max_score, checks, problem)
+
+    def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
+        """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
+        if answer.problem:
+            return unasked(answer.name, answer.max_score, checks, answer.problem)
+        handed_in = contents(file)
+        objects = {answer.name: lambda: handed_in}
+        outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
+        self.log += [f"{answer.name}, {each.check.name}: {each.log}" for each in outcomes if each.log]
+        told = self._told_of(answer.name, handed_in)
+        return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), told)
+
+    def _told_of(self, name: str, handed_in: HandedIn) -> str | None:
+        """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
+        try:
+            return f"It is right on {self._checks.exam.measure(handed_in)}." if self._checks.exam else None
+        except Refused:
+            return None
+        except NoImages as lack:
+            self.reasons.append(f"{name} could not be measured: {lack.advice}")
+            return f"{name} could not be measured"
 
     def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
         undefined, nothing = self._undefined(answer, worker)

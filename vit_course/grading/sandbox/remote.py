@@ -15,7 +15,7 @@ from torch import Tensor
 from vit_course.checks.answers import tensors_in
 from vit_course.checks.calls import Answer
 from vit_course.checks.student import Student
-from vit_course.grading.sandbox.reply import Line, Reply, sizes
+from vit_course.grading.sandbox.reply import Line, Reply, sizes, value_of
 from vit_course.grading.sandbox.sandbox import Worker
 
 
@@ -41,6 +41,11 @@ class RemoteObjects:
         """Ask for a call of the function ``name``."""
         reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
         return reply.answer(inputs, gradients)
+
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+        """Ask for a practice with the function or class ``name``."""
+        reply = Reply(self._line, name, "practise", name=name, practice=practice, fields=dict(fields))
+        return Answer(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Ask for a module of the class ``name``."""

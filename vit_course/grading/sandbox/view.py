@@ -21,14 +21,25 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-# what every lesson may import; a module that is not named here is in no view
+# modules and packages that every lesson may import; what is not named here is in no view
+_TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 SHARED = (
     *("__init__", "supported", "config"),
-    *("data", "drawings", "card", "plots", "famous"),
-    *("training", "optimizers"),
+    *("data", "card", "plots", "plots_attention", "plots_training", "famous", "metrics"),
+    *(f"training/{name}" for name in _TRAINING),
 )
-# the lesson whose answers a module holds
-ANSWERS = {"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5}
+# the lesson whose answers a module holds: it is there in later lessons
+ANSWERS = {"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5, "interpret": 7}
+# the lesson whose answers a module holds that other lessons use as a tool: it is there in all the others
+TOOLS = {
+    **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
+    "data/splits": 6,
+}
+# what the worker tries a student's functions out with, and the lesson that begins with it
+PRACTICES = {
+    **dict.fromkeys(("checks/practices", "checks/practice", "checks/practice_pieces"), 6),
+    "checks/lessons/inside_model": 7,
+}
 _ATTEMPTS = 5
 _CHECKS = '''"""Stands where the public checks are while a student works."""
 
@@ -75,16 +86,29 @@ def _files(lesson: str) -> dict[str, bytes]:
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
     number = int(lesson[:2])
-    files = {f"{name}.py": (PACKAGE / f"{name}.py").read_bytes() for name in SHARED}
-    for name, home in ANSWERS.items():
-        hidden = _refusal(name, home, number).encode()
-        files[f"{name}.py"] = (PACKAGE / f"{name}.py").read_bytes() if home < number else hidden
-    return files | {"checks.py": _CHECKS.encode()}
+    files: dict[str, bytes] = {}
+    for name in (*SHARED, *ANSWERS, *TOOLS):
+        files |= _sources(name)
+    later = [name for name, home in ANSWERS.items() if home >= number]
+    for name in (*later, *(name for name, home in TOOLS.items() if home == number)):
+        files |= dict.fromkeys(_sources(name), _refusal(name, (ANSWERS | TOOLS)[name], number).encode())
+    files |= {"checks/__init__.py": _CHECKS.encode(), "checks/lessons/__init__.py": b""}
+    for name, first in PRACTICES.items():
+        files |= _sources(name) if first <= number else {}
+    return files
+
+
+def _sources(name: str) -> dict[str, bytes]:
+    """File → what stands in it, of a module or of all modules of a package."""
+    module = PACKAGE / f"{name}.py"
+    paths = [module] if module.is_file() else sorted((PACKAGE / name).rglob("*.py"))
+    return {path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in paths}
 
 
 def _refusal(name: str, home: int, number: int) -> str:
     whose = "this lesson's answers" if home == number else f"answers of lesson {home:02}"
-    return f'raise ImportError("vit_course.{name} holds {whose}, so it is not there while grading")\n'
+    dotted = name.replace("/", ".")
+    return f'raise ImportError("vit_course.{dotted} holds {whose}, so it is not there while grading")\n'
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:
@@ -118,15 +142,15 @@ def _place(view: Path, files: dict[str, bytes]) -> None:
 
 def _write(package: Path, files: dict[str, bytes]) -> None:
     """Write the modules, and Python's compiled form of each, which nobody can write later."""
-    package.mkdir()
     for name, source in files.items():
         module = package / name
+        module.parent.mkdir(parents=True, exist_ok=True)
         module.write_bytes(source)
         compiled = importlib.util.cache_from_source(str(module))
         py_compile.compile(
             str(module), compiled, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
         )
-    for each in (*package.rglob("*.py*"), package / "__pycache__", package):
+    for each in (*package.rglob("*"), package):
         each.chmod(0o555 if each.is_dir() else 0o444)
 
 

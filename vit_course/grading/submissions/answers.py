@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from vit_course.grading.submissions.needed import definitions, imports, is_empty, looks_names_up, parse
 from vit_course.grading.submissions.notebook_file import HandedInCell
 from vit_course.grading.submissions.released import ReleasedExercise, ReleasedLesson
+from vit_course.grading.submissions.result_file import ResultFile
 from vit_course.grading.submissions.submission import ExerciseAnswer
 
 
 def answers_of(
-    cells: Sequence[HandedInCell], lesson: ReleasedLesson, only: Collection[str] | None, all_asked: bool
+    cells: Sequence[HandedInCell],
+    lesson: ReleasedLesson,
+    only: Collection[str] | None,
+    all_asked: bool,
+    files: Callable[[str], ResultFile],
 ) -> tuple[tuple[ExerciseAnswer, ...], frozenset[int]]:
     """The answers, in the lesson's order, and the indexes of cells that must not run beside them.
 
@@ -23,6 +28,7 @@ def answers_of(
         lesson: as it was released.
         only: names of the exercises that are graded; None: all.
         all_asked: whether an exercise without an answer is a problem, or is left out.
+        files: finds the file of a name that an exercise asks for.
     """
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
     checks = lesson.by_name("check")
@@ -33,6 +39,12 @@ def answers_of(
     ]
     answers, aside = [], set[int]()
     for exercise in lesson.exercises:
+        if exercise.file:
+            if only is None or exercise.name in only:
+                file = files(exercise.file)
+                if all_asked or not file.problem:
+                    answers.append(ExerciseAnswer(exercise.name, exercise.points, problem=file.problem, file=file))
+            continue
         marked = [cell for cell in cells if cell.grade_id == exercise.name]
         candidates = list(_candidates(written, marked, exercise))
         stubs = [cell for cell in candidates if cell.source.strip() == exercise.stub.strip()]

@@ -22,8 +22,11 @@ LEAST_NODES = 75
 # several times as many as the longest function of the reference has
 MOST_NODES = 3000
 # here the lesson gives the code, or names every line of it, so equal trees tell nothing
-PRESCRIBED = frozenset({"fix_patchify", "fix_block", "fix_vit", "Mlp", "EncoderBlock"})
-HOMES = ("patches", "positions", "attention", "encoder", "vit", "pretrained", "grading/judging/reference")
+PRESCRIBED = frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"})
+HOMES = (
+    *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),
+    *("training/loop", "training/early_stopping", "training/optimizers", "grading/judging/reference"),
+)
 
 
 def is_copied(exercise: str, objects: Iterable[str], answer: str, model_answer: str | None) -> bool:

@@ -27,7 +27,7 @@ ADVICE = {
     "archive": "it is an archive; unpack it and hand in the notebook",
     "link": "it is a symbolic link, and links are not followed; hand in the file itself",
     "special": "it is no ordinary file",
-    "large": f"it has more than {FILE_BYTES >> 20} MB; clear its outputs and hand it in again",
+    "large": "it has more than {most} MB; {advice}hand it in again",
     "empty": "the file is empty",
 }
 
@@ -57,8 +57,8 @@ class HandedInFile:
     oddities: tuple[str, ...] = ()
 
 
-def read_bytes(path: Path) -> bytes:
-    """A file's content; links are not followed, devices and pipes not opened.
+def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
+    """A file's content, of ``most`` bytes; links are not followed, devices and pipes not opened.
 
     Raises:
         Unreadable: it is no ordinary file, too large, empty, or may not be read.
@@ -74,11 +74,12 @@ def read_bytes(path: Path) -> bytes:
             facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode):
                 raise Unreadable(ADVICE["special"])
-            content = b"" if facts.st_size > FILE_BYTES else file.read(FILE_BYTES + 1)
+            content = b"" if facts.st_size > most else file.read(most + 1)
     except OSError as error:
         raise Unreadable(f"it cannot be read: {error.strerror}") from None
-    if facts.st_size > FILE_BYTES or len(content) > FILE_BYTES:
-        raise Unreadable(ADVICE["large"])
+    if facts.st_size > most or len(content) > most:
+        advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "
+        raise Unreadable(ADVICE["large"].format(most=most >> 20, advice=advice))
     if not content.strip():
         raise Unreadable(ADVICE["empty"])
     return content

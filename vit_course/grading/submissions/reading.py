@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from vit_course.grading.submissions.answers import answers_of
 from vit_course.grading.submissions.copied import is_copied
@@ -23,8 +25,10 @@ from vit_course.grading.submissions.notebook_file import (
     read_bytes,
 )
 from vit_course.grading.submissions.released import Lessons, ReleasedError, ReleasedLesson
+from vit_course.grading.submissions.result_file import ResultFile, find_result
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
+_LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
 
 
@@ -113,7 +117,8 @@ def _submission(
 ) -> Submission:
     lesson = found.lesson
     only = (exercise,) if exercise else None
-    answers, stubs = answers_of(file.cells, lesson, only, all_asked=not script or bool(exercise))
+    files = partial(_result, handed_in, lesson.name)
+    answers, stubs = answers_of(file.cells, lesson, only, not script or bool(exercise), files)
     answered = {each.cell for each in answers}
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
     cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
@@ -138,6 +143,20 @@ def _submission(
         reason="; ".join(reasons) or None,
         flags=tuple(flags),
     )
+
+
+def _result(handed_in: HandedIn, lesson: str, name: str) -> ResultFile:
+    """The file of a name beside what was handed in, unless it may as well be another student's."""
+    folder = handed_in.path.parent
+    found = find_result(folder, name)
+    if handed_in.student is None and not found.problem:
+        others = [path for path in folder.glob("*.ipynb") if path.name != handed_in.path.name]
+        if any(lesson in path.stem or not _LESSON.match(path.stem) for path in others):
+            told = (
+                f"{name} lies beside several notebooks, so nobody can tell whose it is; give each a folder of its own"
+            )
+            return replace(found, digest="", problem=told)
+    return found
 
 
 def _is_copied(answer: ExerciseAnswer, objects: Sequence[str], lesson: ReleasedLesson) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
+from vit_course.grading.submissions.needed import parse
 
 CLONE = Path(__file__).resolve().parents[3]
 CONFIG = "nbgrader_config.py"
@@ -39,12 +40,13 @@ class ReleasedCell:
 
 @dataclass(frozen=True)
 class ReleasedExercise:
-    """An exercise: its name, its points, and the names that a student defines in its cell."""
+    """An exercise: its name, its points, and the names that a student defines in its cell, or the ``file`` wanted."""
 
     name: str
     points: float
     objects: tuple[str, ...]
     stub: str
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,9 @@ def _lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None)
     stubs = {cell.name: cell for cell in cells if cell.role == "exercise"}
     points = {_mark(cell).get("grade_id"): _mark(cell).get("points", 0) for cell in notebook["cells"]}
     for cell in cells:
+        if cell.role == "check" and (named := checked_file(cell.source)):
+            exercises.append(ReleasedExercise(named[0], float(points[cell.name] or 0), (), "", named[1]))
+            continue
         for exercise, stub in stubs.items():
             if cell.role == "check" and exercise and cell.name == check_grade_id(exercise):
                 worth = float(points[cell.name] or 0)
@@ -201,7 +206,21 @@ def _cell(cell: dict[str, Any]) -> ReleasedCell:
 
 def checked_objects(check: str) -> tuple[str, ...]:
     """The names that a check cell hands over: ``check("split_heads", split_heads, merge_heads)`` → both functions."""
-    for node in ast.walk(ast.parse(check)):
+    arguments = _arguments_of_check(check)
+    return tuple(argument.id for argument in arguments[1:] if isinstance(argument, ast.Name))
+
+
+def checked_file(check: str) -> tuple[str, str] | None:
+    """The exercise and the file that a check cell hands over by its name: ``check("vit_cifar", "a.safetensors")``."""
+    match _arguments_of_check(check):
+        case [ast.Constant(str(exercise)), ast.Constant(str(file))] if file and file == Path(file).name:
+            return exercise, file
+    return None
+
+
+def _arguments_of_check(check: str) -> list[ast.expr]:
+    tree = parse(check)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":
-            return tuple(argument.id for argument in node.args[1:] if isinstance(argument, ast.Name))
-    return ()
+            return node.args
+    return []

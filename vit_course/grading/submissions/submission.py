@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from vit_course.grading.submissions.result_file import ResultFile
+
 
 @dataclass(frozen=True)
 class CellSource:
@@ -26,7 +28,8 @@ class ExerciseAnswer:
     of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
     None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
     answered twice; None otherwise), ``forbidden`` (a sentence on a function that this exercise asks not to call, found
-    by reading; the exercise fails with it) and ``untouched`` (the answer is as it was released).
+    by reading; the exercise fails with it), ``untouched`` (the answer is as it was released) and ``file`` (that the
+    exercise asks for in the place of an answer in a cell; None for all others).
     """
 
     name: str
@@ -36,6 +39,7 @@ class ExerciseAnswer:
     problem: str | None = None
     forbidden: str | None = None
     untouched: bool = False
+    file: ResultFile | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Submission:
     reason: str | None = None
     flags: tuple[str, ...] = ()
     rejected: bool = False
+
+    @property
+    def content(self) -> str:
+        """A digest of all that was handed in: of the notebook and of the files beside it that count."""
+        return "/".join([self.digest, *(each.file.digest for each in self.exercises if each.file)])
 
     @property
     def max_score(self) -> float:

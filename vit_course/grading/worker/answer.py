@@ -92,6 +92,12 @@ class Answers:
     ) -> dict[str, Any]:
         return calls.observed(self._named(name), inputs, options, gradients)
 
+    def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
+        function = self._named(name)
+        from vit_course.checks.practices import practice_called  # the student's view of the course
+
+        return {"result": practice_called(practice)(function, **fields)}
+
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         made = self._named(name)(*inputs, **options)
         if not isinstance(made, nn.Module):
@@ -165,6 +171,7 @@ class Answers:
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "cell": Answers._cell,
     "call": Answers._call,
+    "practise": Answers._practise,
     "build": Answers._build,
     "parameters": Answers._parameters,
     "load": Answers._load,

@@ -162,3 +162,22 @@ def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, 
     for other in others:
         assert not set(keys.values()) & set(other.values())
     assert exercise_keys(replace(submission, path="q", student="ben"), place, confined=True) == keys
+
+
+def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path / "data"))
+    (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
+
+    def keys():
+        found = exercise_keys(work("06_cifar").read(), place, confined=True)
+        return found["vit_cifar"], found["evaluate"]
+
+    before = keys()
+    assert keys() == before
+    (tmp_path / "vit_cifar.safetensors").write_bytes(b"others")
+    other = keys()
+    assert (other[0] != before[0], other[1] == before[1]) == (True, True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cifar10.npz").write_bytes(b"images")
+    there = keys()
+    assert (there[0] != other[0], there[1] == other[1]) == (True, True)

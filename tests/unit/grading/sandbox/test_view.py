@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from vit_course.grading.sandbox import view
-from vit_course.grading.sandbox.view import ANSWERS, PACKAGE, SHARED, home_of_views, view_of
+from vit_course.grading.sandbox.view import ANSWERS, PACKAGE, PRACTICES, SHARED, TOOLS, home_of_views, view_of
 
 SOLUTIONS = PACKAGE.parent / "solutions"
 LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
@@ -33,11 +34,25 @@ def home(tmp_path):
 
 
 def imports_of(lesson):
-    """The lesson's own lines that import from the package, but for those of this lesson's answers."""
+    """The lesson's own lines that import from the package, but for those of its answers and of its experiments."""
     own = {f"vit_course.{name}" for name, number in ANSWERS.items() if number == int(lesson[:2])}
-    for node in ast.walk(ast.parse((SOLUTIONS / f"{lesson}.py").read_text())):
+    text = (SOLUTIONS / f"{lesson}.py").read_text()
+    cells = "".join(part for part in re.split(r"(?m)^(?=# %%)", text) if '"experiment"' not in part.partition("\n")[0])
+    for node in ast.walk(ast.parse(cells)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course") and node.module not in own:
             yield ast.unparse(node)
+
+
+def modules_of(folder):
+    """File of a view's package, without its ending → what stands in it."""
+    package = folder / "vit_course"
+    return {path.relative_to(package).with_suffix("").as_posix(): path.read_text() for path in package.rglob("*.py")}
+
+
+def there(name, lesson):
+    """Whether a module that holds answers is whole in the view of a lesson."""
+    number = int(lesson[:2])
+    return ANSWERS[name] < number if name in ANSWERS else TOOLS[name] != number
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -50,17 +65,51 @@ def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
 @pytest.mark.parametrize("lesson", [*LESSONS, "07_train"])
 def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     folder = view_of(lesson, home)
-    modules = {path.stem: path.read_text() for path in (folder / "vit_course").glob("*.py")}
-    assert set(modules) == {*SHARED, *ANSWERS, "checks"}
+    modules = modules_of(folder)
+    data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
+    practices = {name for name, first in PRACTICES.items() if first <= int(lesson[:2])}
+    note = {"checks/__init__", "checks/lessons/__init__"}
+    assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
     assert [path.name for path in folder.iterdir()] == ["vit_course"]
-    for name, number in ANSWERS.items():
+    for name in (*ANSWERS, *TOOLS):
         whole = (PACKAGE / f"{name}.py").read_text()
-        assert modules[name] == whole if number < int(lesson[:2]) else len(modules[name]) < 150
+        assert modules[name] == whole if there(name, lesson) else len(modules[name]) < 150
+
+
+def test_practices_hold_no_answer():
+    """They import the standard library, torch, numpy and the config, and each other: none of the oracles."""
+    for name in PRACTICES:
+        for node in ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text())):
+            home = node.module if isinstance(node, ast.ImportFrom) else None
+            names = [home] if home else [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            for each in names:
+                allowed = each.replace(".", "/").removeprefix("vit_course/") in {*PRACTICES, "config"}
+                assert not each.startswith("vit_course") or allowed, f"{name} imports {each}"
 
 
 def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
-    names = ", ".join(f"vit_course.{name}" for name in (*SHARED[1:], *ANSWERS, "checks"))
-    assert run(view_of("06_training", home), f"import {names}; print('all')") == "all"
+    found = modules_of(view_of("08_beyond", home))
+    names = (name.replace("/", ".").removesuffix(".__init__") for name in found if name != "__init__")
+    code = "".join(f"import vit_course.{name}\n" for name in names)
+    assert run(view_of("08_beyond", home), f"{code}print('all')") == "all"
+
+
+def test_lesson_06_has_its_tools_but_for_its_answers(home):
+    code = """
+from vit_course.data import Batches, shapes
+from vit_course.training import TrainingSettings, fit, save_model
+for home, name in (("data", "split_indices"), ("training", "train_one_epoch"), ("training", "EarlyStopping")):
+    try:
+        exec(f"from vit_course.{home} import {name}")
+    except ImportError as error:
+        print(error)
+"""
+    told = run(view_of("06_cifar", home), code).splitlines()
+    hidden = ("data.splits", "training.loop", "training.early_stopping")
+    assert told == [
+        f"vit_course.{name} holds this lesson's answers, so it is not there while grading" for name in hidden
+    ]
+    assert "found" in run(view_of("05_vit", home), "from vit_course.data import split_indices; print('found')")
 
 
 def test_what_is_hidden_says_why(home):
@@ -91,14 +140,14 @@ def test_a_view_is_made_once_and_nobody_writes_into_it(home):
     assert folder.stat().st_ino == before
     assert view_of("03_attention", home) != folder
     assert all(not each.stat().st_mode & 0o222 for each in (folder, *folder.rglob("*")))
-    assert len(list((folder / "vit_course" / "__pycache__").iterdir())) == len(SHARED) + len(ANSWERS) + 1
+    assert len(list(folder.rglob("*.pyc"))) == len(list(folder.rglob("*.py")))
     assert sorted(each.name for each in home.iterdir()) == sorted({folder.name, view_of("03_attention", home).name})
 
 
 def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     old = view_of("01_patchify", home)
     package = tmp_path / "vit_course"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "checks", "authoring"))
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
     monkeypatch.setattr(view, "PACKAGE", package)
     new = view_of("01_patchify", home)

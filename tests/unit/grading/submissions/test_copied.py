@@ -77,7 +77,8 @@ def test_right_variants_are_no_copies(lessons):
             for lesson in lessons:
                 for asked in lesson.exercises:
                     source = inspect.getsource(each)
-                    assert not is_copied(asked.name, asked.objects, source, lesson.model_answers[asked.name]), each
+                    model = lesson.model_answers.get(asked.name)  # an exercise that asks for a file has none
+                    assert not is_copied(asked.name, asked.objects, source, model), each
                     checked += 1
     assert checked > 500
 

@@ -7,25 +7,37 @@ from pathlib import Path
 import pytest
 
 from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.submissions.released import Lessons, ReleasedError, checked_objects, class_of
+from vit_course.grading.submissions.released import Lessons, ReleasedError, checked_file, checked_objects, class_of
 
 ROOT = Path(__file__).parents[4]
 
 
 def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
-    assert lessons.names == ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit")
+    assert lessons.names == (
+        *("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_cifar", "07_inside"),
+    )
     exercises = {each.name: each for lesson in lessons for each in lesson.exercises}
     assert exercises["patchify"].points == 8
     assert exercises["split_heads"].objects == ("split_heads", "merge_heads")
     assert exercises["fix_vit"].objects == ("FixedViT",)
     assert lessons.of_exercise("Mlp").name == "04_block"
     assert lessons.of_exercise("nothing") is None
+    assert (exercises["vit_cifar"].file, exercises["vit_cifar"].points) == ("vit_cifar.safetensors", 8)
     for lesson in lessons:
-        assert set(lesson.model_answers) == set(lesson.names)
+        written = {each.name for each in lesson.exercises if not each.file}
+        assert set(lesson.model_answers) == written
 
 
 def test_checked_objects_are_read_off_the_check_cell():
     assert checked_objects('check("a", b, c, points=3)') == ("b", "c")
+    assert checked_file('check("a", b, c, points=3)') is None
+
+
+def test_a_file_is_read_off_the_check_cell():
+    assert checked_file('check("a", "b.safetensors", points=3)') == ("a", "b.safetensors")
+    assert checked_objects('check("a", "b.safetensors", points=3)') == ()
+    for other in ('check("a", "../b.safetensors")', 'check("a", "/etc/passwd")', 'check("a", "")', "check(", "x = 1"):
+        assert checked_file(other) is None
 
 
 def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons):

@@ -1,0 +1,114 @@
+"""Weights files before the real judge: the honest score, nothing run, memory within bounds, and one clear sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.attacks.corpus import released
+from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
+from vit_course.checks import check
+from vit_course.checks.probes import Probe
+from vit_course.grading.judging import practice_exam
+from vit_course.grading.judging.judge import Judge
+from vit_course.grading.judging.result import Result
+from vit_course.grading.submissions.finding import find
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.released import Lessons
+
+pytestmark = pytest.mark.xdist_group("weight files")
+ROOT = Path(__file__).parents[2]
+LESSON = "06_cifar"
+# of the judge's own memory: what one file may add to the most that was ever needed
+ROOM = 512 << 20
+# a file that is not judged by then would have hung the grader
+PATIENCE = 60
+SECRET = "INSTRUCTOR-7f3a"
+
+
+@pytest.fixture(scope="module")
+def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Judge]]:
+    """A class folder, and the judge that grades it on images that the reference is right on."""
+    folder, data = (tmp_path_factory.mktemp("attacked") / name for name in ("class", "data"))
+    (folder / ".vit_course").mkdir(parents=True)
+    (folder / ".vit_course" / "secret").write_text(SECRET)
+    (folder / "nbgrader_config.py").write_text("c = get_config()\n")
+    data.mkdir()
+    images = practice_exam.labelled(practice_exam.coloured_squares(Probe(3), 600))
+    arrays = {"images": images.images.permute(0, 2, 3, 1).numpy(), "labels": images.labels.numpy()}
+    both = {f"{split}_{name}": array for split in ("train", "test") for name, array in arrays.items()}
+    np.savez(data / "cifar10.npz", classes=np.array(images.classes), **both)
+    before, os.environ["VIT_COURSE_DATA"] = os.environ.get("VIT_COURSE_DATA"), str(data)
+    with Judge(ROOT / "tests" / "hidden", SECRET.encode(), confined=False) as judge:
+        yield folder, judge
+    del os.environ["VIT_COURSE_DATA"]
+    if before is not None:
+        os.environ["VIT_COURSE_DATA"] = before
+
+
+def graded(folder: Path, judge: Judge, attack: FileAttack) -> Result:
+    home = folder / "submitted" / attack.name.replace(" ", "-") / LESSON
+    home.mkdir(parents=True)
+    (home / f"{LESSON}.ipynb").write_text(json.dumps(released(LESSON)), encoding="utf-8")
+    attack.build(home)
+    lessons = Lessons(folder)
+    (found,) = find([home], lessons.names)
+    return judge.grade(read(found, lessons, "vit_cifar"))
+
+
+def hung(*_: object) -> None:
+    raise TimeoutError("the file hangs the grader")
+
+
+@pytest.mark.parametrize("attack", FILE_ATTACKS, ids=lambda each: each.name)
+def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAttack) -> None:
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    signal.signal(signal.SIGALRM, hung)
+    signal.alarm(PATIENCE)
+    try:
+        result = graded(*grader, attack)
+    finally:
+        signal.alarm(0)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < ROOM >> 10, "the judge's memory"
+    told = json.dumps(result.to_store())
+    assert result.status == "graded", result.reason
+    assert result.score == attack.honest, told
+    assert result.max_score == EVERYTHING
+    assert not result.log, result.log
+    assert SECRET not in told
+    assert not Path("/tmp/attacked").exists()
+    (exercise,) = result.exercises
+    said = exercise.problem or next(each.message for each in exercise.checks if each.message) or ""
+    assert 10 < len(said) < 500, said
+    assert said.isprintable(), said
+
+
+@pytest.mark.parametrize("attack", FILE_ATTACKS, ids=lambda each: each.name)
+def test_the_public_check_says_so_too(tmp_path: Path, attack: FileAttack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the student's kernel nothing is run either, and only what the judge has to measure is left open."""
+    home = tmp_path / "class" / "submitted" / "ann" / LESSON
+    home.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    signal.signal(signal.SIGALRM, hung)
+    signal.alarm(PATIENCE)
+    try:
+        attack.build(home)
+        report = check("vit_cifar", FILE, points=8)
+    finally:
+        signal.alarm(0)
+    assert not Path("/tmp/attacked").exists()
+    assert report.score is not None
+    fine = attack.honest == EVERYTHING or attack.name in ("link", "overflow")
+    assert all(each.verdict != "fail" for each in report.results) == fine, str(report)
+    assert report.score < 8
+
+
+def test_there_are_enough_attacks() -> None:
+    assert len({attack.name for attack in FILE_ATTACKS}) == len(FILE_ATTACKS) >= 40

@@ -1,0 +1,97 @@
+"""Hidden checks of ``EarlyStopping``: stories of losses, drawn, of which the reference tells when they end.
+
+Every story both goes on and stops, so that whoever always says the same is wrong in each.
+"""
+
+import math
+
+import pytest
+
+from vit_course.checks.common import expect_value_error
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import kind_of
+
+NAN = math.nan
+
+
+def _losses(probe, *steps):
+    """Losses that follow the story: each step is a factor on the best loss so far, below 1 for progress."""
+    best, told = float(probe.uniform(1, low=2.0, high=60.0)), []
+    for step in steps:
+        told.append(best if step is None else NAN if math.isnan(step) else best * step)
+        best = min([best, *(each for each in told[-1:] if not math.isnan(each))])
+    return [round(each, 4) for each in told]
+
+
+def _expect(student, reference, patience, losses, look, *judged):
+    """Fail unless step says what the reference says; what was noted."""
+    notes = student.practise("stopping", "answers", *judged, patience=patience, losses=losses)
+    right = Student({"reference": reference.EarlyStopping}).practise("stopping", patience=patience, losses=losses)
+    assert {True, False} <= set(right["answers"]), "a story that shows nothing"
+    for place, (here, there) in enumerate(zip(notes["answers"], right["answers"], strict=True)):
+        if type(here).__name__ not in ("bool", "bool_") and getattr(here, "ndim", None) != 0:
+            raise Failure(f"step gave {kind_of(here)}", "True or False", "Does every path of `step` end in a `return`?")
+        if bool(here) is not there:
+            told = ", ".join(f"{each:g}" for each in losses[: place + 1])
+            said, wanted = ("stop", "go on") if here else ("go on", "stop")
+            raise Failure(f"with patience {patience}, after the losses {told} step says {said}", wanted, look)
+    return notes, right
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.5)
+def test_it_stops_when_patience_is_over(student, reference, probe):
+    """It goes on while losses fall, and says stop at the loss number `patience` in a row that is no better."""
+    for patience in probe.sizes(2, low=2, high=5):
+        falling, rising = [0.9] * probe.choice((2, 3, 4)), [1.1] * patience
+        losses = _losses(probe, *falling, *rising)
+        _expect(student, reference, patience, losses, "At which count is it enough?")
+    _expect(student, reference, 1, _losses(probe, 0.8, 0.9, 1.2), "What is a patience of 1?")
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.25)
+def test_a_better_loss_starts_the_count_anew(student, reference, probe):
+    """Only losses in a row count: a new best one starts the count anew, and after a stop too."""
+    (patience,) = probe.sizes(1, low=2, high=4)
+    bad = [1.2] * (patience - 1)
+    losses = _losses(probe, 1.0, *bad, 0.9, *bad, 0.8, *bad, 1.3, 1.1, 0.7)
+    _expect(student, reference, patience, losses, "What happens to the count at a new best loss?")
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.25)
+def test_losses_are_compared_with_the_best(student, reference, probe):
+    """A loss has to be below the best so far: being below the last, or as low as the best, is no progress."""
+    (patience,) = probe.sizes(1, low=3, high=5)
+    slowly = [1.9 - 0.1 * number for number in range(patience)]
+    _expect(student, reference, patience, _losses(probe, 0.9, 0.8, *slowly), "Which of the losses do you keep?")
+    _expect(student, reference, patience, _losses(probe, 0.9, *[None] * patience), "What do equal losses say?")
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.25)
+def test_nan_is_no_progress(student, reference, probe):
+    """A loss that is NaN is no progress and never the best, at the beginning too."""
+    (patience,) = probe.sizes(1, low=2, high=4)
+    look = "What do `<` and `>=` say when one of the two numbers is NaN?"
+    _expect(student, reference, patience, _losses(probe, 0.9, *[NAN] * patience, 0.8), look)
+    losses = [NAN, *_losses(probe, 0.9, 0.8, 0.7, *[1.1] * patience)]
+    _expect(student, reference, patience, losses, look)
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.5)
+def test_best_is_kept(student, reference, probe):
+    """It stops at the right times and keeps in `best` the lowest loss so far, which is infinite before the first."""
+    (patience,) = probe.sizes(1, low=2, high=3)
+    losses = _losses(probe, 1.0, 0.9, 1.1, 0.8, *[1.2] * patience, 0.7)
+    notes, right = _expect(student, reference, patience, losses, "When do you write into `self.best`?", "best")
+    for number, (here, there) in enumerate(zip(notes["best"], right["best"], strict=True)):
+        if isinstance(here, str) or here is None or float(here) != there:
+            when = f"after {number} losses" if number else "before the first loss"
+            raise Failure(f"{when} `best` is {here}", f"{there:g}", "When do you write into `self.best`?")
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.25)
+def test_no_patience_is_refused(student, reference, probe):
+    """It works with a patience of 1, and refuses one below with a ValueError that names it."""
+    _expect(student, reference, 1, _losses(probe, 0.9, 1.1, 1.2, 0.5), "What is a patience of 1?")
+    for patience in (0, -int(2 + probe.integers(1, high=9))):
+        expect_value_error(student, (patience,), [abs(patience)], f"patience={patience}")

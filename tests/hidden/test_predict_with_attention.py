@@ -1,0 +1,109 @@
+"""Hidden checks of ``predict_with_attention``: small models of drawn sizes, wide and tall, against the reference.
+
+In training mode every block of these models is the identity, so whoever asks them in it gets other numbers.
+"""
+
+import pytest
+import torch
+
+from vit_course.checks.compare import expect_equal
+from vit_course.checks.lessons.attention import both_tensors
+from vit_course.checks.lessons.vit import parameter_shapes
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import listed
+from vit_course.config import ViTConfig
+
+
+def _config(probe, wide):
+    """A model of at least two blocks and two heads, its grid wide or tall."""
+    short, long = sorted(probe.sizes(2, low=2, high=5))
+    patch_size, heads, classes = probe.choice((2, 3)), probe.choice((2, 3)), probe.choice((6, 7, 8, 9))
+    rows, columns = (short, long) if wide else (long, short)
+    return ViTConfig(
+        image_size=(rows * patch_size, columns * patch_size),
+        patch_size=patch_size,
+        in_channels=probe.choice((1, 2, 4, 5)),
+        num_classes=classes,
+        embed_dim=heads * probe.choice((3, 4)),
+        depth=probe.choice((2, 3)),
+        num_heads=heads,
+        mlp_ratio=2.0,
+    )
+
+
+def _expect(student, reference, probe, look, *judged, wide=True, training=False, dtype=torch.float32, only=None):
+    """Fail unless both tensors hold the right numbers; all that was noted."""
+    config = _config(probe, wide)
+    weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
+    image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
+    fields = {"weights": weights, "config": config, "image": image, "training": training}
+    notes = student.practise("predict", "returned", *judged, **fields)
+    found = both_tensors(notes["returned"], student.name, "the probabilities", "the map")
+    right = Student({"reference": reference.predict_with_attention}).practise("predict", **fields)["returned"]
+    rows, columns = config.grid_size
+    told = ("the probabilities tensor", f"the map of {rows} rows and {columns} columns")
+    for name, here, there, axes in zip(told, found, right, (("class",), ("row", "column")), strict=True):
+        if only is None or only in name:
+            expect_equal(here, there, name, axes, look=look)
+    return notes, found
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.75)
+def test_the_probabilities_are_the_models(student, reference, probe):
+    """The first tensor, (num_classes,), is what the softmax makes of the model's logits."""
+    for wide in (True, False):
+        look = "What does the model give, for how many images, and what makes probabilities of it?"
+        _expect(student, reference, probe, look, wide=wide, only="the probabilities")
+
+
+@pytest.mark.exercise("predict_with_attention", points=1.25)
+def test_the_map_shows_where_the_class_token_looks(student, reference, probe):
+    """The second, (rows, columns), is the class token's attention in the last block, mean over heads, summing to 1."""
+    for wide in (True, False):
+        look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
+        _expect(student, reference, probe, look, wide=wide, only="the map")
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.75)
+def test_it_asks_in_evaluation_mode(student, reference, probe):
+    """A model that comes in training mode gives what it gives in evaluation: its dropout is off."""
+    look = "Which call turns dropout off, and do all of your questions come after it?"
+    _expect(student, reference, probe, look, training=True)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.5)
+def test_the_mode_is_put_back(student, reference, probe):
+    """The answer is right, and the model is in the mode in which it came, be it training or evaluation."""
+    for training in (True, False):
+        look = "What do you know about the model's mode before you change it?"
+        notes, _ = _expect(student, reference, probe, look, "modes", training=training)
+        if notes["modes"]:
+            was = "training" if training else "evaluation"
+            parts = listed([str(each) for each in notes["modes"]], 2)
+            raise Failure(f"a model that came in {was} mode is in another mode afterwards: {parts}", was, look)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.5)
+def test_nothing_stays_behind(student, reference, probe):
+    """The answer is right and keeps no graph; the model has no hook, frozen or changed parameter more than before."""
+    look = "What did you register, switch off or write into, and who undoes it?"
+    judged = ("hooks", "gradients", "frozen", "changed", "image_changed", "recording")
+    notes, found = _expect(student, reference, probe, look, *judged)
+    student.record.append(tuple(each.requires_grad for each in found))
+    if any(each.requires_grad for each in found):
+        raise Failure("a tensor that comes back still knows how it was computed", "tensors without a graph", look)
+    for note in ("hooks", "gradients", "frozen", "changed"):
+        if notes[note]:
+            parts = listed([str(each) for each in notes[note]], 2)
+            raise Failure(f"the model is another one afterwards, in its {note}: {parts}", "the model as it came", look)
+    if notes["image_changed"] or not notes["recording"]:
+        seen = "the image has changed" if notes["image_changed"] else "torch records no gradients any more"
+        raise Failure(f"{seen} after the call", "everything as before", look)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.25)
+def test_a_float64_model_answers_in_float64(student, reference, probe):
+    """A float64 model gives float64 probabilities and a float64 map."""
+    look = "Which line makes a tensor, of which dtype?"
+    _expect(student, reference, probe, look, wide=False, dtype=torch.float64)

@@ -1,0 +1,139 @@
+"""Hidden checks of ``train_one_epoch``, and of ``fix_training``, which mends a broken one.
+
+Every epoch runs on a linear classifier behind a dropout without chance, with SGD; the right weights and losses are
+those that the reference leaves on the same classifier.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from vit_course.checks.compare import close
+from vit_course.checks.lessons.training_loop import number_in
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+
+
+def _fields(probe, sizes=None, **changed):
+    """What a practice is made of: drawn weights, batches of drawn sizes with a short last one, rate and momentum."""
+    channels, height, width, classes = probe.sizes(4, high=6)
+    features = channels * height * width
+    weights = probe.weights({"classifier.weight": (classes, features), "classifier.bias": (classes,)})
+    weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
+    weights["dropout.keep"][:2] = torch.tensor([0.0, 2.0])
+    full, rest = probe.sizes(2, low=2, high=7)
+    full, rest = max(full, rest), min(full, rest)
+    batches = []
+    for number, size in enumerate(sizes or (full, full, full, rest)):
+        images = (1 + number) * probe.images(size, channels, height, width)
+        batches.append((images, probe.integers(size, high=classes)))
+    settings = {"training": True, "momentum": probe.choice((0.0, 0.5, 0.9)), "device": "cpu"}
+    settings["learning_rate"] = float(probe.uniform(1, low=0.2, high=0.6))
+    return {"weights": weights, "batches": batches, **settings} | changed
+
+
+def _stale(probe, fields):
+    names = ("classifier.weight", "classifier.bias")
+    return {name: probe.normal(*fields["weights"][name].shape, scale=0.5) for name in names}
+
+
+def _right(reference, fields):
+    return Student({"reference": reference.train_one_epoch}).practise("loop", **fields)
+
+
+def _expect_weights(student, reference, fields, look, *judged):
+    """Fail unless an epoch leaves the weights that the reference leaves; what was noted."""
+    notes = student.practise("loop", "weights", *judged, **fields)
+    right = _right(reference, fields)["weights"]
+    for name, wanted in right.items():
+        found = notes["weights"][name]
+        if not close(found, wanted):
+            unmoved = torch.equal(found, fields["weights"][name])
+            seen = (
+                f"`{name}` of the model has not moved"
+                if unmoved
+                else f"`{name}` of the model is not where it should be"
+            )
+            order = ", ".join(map(str, notes["events"][:8])) or "nothing"
+            raise Failure(f"{seen}; your loop began with: {order}", "one step of SGD for every batch", look)
+    return notes
+
+
+def _expect_loss(student, reference, fields, look):
+    """Fail unless the number that comes back is the mean loss of the reference; it is given back as it came."""
+    returned = student.practise("loop", "returned", **fields)["returned"]
+    found = number_in(returned, f"{student.name} gave", "one number, the mean loss")
+    right = _right(reference, fields)["returned"]
+    if not close(torch.tensor(found), torch.tensor(float(right))):
+        sizes = ", ".join(str(len(labels)) for _, labels in fields["batches"])
+        raise Failure(f"for batches of {sizes} images {student.name} gave {found:.4f}", f"{right:.4f}", look)
+    return returned
+
+
+@pytest.mark.exercise("train_one_epoch", points=1)
+@pytest.mark.exercise("fix_training", points=0.75)
+def test_every_batch_makes_its_own_step(student, reference, probe, device):
+    """Every batch moves the weights by one step against its own gradient, taken in training mode."""
+    look = "What happens to weights and gradients between one batch and the next?"
+    _expect_weights(student, reference, _fields(probe, device=str(device)), look)
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.5)
+@pytest.mark.exercise("fix_training", points=0.5)
+def test_older_gradients_do_not_count(student, reference, probe):
+    """Gradients that were there before the epoch move nothing."""
+    fields = _fields(probe)
+    look = "Which gradient does the first step see, if somebody has left one behind?"
+    _expect_weights(student, reference, fields | {"stale": _stale(probe, fields)}, look)
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.5)
+@pytest.mark.exercise("fix_training", points=0.25)
+def test_training_mode_is_switched_on(student, reference, probe):
+    """A model that comes in evaluation mode trains like any other: with its dropout on."""
+    look = "Who tells the model that it is being trained?"
+    _expect_weights(student, reference, _fields(probe, training=False), look)
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.75)
+@pytest.mark.exercise("fix_training", points=0.75)
+def test_the_mean_is_over_images(student, reference, probe):
+    """It gives the mean loss over all images, each before the step that it makes; a short batch counts for less."""
+    look = "Over what is the mean: batches or images, and which loss belongs into it?"
+    _expect_loss(student, reference, _fields(probe), look)
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.5)
+@pytest.mark.exercise("fix_training", points=0.25)
+def test_every_batch_is_used_once(student, reference, probe):
+    """The model sees every batch once, to the end of the loader: batches of any size, those of one image too."""
+    sizes = (1, *probe.sizes(2, high=6), 1)
+    look = "Which batches are left out, or repeated?"
+    notes = _expect_weights(student, reference, _fields(probe, sizes), look, "forwards")
+    seen = [count for _, _, count in notes["forwards"]]
+    if seen != list(sizes):
+        told, wanted = (", ".join(map(str, each)) for each in (seen, sizes))
+        raise Failure(f"the model saw batches of {told} images", wanted, look)
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.5)
+@pytest.mark.exercise("fix_training", points=0.25)
+def test_the_number_has_no_history(student, reference, probe):
+    """What comes back is the right number, and holds no graph of the batches that it was made of."""
+    look = "What do you add up: the number of a loss, or the loss with all that it was made from?"
+    returned = _expect_loss(student, reference, _fields(probe), look)
+    if isinstance(returned, Tensor) and returned.requires_grad:
+        student.record.append("history")
+        raise Failure(
+            f"{student.name} gave a tensor that still knows how it was computed", "a number without one", look
+        )
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.25)
+@pytest.mark.exercise("fix_training", points=0.25)
+def test_one_batch_is_an_epoch_too(student, reference, probe):
+    """With a single batch there is one step, and the loss is that of the images before it."""
+    fields = _fields(probe, probe.sizes(1))
+    look = "When is the loss noted, and of which model?"
+    _expect_loss(student, reference, fields, look)
+    _expect_weights(student, reference, fields, look)

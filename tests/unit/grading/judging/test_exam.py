@@ -1,0 +1,106 @@
+"""The exam of a trained model: what is measured, on which images, and what happens where there are none."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from vit_course.checks.misconceptions.results import SMALL, described
+from vit_course.checks.probes import Probe
+from vit_course.checks.weights_file import Refused, written
+from vit_course.checks.weights_model import operations_of, shapes_of
+from vit_course.grading.judging import exam
+from vit_course.grading.judging.exam import Exam, Measured, NoImages, exam_of_class, stamp_of_images
+from vit_course.grading.judging.practice_exam import coloured_squares, exam_of, labelled, vit_cifar
+from vit_course.vit import VisionTransformer
+
+
+@pytest.fixture
+def images():
+    return labelled(coloured_squares(Probe("images"), 400))
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch, images):
+    """A folder with 400 test images as CIFAR-10's; of the first half the labels are wrong."""
+    monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path))
+    labels = torch.cat([(images.labels[:200] + 1) % 10, images.labels[200:]]).numpy()
+    pixels = images.images.permute(0, 2, 3, 1).numpy()
+    np.savez(tmp_path / "cifar10.npz", test_images=pixels, test_labels=labels, classes=np.array(images.classes))
+    return tmp_path
+
+
+def test_the_reference_is_right_on_the_made_up_exam_and_others_are_not():
+    made_up = exam_of(Probe("an exam"))
+    assert made_up.measure(vit_cifar()).share == 1.0
+    other = written(Probe("w").weights(shapes_of(SMALL)), described(SMALL))
+    assert made_up.measure((other, None)).share < 0.5
+
+
+def test_accuracy_is_exact(images):
+    model = VisionTransformer(SMALL).eval()
+    weights = Probe("w").weights(shapes_of(SMALL))
+    model.load_state_dict(weights)
+    with torch.no_grad():
+        said = model((images.images / 255 - 0.5) / 0.25).argmax(dim=1)
+    measured = Exam(lambda: images).measure((written(weights, described(SMALL)), None))
+    assert measured == Measured(int((said == images.labels).sum()), 400)
+
+
+def test_the_secret_chooses_the_images(data, monkeypatch):
+    monkeypatch.setattr(exam, "MOST_IMAGES", 100)
+    found = {exam_of_class(bytes([secret])).measure(vit_cifar()) for secret in range(6)}
+    assert len(found) > 1
+    assert all(measured.count == 100 and 30 < measured.right < 70 for measured in found)
+    assert exam_of_class(b"\0").measure(vit_cifar()) == exam_of_class(b"\0").measure(vit_cifar())
+
+
+def test_a_larger_model_sees_fewer_images(images, monkeypatch):
+    monkeypatch.setattr(exam, "LEAST_IMAGES", 20)
+    monkeypatch.setattr(exam, "OPERATIONS", 50 * operations_of(SMALL))
+    content = written(Probe("w").weights(shapes_of(SMALL)), described(SMALL))
+    assert Exam(lambda: images).measure((content, None)).count == 50
+
+
+def test_a_file_is_measured_once(images, monkeypatch):
+    counted = []
+    sitting = Exam(lambda: images)
+    monkeypatch.setattr(exam, "_accuracy", lambda *_: counted.append(1) or Measured(1, 2))
+    for _ in range(3):
+        sitting.measure(vit_cifar())
+    assert counted == [1]
+    for _ in range(3):
+        with pytest.raises(Refused):
+            sitting.measure((b"no weights", None))
+
+
+def test_without_images_nothing_is_decided(tmp_path, monkeypatch):
+    monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(NoImages) as lack:
+        exam_of_class(b"secret").measure(vit_cifar())
+    assert str(tmp_path) not in str(lack.value)
+    assert str(tmp_path / "nothing") in lack.value.advice
+    with pytest.raises(Refused):  # what cannot be measured anyway is said all the same
+        exam_of_class(b"secret").measure((b"no weights", None))
+
+
+def test_damaged_images_and_other_sets_are_told(data, images):
+    sitting = exam_of_class(b"secret")
+    assert sitting.measure(vit_cifar()).count == 400
+    before = stamp_of_images()
+    path = data / "cifar10.npz"
+    np.savez(path, test_images=np.zeros((5, 28, 28), "uint8"), test_labels=np.zeros(5, "int64"), classes=np.arange(10))
+    assert stamp_of_images() != before
+    with pytest.raises(NoImages) as other:
+        sitting.measure(vit_cifar())
+    assert "none of CIFAR-10" in other.value.advice
+    path.write_bytes(b"half of it")
+    with pytest.raises(NoImages) as damaged:
+        sitting.measure(vit_cifar())
+    assert "cannot be read" in damaged.value.advice
+
+
+def test_an_accuracy_in_words():
+    assert str(Measured(723, 1000)) == "72.3 % of 1000 held-out images (± 1.4 %)"
+    assert math.isclose(Measured(1, 4).share, 0.25)

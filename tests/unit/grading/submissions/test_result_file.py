@@ -1,0 +1,89 @@
+"""A result that lies beside the notebook: found where it is safe to, and whose it is."""
+
+import os
+
+import pytest
+
+from vit_course.grading.submissions.finding import HandedIn
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.result_file import contents, find_result
+
+FILE = "vit_cifar.safetensors"
+
+
+def answer_of(work, **handed_in):
+    """What is read of a student's notebook of lesson 06 about the file."""
+    submission = read(HandedIn(work("06_cifar").write(), **handed_in), work("06_cifar").lessons, "vit_cifar")
+    (answer,) = submission.exercises
+    return submission, answer
+
+
+def test_bytes_and_description_are_found(tmp_path):
+    (tmp_path / FILE).write_bytes(b"weights")
+    found = find_result(tmp_path, FILE)
+    assert (found.name, found.problem, len(found.digest)) == (FILE, None, 64)
+    assert contents(found) == (b"weights", None)
+    (tmp_path / "vit_cifar.json").write_bytes(b"{}")
+    other = find_result(tmp_path, FILE)
+    assert contents(other) == (b"weights", b"{}")
+    assert other.digest != found.digest
+    assert contents(found) == (f"{FILE} was changed while it was graded", None)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: None, "does not lie beside the notebook"),
+        (lambda path: path.symlink_to("/etc/passwd"), "symbolic link"),
+        (lambda path: path.symlink_to("nowhere"), "symbolic link"),
+        (os.mkfifo, "no ordinary file"),
+        (lambda path: path.mkdir(), "directory"),
+        (lambda path: path.touch(), "the file is empty"),
+        (lambda path: path.write_bytes(bytes(49 << 20)), "more than 48 mb; make it smaller"),
+    ],
+    ids=["missing", "link", "dead link", "fifo", "folder", "empty", "large"],
+)
+def test_what_is_no_such_file_is_told_in_a_sentence(tmp_path, make, told):
+    make(tmp_path / FILE)
+    found = find_result(tmp_path, FILE)
+    assert FILE in found.problem
+    assert told in found.problem.lower()
+    assert found.digest == ""
+
+
+def test_a_description_that_is_a_link_is_none(tmp_path):
+    (tmp_path / FILE).write_bytes(b"weights")
+    (tmp_path / "vit_cifar.json").symlink_to("/etc/passwd")
+    assert contents(find_result(tmp_path, FILE)) == (b"weights", None)
+
+
+def test_a_submission_carries_its_file(tmp_path, work):
+    submission, answer = answer_of(work)
+    assert answer.problem == f"{FILE} does not lie beside the notebook"
+    assert answer.problem in submission.reason
+    (tmp_path / FILE).write_bytes(b"weights")
+    other, answer = answer_of(work)
+    assert (answer.problem, answer.source, answer.max_score) == (None, None, 8.0)
+    assert contents(answer.file)[0] == b"weights"
+    assert other.digest == submission.digest
+    assert other.content != submission.content
+
+
+def test_a_file_among_notebooks_of_several_people_is_nobodys(tmp_path, work):
+    (tmp_path / FILE).write_bytes(b"weights")
+    (tmp_path / "05_vit.ipynb").write_text("{}")  # another lesson of the same person
+    assert answer_of(work)[1].problem is None
+    (tmp_path / "bob.ipynb").write_text("{}")
+    assert "nobody can tell whose" in answer_of(work)[1].problem
+    assert answer_of(work, student="ann", assignment="06_cifar")[1].problem is None
+
+
+def test_a_script_is_not_asked_for_it(tmp_path, work):
+    path = tmp_path / "06_cifar.py"
+    path.write_text("def split_indices(num_samples, num_validation, seed):\n    return 1, 2\n")
+    lessons = work("06_cifar").lessons
+    names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
+    assert names == {"split_indices"}
+    (tmp_path / FILE).write_bytes(b"weights")
+    names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
+    assert names == {"split_indices", "vit_cifar"}
