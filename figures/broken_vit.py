@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from canvas import Canvas
-from style import BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
+from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
@@ -24,6 +24,7 @@ WORDS = {
     "MultiHeadSelfAttention: attention over the batch": "attention over the batch",
     "VisionTransformer: softmax in the head": "softmax before the loss",
 }
+RISE = 9  # pixels between the dots of two seeds, so that they never hide each other
 TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 
 
@@ -45,41 +46,44 @@ def axis(canvas: Canvas, rows: int) -> None:
 
 
 def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
-    """A name, one dot for each seed, and their mean."""
-    is_right = row["name"] == "right"
-    colour = BLUE if is_right else VERMILION
+    """A name, one mark for each seed (the first on top), and their mean."""
+    is_right, seeds = row["name"] == "right", len(row["accuracies"])
     canvas.text(24, y, WORDS[row["name"]], 13.5, weight="bold" if is_right else "normal")
-    for accuracy in row["accuracies"]:
-        canvas.disc(place(accuracy), y, 5, "", colour)
+    for seed, accuracy in enumerate(row["accuracies"]):
+        x, level = place(accuracy), y + RISE * (seed - (seeds - 1) / 2)
+        if is_right:
+            canvas.box(x - 4.5, level - 4.5, 9, 9, CARD, BLUE, line=2, radius=0)
+        else:
+            canvas.disc(x, level, 4.5, "", VERMILION)
     canvas.text(RIGHT + 76, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")
 
 
 def broken_vit() -> Canvas:
-    """Accuracies of all variants, the best on top, over the range of the right model's seeds."""
+    """Accuracies of all variants, the best on top, over the range of the right model's seeds, no wider."""
     result = json.loads(RESULTS.read_text())
     rows = sorted(result["rows"], key=lambda row: -mean(row["accuracies"]))
     right = next(row["accuracies"] for row in rows if row["name"] == "right")
     data, epochs = result["data"], result["settings"]["epochs"]
     subtitle = (
-        f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, trained alike; one dot for each random seed."
+        f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, trained alike; one mark for each random seed."
     )
     canvas = Canvas(TOP + len(rows) * ROW + 58, "A broken ViT still learns", subtitle)
     low, high = place(min(right)), place(max(right))
-    canvas.box(low - 6, TOP - 8, high - low + 12, len(rows) * ROW + 8, tint(BLUE, 0.15), radius=4)
+    canvas.box(low, TOP - 8, high - low, len(rows) * ROW + 8, tint(BLUE, 0.6), radius=0)
     axis(canvas, len(rows))
     for number, row in enumerate(rows):
         row_of(canvas, TOP + (number + 0.5) * ROW - 4, row)
-    canvas.text(RIGHT + 76, canvas.height - 20, "band: the right model", 12, QUIET, align="right")
+    canvas.text(RIGHT + 76, canvas.height - 20, "squares, narrow band: the right model", 12, QUIET, align="right")
     level = mean(right) - TIE
     close = sum(mean(row["accuracies"]) > level for row in rows if row["name"] != "right")
     means = ", ".join(f"{WORDS[row['name']]} {mean(row['accuracies']):.1%}" for row in rows)
     return canvas.describe(
         f"Test accuracy of the right ViT and of {len(rows) - 1} broken ones: {close} of these come within "
         f"{100 * TIE:.0f} points of the right one or pass it.",
-        f"""One line for each model, the best on top, with a dot for each random seed; a blue band marks the
-        range of the right model's seeds, {min(right):.1%} to {max(right):.1%}. Mean accuracy on
-        {data["test_images"]:,} test images: {means}. Chance is {CHANCE:.0%}. Trained on
-        {data["train_images"]:,} CIFAR-10 images for {epochs} epochs.""",
+        f"""One line for each model, the best on top, with a dot for each random seed (squares for the right
+        model), one above the other; a narrow blue band marks the range of the right model's seeds, {min(right):.1%}
+        to {max(right):.1%}. Mean accuracy on {data["test_images"]:,} test images: {means}. Chance is
+        {CHANCE:.0%}. Trained on {data["train_images"]:,} CIFAR-10 images for {epochs} epochs.""",
     )
 
 

@@ -7,13 +7,15 @@ import math
 import numpy as np
 from attention import CELL, _matrix
 from canvas import Canvas
-from style import BLUE, GREY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, tint
+from style import BLUE, GREY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, shade, tint
 
 # mean over heads of two blocks; every product of theirs is exact in two digits
 FIRST = np.array([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
 SECOND = np.array([[0.0, 0.0, 1.0], [0.4, 0.4, 0.2], [0.6, 0.2, 0.2]])
 ITSELF = np.eye(3)
-COLUMNS = {"weights": 92, "itself": 268, "step": 482}
+TOKENS = ("class", "A", "B")
+COLUMNS = {"weights": 124, "itself": 300, "step": 514}
+LINES = (108, 252, 396)
 PATCH_SIZE, SIDE = 16, 44
 QUERY = (3, 1)
 LOOKED_AT = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
@@ -26,6 +28,14 @@ def _shares(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, f
         canvas.box(x, y, 40 * 3, CELL, "none", VERMILION, line=2.8, radius=3)
 
 
+def _tokens(canvas: Canvas, y: float) -> None:
+    """Whose row and whose column is which: names before the first table of a line, and under all three."""
+    for number, name in enumerate(TOKENS):
+        canvas.text(COLUMNS["weights"] - 8, y + CELL * (number + 0.5), name, 12, QUIET, align="right")
+        for x in COLUMNS.values():
+            canvas.text(x + 20 + 40 * number, y + 3 * CELL + 13, name, 12, QUIET, align="center")
+
+
 def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndarray:
     """One line: weights plus identity, halved; gives the step."""
     step = (weights + ITSELF) / 2
@@ -33,28 +43,28 @@ def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndar
     _shares(canvas, COLUMNS["weights"], y, weights, "mean over heads")
     _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token itself", np.full((3, 3), tint(GREY, 0.1)))
     _shares(canvas, COLUMNS["step"], y, step, "what a token is made of")
-    canvas.text(240, y + 45, "+", 20, align="center", weight="bold")
-    canvas.text(434, y + 24, "rows sum to 1", 11.5, QUIET, align="center")
-    canvas.arrow((402, y + 45), (466, y + 45), GREY)
-    canvas.text(434, y + 66, "÷ 2", 13, align="center")
+    canvas.text(272, y + 45, "+", 20, align="center", weight="bold")
+    canvas.text(466, y + 24, "rows sum to 1", 11.5, QUIET, align="center")
+    canvas.arrow((434, y + 45), (498, y + 45), GREY)
+    canvas.text(466, y + 66, "÷ 2", 13, align="center")
+    _tokens(canvas, y)
     return step
 
 
 def rollout() -> Canvas:
     """Two blocks of three tokens, and the product of their steps."""
-    subtitle = "Two blocks, three tokens: the class token and the patches A and B."
-    canvas = Canvas(496, "The last block alone forgets what came before", subtitle)
-    first = _block(canvas, 108, FIRST, 0)
-    second = _block(canvas, 238, SECOND, 1)
-    product, y = second @ first, 366
+    subtitle = "Three tokens: the class token and the patches A and B. Each row belongs to the token that asks."
+    canvas = Canvas(524, "The last block alone forgets what came before", subtitle)
+    first = _block(canvas, LINES[0], FIRST, 0)
+    second = _block(canvas, LINES[1], SECOND, 1)
+    product, y = second @ first, LINES[2]
     canvas.text(24, y + 45, "rollout", 13.5, weight="bold")
     _shares(canvas, COLUMNS["weights"], y, second, "block 1")
     _shares(canvas, COLUMNS["itself"], y, first, "block 0", framed=False)
     _shares(canvas, COLUMNS["step"], y, product, "both together")
-    canvas.text(240, y + 45, "·", 20, align="center", weight="bold")
-    canvas.text(434, y + 45, "=", 20, align="center", weight="bold")
-    for column, name in enumerate(("class", "A", "B")):
-        canvas.text(COLUMNS["step"] + 20 + 40 * column, y + 103, name, 12, QUIET, align="center")
+    canvas.text(272, y + 45, "·", 20, align="center", weight="bold")
+    canvas.text(466, y + 45, "=", 20, align="center", weight="bold")
+    _tokens(canvas, y)
     return canvas.describe(
         "Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is "
         "halved, and the two results are multiplied, the later block on the left.",
@@ -84,7 +94,7 @@ def attention_distance() -> Canvas:
         if patch != QUERY:
             canvas.line([_centre(QUERY, x, y), _centre(patch, x, y)], ORANGE, 2.4)
     for patch, weight in LOOKED_AT.items():
-        canvas.disc(*_centre(patch, x, y), 15, f"{weight:.1f}", VERMILION if patch == QUERY else BLUE, size=12)
+        canvas.disc(*_centre(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12)
     canvas.text(x + SIDE * columns / 2, y + SIDE * rows + 22, "framed: the query", 12, QUIET, align="center")
     total = _ways(canvas, 370, 112)
     return canvas.describe(
@@ -101,18 +111,21 @@ def attention_distance() -> Canvas:
 def _ways(canvas: Canvas, x: float, y: float) -> float:
     """The table of weights and distances beside the grid; gives their sum."""
     total = 0.0
-    for column, words in ((0, "weight"), (92, "distance"), (262, "product")):
+    right_edge = x + 306
+    for column, words in ((0, "weight"), (92, "distance")):
         canvas.text(x + column, y, words, 12.5, QUIET)
+    canvas.text(right_edge, y, "product", 12.5, QUIET, align="right")
     for line, (patch, weight) in enumerate(LOOKED_AT.items(), 1):
         down, right = abs(patch[0] - QUERY[0]), abs(patch[1] - QUERY[1])
         pixels = PATCH_SIZE * math.hypot(down, right)
         way = f"{PATCH_SIZE} · √({down}² + {right}²) = {pixels:.0f}"
         total += weight * pixels
-        for column, words in ((0, f"{weight:.1f}"), (92, way), (262, f"{weight * pixels:.1f}")):
+        for column, words in ((0, f"{weight:.1f}"), (92, way)):
             canvas.text(x + column, y + 30 * line, words, 13.5)
-    canvas.line([(x, y + 112), (x + 306, y + 112)], HAIR, 1.5)
+        canvas.text(right_edge, y + 30 * line, f"{weight * pixels:.1f}", 13.5, align="right")
+    canvas.line([(x, y + 112), (right_edge, y + 112)], HAIR, 1.5)
     canvas.text(x, y + 134, "mean distance", 13.5, weight="bold")
-    canvas.text(x + 262, y + 134, f"{total:.1f}", 13.5, weight="bold")
+    canvas.text(right_edge, y + 134, f"{total:.1f}", 13.5, align="right", weight="bold")
     return total
 
 

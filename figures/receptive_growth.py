@@ -15,6 +15,7 @@ from style import BLUE, GREY, HAIR, INK, POINTS_PER_PIXEL, QUIET, SEQUENTIAL, VE
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "attention_distance.json"
 SIDE = 32
+WINDOW = 28  # pixels: the largest square round a patch beside the middle that lies in the picture
 LEFT, MAP, GAP = 196, 108, 16
 ROWS = (118, 268)
 
@@ -40,60 +41,75 @@ def layers_to_the_far_corner() -> int:
     return SIDE - 1
 
 
-def seen(canvas: Canvas, shares: np.ndarray, x: float, y: float, frame: tuple[float, float, float, float]) -> None:
-    """A map of shares, darkest from the second largest on, and a frame (left, top, width, height in image pixels).
-
-    The largest is the middle itself, which the residual stream carries on.
-    """
-    canvas.picture(SEQUENTIAL(np.clip(shares / np.sort(shares, axis=None)[-2], 0, 1))[..., :3], x, y, MAP, MAP)
+def seen(canvas: Canvas, shares: np.ndarray, size: int, full: float, x: float, y: float) -> None:
+    """A map of shares, each of a square of `size` pixels; `full` is the share that is darkest."""
+    side = MAP / WINDOW * size * len(shares)
+    gap = (MAP - side) / 2
+    canvas.picture(SEQUENTIAL(np.clip(shares / full, 0, 1))[..., :3], x + gap, y + gap, side, side)
     canvas.box(x, y, MAP, MAP, "none", HAIR, line=1, radius=0)
-    scale = MAP / SIDE
-    left, top, width, height = (scale * each for each in frame)
-    canvas.box(x + left, y + top, width, height, "none", VERMILION, line=2.2, radius=0)
+
+
+def largest_of_others(flow: np.ndarray, patch: int) -> float:
+    """The largest share of any patch but the middle one, which the residual stream carries on, over all layers."""
+    return float(np.delete(flow, patch, axis=1).max())
 
 
 def receptive_growth() -> Canvas:
     """Maps by depth for both, and the distances as a plot."""
     measured = json.loads(RESULTS.read_text())
-    depth, patch_size = measured["model"]["depth"], measured["model"]["patch_size"]
-    grid = SIDE // patch_size
-    centre = patch_size * (measured["patch"] // grid) + patch_size // 2
+    flow, patch = np.array(measured["flow"]), measured["patch"]
+    size = measured["model"]["patch_size"]
+    grid = SIDE // size
+    first = 2 * (patch // grid) - grid + 1  # the first row and column of patches in a window round the middle one
+    centre = size * (patch // grid) + size // 2
+    shown = range(1, min(len(flow), 4) + 1)
+    full = paths_to(centre, 1).max(), largest_of_others(flow[: len(shown)], patch)
     canvas = Canvas(
-        650,
+        668,
         "Attention may look everywhere at once; a convolution grows into it",
-        "What the middle of a 32 × 32 picture is made of. Frame: all it can see. Colour: what it does see.",
+        f"What a place near the middle of a picture is made of: the {WINDOW} × {WINDOW} pixels around it.",
     )
-    shown = range(1, min(depth, 4) + 1)
     for number in shown:
         x = LEFT + (MAP + GAP) * (number - 1)
         canvas.text(x + MAP / 2, ROWS[0] - 22, f"after layer {number}", 12.5, align="center", weight="bold")
-        reach = (centre - number, centre - number, 2 * number + 1, 2 * number + 1)
-        seen(canvas, paths_to(centre, number), x, ROWS[0], reach)
-        flow = np.array(measured["flow"][number - 1]).reshape(grid, grid)
-        seen(canvas, flow, x, ROWS[1], (0, 0, SIDE, SIDE))
-    _names(canvas)
+        near = slice(centre - WINDOW // 2 + 1, centre + WINDOW // 2)  # odd: the pixel itself is the middle
+        seen(canvas, paths_to(centre, number)[near, near], 1, full[0], x, ROWS[0])
+        reach = MAP / WINDOW * (2 * number + 1)
+        corner = (MAP - reach) / 2
+        canvas.box(x + corner, ROWS[0] + corner, reach, reach, "none", VERMILION, line=2.2, radius=0)
+        seen(canvas, flow[number - 1].reshape(grid, grid)[first:, first:], size, full[1], x, ROWS[1])
+        canvas.text(
+            x + MAP / 2, ROWS[1] + MAP + 16, f"itself: {flow[number - 1, patch]:.0%}", 12, QUIET, align="center"
+        )
+    _names(canvas, full)
     _plot(canvas, measured, centre)
-    return canvas.describe(*_words(measured, centre, len(shown)))
+    return canvas.describe(*_words(measured, centre, full, len(shown)))
 
 
-def _names(canvas: Canvas) -> None:
-    for y, title, words in (
-        (ROWS[0], "3 × 3 convolutions", "frame: 3, 5, 7, 9 pixels;\ncolour: how many paths\nlead to the middle"),
-        (
-            ROWS[1],
-            "a ViT's attention",
-            "frame: the whole picture;\ncolour: how attention has\nmixed the patches\n(a trained ViT, measured)",
-        ),
-    ):
-        canvas.text(24, y + 14, title, 13.5, weight="bold")
-        canvas.text(24, y + 58, words, 12, QUIET)
+def _scale(canvas: Canvas, y: float, full: float) -> None:
+    """What the colours of a row of maps mean."""
+    canvas.text(24, y + 6, "0", 12, QUIET)
+    canvas.picture(SEQUENTIAL(np.linspace(0, 1, 64))[None, :, :3], 40, y, 92, 12)
+    canvas.box(40, y, 92, 12, "none", HAIR, line=1, radius=0)
+    canvas.text(140, y + 6, f"{full:.1%}", 12, QUIET)
+
+
+def _names(canvas: Canvas, full: tuple[float, float]) -> None:
+    names = (
+        ("3 × 3 convolutions", "frame: all it can see,\n3, 5, 7, 9 pixels; colour:\na pixel's share of paths"),
+        ("a ViT's attention", "no frame: it can see all\nof the picture; colour:\na patch's share (measured)"),
+    )
+    for y, (title, words), darkest in zip(ROWS, names, full, strict=True):
+        canvas.text(24, y + 10, title, 13.5, weight="bold")
+        canvas.text(24, y + 50, words, 12, QUIET)
+        _scale(canvas, y + 92, darkest)
 
 
 def _plot(canvas: Canvas, measured: dict[str, Any], centre: int) -> None:
     """Pixels looked at, against depth: a dot for each head, the convolutions' reach and mean as lines."""
     depth, even = len(measured["distances"]), measured["everywhere_alike"]
-    canvas.text(24, 418, "How far one layer looks, how far a stack has come: pixels", 13.5, weight="bold")
-    axes = canvas.plot_area(LEFT, 436, 480, 160)
+    canvas.text(24, 436, "How far one layer looks, how far a stack has come: pixels", 13.5, weight="bold")
+    axes = canvas.plot_area(LEFT, 454, 480, 160)
     layers = np.arange(1, depth + 1)
     axes.axhline(even, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     for layer, heads in enumerate(measured["distances"], start=1):
@@ -103,32 +119,40 @@ def _plot(canvas: Canvas, measured: dict[str, Any], centre: int) -> None:
     axes.set(xlim=(0.6, depth + 0.4), ylim=(0, even * 1.25), xticks=layers)
     size = 12 * POINTS_PER_PIXEL
     axes.text(0.68, even + 0.6, "a head that looks at all patches alike", color=QUIET, size=size)
-    canvas.text(24, 470, "each dot: one head", 12, shade(BLUE, 0.1), weight="bold")
-    canvas.text(24, 540, "dotted: the edge of the\nconvolutions' square", 12, shade(VERMILION, 0.1))
-    canvas.text(24, 580, "line: their mean", 12, shade(VERMILION, 0.1), weight="bold")
-    canvas.text(LEFT + 240, 628, "layer", 12.5, INK, align="center")
+    canvas.text(24, 488, "each dot: one head", 12, shade(BLUE, 0.1), weight="bold")
+    canvas.text(24, 558, "dotted: the edge of the\nconvolutions' square", 12, shade(VERMILION, 0.1))
+    canvas.text(24, 598, "line: their mean", 12, shade(VERMILION, 0.1), weight="bold")
+    canvas.text(LEFT + 240, 646, "layer", 12.5, INK, align="center")
 
 
-def _words(measured: dict[str, Any], centre: int, shown: int) -> tuple[str, str]:
-    distances = measured["distances"]
-    first, last = distances[0], distances[-1]
+def _words(measured: dict[str, Any], centre: int, full: tuple[float, float], shown: int) -> tuple[str, str]:
+    distances, patch = measured["distances"], measured["patch"]
+    ranges = "; ".join(
+        f"layer {layer}: {min(heads):.1f} to {max(heads):.1f}" for layer, heads in enumerate(distances, start=1)
+    )
     stack = mean_distance(paths_to(centre, len(distances)), centre)
+    flow = np.array(measured["flow"])[:shown]
+    itself = ", ".join(f"{share:.0%}" for share in flow[:, patch])
+    others = np.delete(flow, patch, axis=1)
+    fade = ", ".join(f"{share:.0%}" for share in others.min(axis=1) / others.max(axis=1))
     alt = (
         "Maps by depth: through 3 by 3 convolutions the middle of a picture sees a square that grows by two pixels "
         "a layer; through attention it can see the whole picture from the first layer on."
     )
     return (
         alt,
-        f"""Two rows of {shown} maps of a 32 by 32 picture, after layers 1 to {shown}. Upper row, convolutions
-        of 3 by 3: a frame of 3, 5, 7, 9 pixels marks what the middle can see, and inside it the colour, which counts
-        paths, fades towards the rim; it takes {layers_to_the_far_corner()} layers until one corner can see the
-        opposite one. Lower row, a ViT that was trained on CIFAR-10 to {measured["accuracy"]:.0%}: the frame is the
-        whole picture in every map, and the colour shows how attention has mixed the patches into the middle one, whose
-        own share is off the scale: nearly even after layer 1, then darker near the middle. Below, a plot of distances
-        in pixels against the layer. The heads of layer 1 look {min(first):.1f} to {max(first):.1f} pixels far on
-        average, those of layer {len(distances)} {min(last):.1f} to {max(last):.1f}; a head that looks at all patches
-        alike would look {measured["everywhere_alike"]:.1f} far. {len(distances)} convolutions together reach
-        {len(distances)} pixels, {stack:.1f} on average. Measured over {measured["images"]} test images.""",
+        f"""Two rows of {shown} maps, after layers 1 to {shown}: the {WINDOW} by {WINDOW} pixels around a place near
+        the middle of a {SIDE} by {SIDE} picture. Upper row, convolutions of 3 by 3: a frame of 3, 5, 7, 9 pixels marks
+        what one pixel can see, and inside it the colour, a pixel's share of all paths, {full[0]:.1%} at its darkest,
+        fades towards the frame; it takes {layers_to_the_far_corner()} layers until one corner can see the opposite
+        one. Lower row, one ViT trained on CIFAR-10 for {measured["run"]["epochs"]} epochs, right on
+        {measured["accuracy"]:.0%} of the {measured["images"]} test images that it is measured on: the colour shows by
+        rollout how attention has mixed the patches into the one in the middle, from 0 to {full[1]:.1%}. That patch's
+        own share is off the scale: {itself}. Every patch of the picture has a share from layer 1 on, and the nearer
+        ones tend to have a larger one: the smallest share is {fade} of the largest. Below, a plot of distances in
+        pixels against the layer. The heads look on average so far: {ranges}; a head that looks at all patches alike
+        would look {measured["everywhere_alike"]:.1f} far. {len(distances)} convolutions together reach
+        {len(distances)} pixels, {stack:.1f} on average.""",
     )
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from canvas import Canvas
 from matplotlib.axes import Axes
-from style import BLUE, GREEN, GREY, HAIR, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
+from style import BLUE, CARD, GREEN, GREY, HAIR, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "lesson_cifar.json"
 PANELS = ("learning rate too high", "no zero_grad", "softmax before the loss")
 PANELS += ("sorted by class", "learning rate too low", "few images")
 PATIENCE = 3
+INVENTED = [2.2, 1.9, 1.7, 1.75, 1.6, 1.5, 1.45, 1.52, 1.49, 1.42, 1.47, 1.56, 1.51]
 SMALL = 12 * POINTS_PER_PIXEL
 
 
@@ -69,19 +70,23 @@ def smooth(losses: list[float], width: int = 5) -> np.ndarray:
 def sick_curves() -> Canvas:
     """Six wrong trainings, each over the healthy one."""
     curves = results()["curves"]
-    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Grey: healthy. Blue: training, orange: validation."
+    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Dashed: the same healthy training in each."
     canvas = Canvas(486, "Six sick trainings: what is wrong with each?", subtitle)
     for number, name in enumerate(PANELS):
         row, column = divmod(number, 3)
         x, y = 48 + 220 * column, 92 + 190 * row
         axes = canvas.plot_area(x, y, 182, 150)
-        axes.plot(smooth(curves["healthy"]["loss"]), color=GREY, linewidth=1.2)
+        axes.plot(smooth(curves["healthy"]["loss"]), color=GREY, linewidth=1.2, dashes=(3, 2))
         axes.plot(smooth(curves[name]["loss"]), color=BLUE, linewidth=1.5)
         dots = curves[name]["validation_loss"]
         places = np.linspace(300 / len(dots), 300, len(dots))
         axes.plot(places, dots, "o", color=ORANGE, markersize=3.5, markeredgecolor=shade(ORANGE), markeredgewidth=0.5)
         axes.set(xlim=(0, 308), ylim=(0, 4.2), xticks=(0, 100, 200, 300), yticks=(0, 1, 2, 3, 4))
         canvas.text(x + 10, y + 14, "ABCDEF"[number], 18, weight="bold")
+        if not number:
+            label(axes, 150, 3.05, "training", BLUE)
+            label(axes, 150, 2.52, "validation", shade(ORANGE))
+            label(axes, 150, 1.08, "healthy", QUIET)
     canvas.text(676, 470, "step", 12, QUIET, align="right")
     ends = "; ".join(
         f"{letter} {np.mean(curves[name]['loss'][-30:]):.2f} and {curves[name]['validation_loss'][-1]:.2f}"
@@ -89,10 +94,11 @@ def sick_curves() -> Canvas:
     )
     return canvas.describe(
         "Six panels, A to F, each with the training loss of a sick run in blue, its validation loss as orange dots, "
-        "and a healthy run in grey.",
+        "and a healthy run in dashed grey.",
         f"""Six panels of loss against 300 steps, each over the same healthy run, which falls from 2.3 to
         {np.mean(curves["healthy"]["loss"][-30:]):.2f}. A shoots up in the first steps, then stays on a high plateau.
-        B sinks a little, then climbs and shakes. C sinks slowly along a high line. D goes up and down like a saw.
+        B sinks a little, then climbs and shakes. C sinks slowly along a high line. D goes up and down like a saw, and
+        its dots climb.
         E sinks very slowly in a straight line. F falls to zero while its orange dots climb out of sight. Training
         loss over the last 30 steps, and validation loss at the end: {ends}. The causes are in the lesson, folded.""",
     )
@@ -139,32 +145,57 @@ def bad_epochs(losses: list[float]) -> list[int]:
     return counts
 
 
-def early_stopping() -> Canvas:
-    """Validation and training loss on few images, and what early stopping counts."""
-    run = runs_of(results(), "few images")[0]
-    train, validation = run["train_loss"], run["validation_loss"]
-    counts = bad_epochs(validation)
+def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Canvas, Axes, int]:
+    """Validation loss by epoch, the count that early stopping keeps under each epoch, and the epoch where it stops."""
+    counts, last = bad_epochs(validation), len(validation)
     stop = counts.index(PATIENCE) + 1
     best = stop - PATIENCE
-    subtitle = f"2,000 CIFAR-10 images, {len(train)} epochs; patience {PATIENCE}."
-    canvas = Canvas(392, "Early stopping counts the epochs since the best", subtitle)
+    canvas = Canvas(392, title, subtitle)
     axes = canvas.plot_area(52, 84, 620, 208)
-    epochs = np.arange(1, len(train) + 1)
+    epochs = range(1, last + 1)
     axes.plot(epochs, validation, "o-", color=ORANGE, markersize=3.5)
-    axes.plot(epochs, train, "--", color=BLUE)
     axes.axvline(stop, color=VERMILION, linewidth=1.4)
     axes.plot([best], [validation[best - 1]], "o", color="none", markeredgecolor=INK, markersize=10)
-    label(axes, stop + 0.4, 0.35, "stop", shade(VERMILION, 0.2))
-    label(axes, len(train) - 8, validation[-5] + 0.25, "validation", shade(ORANGE))
-    label(axes, len(train) - 8, train[-8] + 0.2, "training", BLUE)
-    axes.set(xlim=(0.3, len(train) + 0.7), ylim=(0, max(validation) + 0.5), xticks=[])
+    axes.set(xlim=(0.3, last + 0.7), xticks=[])
     canvas.text(24, 78, "loss", 12, QUIET)
     for epoch, count in zip(epochs, counts, strict=True):
-        x = 52 + 620 * (epoch - 0.3) / (len(train) + 0.4)
+        x = 52 + 620 * (epoch - 0.3) / (last + 0.4)
         colour = VERMILION if epoch == stop else INK if epoch < stop else GREY
         canvas.text(x, 312, f"{epoch}", 11, QUIET, align="center")
         canvas.text(x, 342, f"{count}", 12.5, colour, align="center", weight="bold" if epoch <= stop else "normal")
     canvas.text(52, 370, "upper line: epoch; lower line: epochs since the last new best", 12, QUIET)
+    return canvas, axes, stop
+
+
+def early_stopping() -> Canvas:
+    """What early stopping counts, on a curve that was invented: the lesson asks to predict the real one."""
+    title = "Early stopping counts the epochs since the best"
+    canvas, axes, stop = count_under(INVENTED, title, f"An invented validation loss; patience {PATIENCE}.")
+    axes.set(ylim=(1.3, 2.3), yticks=(1.4, 1.6, 1.8, 2, 2.2))
+    label(axes, stop - 0.15, 2.16, "stop", shade(VERMILION, 0.2), align="right")
+    label(axes, 3.7, 1.8, "validation", shade(ORANGE))
+    return canvas.describe(
+        f"An invented validation loss by epoch; the count of epochs since the best reaches the patience of {PATIENCE} "
+        f"after epoch {stop}.",
+        f"""An invented validation loss over {len(INVENTED)} epochs: {", ".join(map(str, INVENTED))}. Under the axis
+        stands for each epoch how many have passed since the last new best:
+        {", ".join(map(str, bad_epochs(INVENTED)[:stop]))}. The best, the circle, is epoch {stop - PATIENCE}; at
+        {PATIENCE}, after epoch {stop}, a red line says stop.""",
+    )
+
+
+def overfitting() -> Canvas:
+    """Validation and training loss on few images, and what early stopping counts."""
+    run = runs_of(results(), "few images")[0]
+    train, validation = run["train_loss"], run["validation_loss"]
+    counts, title = bad_epochs(validation), "Two thousand images, learned by heart"
+    canvas, axes, stop = count_under(validation, title, f"CIFAR-10, {len(train)} epochs; patience {PATIENCE}.")
+    best = stop - PATIENCE
+    axes.plot(range(1, len(train) + 1), train, "--", color=BLUE)
+    axes.set(ylim=(0, max(validation) + 0.5))
+    label(axes, stop + 0.4, 0.35, "stop", shade(VERMILION, 0.2))
+    label(axes, len(train) - 8, validation[-5] + 0.25, "validation", shade(ORANGE))
+    label(axes, len(train) - 8, train[-8] + 0.2, "training", BLUE)
     return canvas.describe(
         f"Validation loss by epoch turns round after epoch {best}; the count of epochs since the best reaches the "
         f"patience of {PATIENCE} after epoch {stop}.",
@@ -175,9 +206,9 @@ def early_stopping() -> Canvas:
     )
 
 
-def label(axes: Axes, x: float, y: float, words: str, colour: str) -> None:
+def label(axes: Axes, x: float, y: float, words: str, colour: str, align: str = "left") -> None:
     """A bold word beside a curve."""
-    axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold")
+    axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold", ha=align)
 
 
 GROUPS = {
@@ -204,7 +235,7 @@ def cifar_experiments() -> Canvas:
     log = results()
     rows = sum(len(group) for group in GROUPS.values())
     height = 92 + 27 * rows + 12 * len(GROUPS) + 56
-    subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one dot for each seed."
+    subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one mark for each seed."
     canvas = Canvas(height, "Six experiments, two seeds each", subtitle)
     left, right, low, high = 318, 606, 25.0, 50.0
     y, told = 92.0, []
@@ -218,20 +249,25 @@ def cifar_experiments() -> Canvas:
         for name, arm in arms.items():
             accuracies = [100 * run["validation_accuracy"][-1] for run in runs_of(log, arm)]
             canvas.text(138, y + 12, name, 12.5)
-            for accuracy in accuracies:
+            for seed, accuracy in enumerate(accuracies):
                 x = left + (right - left) * (accuracy - low) / (high - low)
-                canvas.disc(x, y + 12, 5, "", BLUE if arm == "base" else VERMILION)
+                level = y + 7.5 + 9 * seed
+                if arm == "base":
+                    canvas.box(x - 4.5, level - 4.5, 9, 9, CARD, BLUE, line=2, radius=0)
+                else:
+                    canvas.disc(x, level, 4.5, "", VERMILION)
             canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
             told.append(f"{group[2:]}, {name}: {' and '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
             y += 27
         y += 12
     canvas.text(676, 76, "mean", 12, QUIET, align="right")
     canvas.text(24, bottom + 14, "validation images right, %", 12.5)
-    canvas.text(676, bottom + 34, "blue: the same arm throughout", 12, QUIET, align="right")
+    canvas.text(676, bottom + 34, "squares: the same arm throughout", 12, QUIET, align="right")
     return canvas.describe(
         "Accuracy on validation images of every arm of the six experiments, one dot for each of two seeds.",
-        f"""One line for each arm, grouped by experiment, with a dot for each seed; the arm that all experiments share
-        is blue. Per cent of the validation images right: {"; ".join(told)}.""",
+        f"""One line for each arm, grouped by experiment, with a mark for each seed, one above the other; the arm that
+        all experiments share has blue squares, the others discs. Per cent of the validation images right:
+        {"; ".join(told)}.""",
     )
 
 
@@ -240,6 +276,7 @@ FIGURES = {
     "sick_curves": sick_curves,
     "rate_finder": rate_finder,
     "early_stopping": early_stopping,
+    "overfitting": overfitting,
     "cifar_experiments": cifar_experiments,
 }
 

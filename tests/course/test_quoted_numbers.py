@@ -1,4 +1,4 @@
-"""Numbers that lesson 06 quotes are those of the logs that it names."""
+"""Numbers that lesson 06 and README.md quote are those of the logs that they name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.readme_tables import README, with_tables
 from vit_course.authoring.lesson import read_lesson
 
 ROOT = Path(__file__).parents[2]
@@ -44,3 +45,9 @@ def test_the_table_of_broken_models_is_that_of_its_benchmark():
     rows = [row["accuracies"] for row in log("broken_vit.json")["rows"]]
     quoted = [f"| {', '.join(percent(each))} | {100 * mean(each):.1f} |" for each in rows]
     assert [line for line in quoted if line not in LESSON] == []
+
+
+def test_the_tables_of_the_readme_are_those_of_the_logs():
+    """Write them anew with: python benchmarks/readme_tables.py"""
+    text = README.read_text(encoding="utf-8")
+    assert with_tables(text) == text

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import close
-from vit_course.checks.lessons.training_loop import number_in
+from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
@@ -109,7 +109,15 @@ def _same(found, before):
     return found is not None and torch.equal(found, before)
 
 
-@pytest.mark.exercise("evaluate", points=0.5)
+@pytest.mark.exercise("evaluate", points=0.25)
+def test_batches_go_to_the_device(student, reference, probe):
+    """The numbers are right, and images and labels go to the device of the model, wherever they lay."""
+    fields = _fields(probe)
+    _expect_right(student, reference, fields, "What is the argument `device` for?")
+    expect_on_the_device(student, Setting(fields["weights"], fields["batches"]))
+
+
+@pytest.mark.exercise("evaluate", points=0.25)
 def test_any_batch_sizes_do(student, reference, probe):
     """One batch alone, batches of one image, and many uneven ones give the right pair too."""
     look = "Which of your numbers supposes that all batches are alike?"

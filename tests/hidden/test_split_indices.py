@@ -89,7 +89,7 @@ def test_nobody_elses_chance_is_touched(student, probe):
 
 @pytest.mark.exercise("split_indices", points=0.5)
 def test_an_empty_part_is_refused(student, probe):
-    """Splits that leave a part empty raise a ValueError that names num_validation; the smallest possible are made."""
+    """Splits that leave a part empty raise a ValueError with the value of num_validation; the smallest are made."""
     num_samples, most, seed = _case(probe)
     for num_validation in (1, num_samples - 1):
         _expect_whole(student, (num_samples, num_validation, seed))

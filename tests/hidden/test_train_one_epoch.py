@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vit_course.checks.compare import close
-from vit_course.checks.lessons.training_loop import number_in
+from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 
@@ -96,14 +96,14 @@ def test_training_mode_is_switched_on(student, reference, probe):
 
 
 @pytest.mark.exercise("train_one_epoch", points=0.75)
-@pytest.mark.exercise("fix_training", points=0.75)
+@pytest.mark.exercise("fix_training", points=1)
 def test_the_mean_is_over_images(student, reference, probe):
     """It gives the mean loss over all images, each before the step that it makes; a short batch counts for less."""
     look = "Over what is the mean: batches or images, and which loss belongs into it?"
     _expect_loss(student, reference, _fields(probe), look)
 
 
-@pytest.mark.exercise("train_one_epoch", points=0.5)
+@pytest.mark.exercise("train_one_epoch", points=0.25)
 @pytest.mark.exercise("fix_training", points=0.25)
 def test_every_batch_is_used_once(student, reference, probe):
     """The model sees every batch once, to the end of the loader: batches of any size, those of one image too."""
@@ -117,7 +117,7 @@ def test_every_batch_is_used_once(student, reference, probe):
 
 
 @pytest.mark.exercise("train_one_epoch", points=0.5)
-@pytest.mark.exercise("fix_training", points=0.25)
+@pytest.mark.exercise("fix_training", points=0.125)
 def test_the_number_has_no_history(student, reference, probe):
     """What comes back is the right number, and holds no graph of the batches that it was made of."""
     look = "What do you add up: the number of a loss, or the loss with all that it was made from?"
@@ -130,7 +130,16 @@ def test_the_number_has_no_history(student, reference, probe):
 
 
 @pytest.mark.exercise("train_one_epoch", points=0.25)
-@pytest.mark.exercise("fix_training", points=0.25)
+@pytest.mark.exercise("fix_training", points=0.125)
+def test_batches_go_to_the_device(student, reference, probe):
+    """An epoch leaves the right weights, and images and labels go to the device of the model, wherever they lay."""
+    fields = _fields(probe)
+    look = "What is the argument `device` for?"
+    _expect_weights(student, reference, fields, look)
+    expect_on_the_device(student, Setting(fields["weights"], fields["batches"]), fields["learning_rate"])
+
+
+@pytest.mark.exercise("train_one_epoch", points=0.25)
 def test_one_batch_is_an_epoch_too(student, reference, probe):
     """With a single batch there is one step, and the loss is that of the images before it."""
     fields = _fields(probe, probe.sizes(1))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import close
-from vit_course.checks.lessons.training_loop import number_in
+from vit_course.checks.lessons.loops import number_in
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
 

@@ -44,6 +44,7 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
         raise Failure(f"{student.name} raised {error} on {described}", wanted, look)
     named = set(re.findall(r"\d+", error.words))
     student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
-    if not all(str(number) in named for number in numbers):
+    if missing := [str(number) for number in numbers if str(number) not in named]:
         text = quoted(error.words) or "no text"
+        look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look)

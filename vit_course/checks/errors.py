@@ -55,6 +55,7 @@ _LOOK_AT_KIND = {
     "AttributeError": "What is the type of the thing before the dot, and does it have that name?",
     "KeyError": "Which keys are there? Print them.",
     "IndexError": "How many axes, or elements, does the thing have that is indexed there?",
+    "ZeroDivisionError": "Which divisor on that line is 0 for these inputs, and what should come out then?",
     "AssertionError": "Which values does that line compare? Print both.",
 }
 

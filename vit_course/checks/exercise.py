@@ -12,6 +12,7 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import Cause
 
 CheckFunction = Callable[[Student, Probe], None]
+Needs = CheckFunction | tuple[CheckFunction, ...]
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
@@ -19,14 +20,15 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 class PublicCheck:
     """One check: a claim about the student's code, and the function that raises Failure where it is false.
 
-    Attributes: ``name``, ``claim`` (its docstring), ``function(student, probe)``, and ``needs``, the name of
-    the check that has to pass before this one can tell anything.
+    Attributes: ``name``, ``claim`` (its docstring), ``function(student, probe)``, ``needs``, the names of the
+    checks that have to pass before this one can tell anything, and ``worth``, its weight among the exercise's checks.
     """
 
     name: str
     claim: str
     function: CheckFunction
-    needs: str | None = None
+    needs: tuple[str, ...] = ()
+    worth: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,19 @@ class Exercise:
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...
     @overload
-    def check(self, *, needs: CheckFunction) -> Callable[[CheckFunction], CheckFunction]: ...
-    def check(self, function: CheckFunction | None = None, *, needs: CheckFunction | None = None) -> Any:
-        """Decorate a public check; its docstring is the sentence that the student reads."""
+    def check(self, *, needs: Needs = (), worth: float = 1.0) -> Callable[[CheckFunction], CheckFunction]: ...
+    def check(self, function: CheckFunction | None = None, *, needs: Needs = (), worth: float = 1.0) -> Any:
+        """Decorate a public check; its docstring is the sentence that the student reads.
+
+        Args:
+            needs: the check, or the checks, that have to pass first; they come before this one.
+            worth: its weight among the exercise's checks; 0 where a later one earns for it.
+        """
 
         def register(checked: CheckFunction) -> CheckFunction:
             claim = " ".join((checked.__doc__ or "").split())
-            self.checks.append(PublicCheck(checked.__name__, claim, checked, needs and needs.__name__))
+            names = tuple(each.__name__ for each in (needs if isinstance(needs, tuple) else (needs,)))
+            self.checks.append(PublicCheck(checked.__name__, claim, checked, names, worth))
             return checked
 
         return register(function) if function else register

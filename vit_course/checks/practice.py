@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 Batch = tuple[Tensor, Tensor]
+_TWO_DEVICES = "is not on the expected device"  # in torch's words for it
 
 
 class FixedDropout(nn.Module):
@@ -36,7 +37,8 @@ class PracticeModel(nn.Module):
         weights: "classifier.weight" (classes, features), "classifier.bias" (classes,), "dropout.keep" (features,).
         events: where it notes "forward" and "backward".
 
-    Attributes: ``forwards``, for each forward pass whether it trained, whether torch recorded it, and its images.
+    Attributes: ``forwards``, for each forward pass whether it trained, whether torch recorded it, and its images;
+    ``places``, the kind of device on which those were.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], events: list[str]) -> None:
@@ -47,10 +49,12 @@ class PracticeModel(nn.Module):
         self.load_state_dict(dict(weights))
         self.events = events
         self.forwards: list[tuple[bool, bool, int]] = []
+        self.places: list[str] = []
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, classes) of images (batch, channels, height, width)."""
         self.events.append("forward")
+        self.places.append(images.device.type)
         self.forwards.append((self.dropout.training, torch.is_grad_enabled(), len(images)))
         logits: Tensor = self.classifier(self.dropout(images.flatten(1)))
         if logits.requires_grad:
@@ -129,6 +133,33 @@ def loop(
     }
 
 
+def elsewhere(
+    function: Callable[..., Any],
+    weights: Mapping[str, Tensor],
+    batches: Sequence[Batch],
+    learning_rate: float | None = None,
+) -> dict[str, Any]:
+    """Call a training loop as :func:`loop` does, with the batches on the CPU and a model that is not there.
+
+    The model's device is torch's "meta", which every machine has: it computes shapes and no numbers. So the loop comes
+    as far as its first number, and what it raises then says nothing of it.
+
+    Returns:
+        "images", for each forward pass the kind of device on which its images were; "mixed", whether torch refused to
+        compute with tensors of two devices.
+    """
+    model = PracticeModel(weights, []).to("meta")
+    arguments: list[Any] = [model, PracticeLoader(batches), torch.device("meta")]
+    if learning_rate is not None:
+        arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate))
+    mixed = False
+    try:
+        function(*arguments)
+    except Exception as error:
+        mixed = _TWO_DEVICES in str(error)
+    return {"images": model.places, "mixed": mixed}
+
+
 def _note_calls(events: list[str], owner: object, *methods: str) -> None:
     """From here on, calls of the owner's methods are ``events`` too."""
 
@@ -143,4 +174,4 @@ def _note_calls(events: list[str], owner: object, *methods: str) -> None:
         setattr(owner, name, noting(name, getattr(owner, name)))
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"loop": loop}
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"loop": loop, "elsewhere": elsewhere}

@@ -49,17 +49,17 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
 
 
 def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckResult, ...]:
-    """Run every public check of ``exercise``; a check whose prerequisite has not passed is undecided."""
+    """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided."""
     results: dict[str, CheckResult] = {}
     records: dict[str, Record] = {}
     with quiet():
         for each in exercise.checks:
-            waits_for = results.get(each.needs or "")
-            if waits_for is not None and waits_for.verdict != Verdict.PASS:
+            first = (results[name] for name in each.needs)
+            if waits_for := next((result for result in first if result.verdict != Verdict.PASS), None):
                 results[each.name] = _waiting(each, waits_for)
                 continue
             student = Student(objects)
-            results[each.name] = _run_one(each, student)
+            results[each.name] = replace(_run_one(each, student), worth=each.worth)
             records[each.name] = student.record
         failed = {name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten}
         for name in failed:
@@ -82,7 +82,7 @@ def _run_one(each: PublicCheck, student: Student) -> CheckResult:
 
 def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
-    return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, waits=True)
+    return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, waits=True, worth=each.worth)
 
 
 def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:

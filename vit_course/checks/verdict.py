@@ -65,7 +65,7 @@ class CheckResult:
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` is the reason, and ``waits`` tells whether another check has to pass first.
     ``again`` tells that an earlier line of the report has explained the same causes.
-    ``unwritten`` tells that the student's code still raises NotImplementedError.
+    ``unwritten`` tells that the student's code still raises NotImplementedError; ``worth`` is the check's weight.
     """
 
     name: str
@@ -78,6 +78,7 @@ class CheckResult:
     again: bool = False
     waits: bool = False
     unwritten: bool = False
+    worth: float = 1.0
 
     @property
     def misconception(self) -> str | None:
@@ -131,19 +132,24 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether every check that could be decided passed, and at least one did."""
-        return self.problem is None and self.fraction == 1.0
+        passing = all(each.verdict == Verdict.PASS for each in self._counted())
+        return self.problem is None and self.fraction > 0 and passing
 
     @property
     def fraction(self) -> float:
-        """The share of the points earned, from 0 to 1.
+        """The share of the points earned, from 0 to 1, each check by its worth.
 
         A check that waits for another one has not earned its share yet; a check that this machine cannot
         decide does not count at all. Nothing is earned before everything is written.
         """
         if not self.complete:
             return 0.0
-        counted = [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
-        return sum(each.verdict == Verdict.PASS for each in counted) / len(counted) if counted else 0.0
+        counted = self._counted()
+        earned = sum(each.worth for each in counted if each.verdict == Verdict.PASS)
+        return earned / sum(each.worth for each in counted) if earned else 0.0
+
+    def _counted(self) -> list[CheckResult]:
+        return [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
 
     @property
     def score(self) -> float | None:

@@ -70,6 +70,10 @@ def read_weights(content: bytes | str, beside: bytes | None = None) -> WeightsFi
     if isinstance(content, str):
         look = "Which cell trains your model and saves it, and have you run it?"
         raise Refused("missing", content, "the file", look)
+    if len(content) > MOST_BYTES:
+        seen, wanted = f"the file has more than {MOST_BYTES >> 20} MB", f"{MOST_BYTES >> 20} MB at most"
+        look = "Which size costs the most parameters, and what else than the model's weights was saved?"
+        raise Refused("size", seen, f"{wanted}, room for {MOST_PARAMETERS:,} parameters in float32", look)
     header, start = _header(content)
     notes = header.pop("__metadata__", None)
     told = notes.get("vit_course") if isinstance(notes, dict) else None

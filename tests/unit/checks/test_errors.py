@@ -94,6 +94,7 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
         (lambda x: math.sqrt(x), "a whole tensor, or one number"),
         (lambda x: [rows for rows, columns, channels in [x.shape]], "each side of the equals sign"),
         (endless, "Which function calls itself"),
+        (lambda x: len(x) / 0, "Which divisor on that line is 0"),
         (lambda x: (lambda: x)(1), "How many arguments does the `def` line name"),
     ],
 )

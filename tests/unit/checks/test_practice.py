@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course.checks.practice import PracticeModel, loop
+from vit_course.checks.practice import PracticeModel, elsewhere, loop
 from vit_course.checks.practice_pieces import chance, groups, stopping
 from vit_course.checks.practices import practice_called
 from vit_course.checks.student import Student
@@ -97,6 +97,35 @@ def test_the_dropout_leaves_no_chance(given):
     )
     assert torch.equal(model(images), expected)
     assert not torch.allclose(model.eval()(images), expected)
+
+
+def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given):
+    def measure(model, loader, device):
+        images, labels = next(iter(loader))
+        return F.cross_entropy(model(images.to(device)), labels.to(device)).item()
+
+    assert elsewhere(_train, **given, learning_rate=0.1) == {"images": ["meta"] * 2, "mixed": False}
+    assert elsewhere(measure, **given) == {"images": ["meta"], "mixed": False}
+
+
+def test_what_is_left_on_the_cpu_is_noted(given):
+    def neither(model, loader, device):
+        for images, _ in loader:
+            model(images)
+
+    def images_alone(model, loader, optimizer, device):
+        for images, labels in loader:
+            F.cross_entropy(model(images.to(device)), labels)
+
+    assert elsewhere(neither, **given) == {"images": ["cpu"], "mixed": True}
+    assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True}
+
+
+def test_a_loop_that_never_runs_the_model_tells_nothing(given):
+    def breaks_off(model, loader, device):
+        raise KeyError("mistake")
+
+    assert elsewhere(breaks_off, **given) == {"images": [], "mixed": False}
 
 
 def test_groups_are_told_by_name():

@@ -184,3 +184,17 @@ def test_a_class_that_inherits_its_parts_earns_nothing_before_it_is_written() ->
     assert any(each.verdict == Verdict.PASS for each in report.results)
     assert (report.score, report.passed) == (0.0, False)
     assert "not written yet" in str(report)
+
+
+def test_a_check_waits_for_all_that_it_needs() -> None:
+    def it_fails(student: Student, probe: Probe) -> None:
+        """It fails."""
+        raise Failure("wrong")
+
+    exercise = exercise_of(it_doubles, it_fails)
+    exercise.check(needs=(it_doubles, it_fails), worth=2)(it_answers_twice)
+    double, fails, waiting = run_checks(exercise, {"double": lambda x: 2 * x})
+    assert (double.verdict, fails.verdict, waiting.verdict) == ("pass", "fail", "undecided")
+    assert waiting.waits
+    assert waiting.worth == 2
+    assert "It fails." in waiting.seen

@@ -31,14 +31,26 @@ WAITS, CANNOT_TELL = result(UNDECIDED, waits=True), result(UNDECIDED)
         ((result(PASS), CANNOT_TELL), 1.0),
         ((result(PASS), result(FAIL), CANNOT_TELL, WAITS), 1 / 3),
         ((CANNOT_TELL,), 0.0),
+        ((result(PASS), result(FAIL, worth=3.0)), 0.25),
+        ((result(PASS, worth=0.0), result(FAIL)), 0.0),
+        ((result(PASS), result(UNDECIDED, waits=True, worth=7.0)), 1 / 8),
     ],
-    ids=["nothing", "all", "none", "half", "waiting is not earned", "undecided does not count", "mixed", "no verdict"],
+    ids=[
+        *("nothing", "all", "none", "half", "waiting is not earned", "undecided does not count", "mixed", "no verdict"),
+        *("worth more", "worth nothing", "waiting by its worth"),
+    ],
 )
 def test_fraction(results: tuple[CheckResult, ...], fraction: float) -> None:
     report = Report("patchify", results, points=8)
     assert report.fraction == pytest.approx(fraction)
     assert report.score == pytest.approx(8 * fraction, abs=1e-4)
     assert report.passed == (fraction == 1)
+
+
+def test_a_failure_that_costs_nothing_is_no_pass() -> None:
+    report = Report("patchify", (result(PASS), result(FAIL, worth=0.0)))
+    assert report.fraction == 1.0
+    assert not report.passed
 
 
 def test_a_problem_is_no_pass() -> None:

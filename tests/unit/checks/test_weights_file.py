@@ -9,7 +9,7 @@ import torch
 from vit_course.checks import check
 from vit_course.checks.misconceptions.results import SMALL, described
 from vit_course.checks.probes import Probe
-from vit_course.checks.weights_file import Refused, read_weights, written
+from vit_course.checks.weights_file import MOST_BYTES, Refused, read_weights, written
 from vit_course.checks.weights_model import (
     MOST_OPERATIONS,
     config_of,
@@ -118,7 +118,7 @@ def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
     for path in ("vit_cifar.safetensors", tmp_path / "vit_cifar.safetensors"):
         report = check("vit_cifar", path, points=8)
         assert [each.verdict for each in report.results] == ["pass"] * 4 + ["undecided"] * 5
-        assert 0 < report.score < 8
+        assert report.score == 1
         assert "the judge measures it" in str(report)
     missing = check("vit_cifar", "other.safetensors", points=8)
     assert missing.score == 0
@@ -126,3 +126,20 @@ def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
     told = str(check("vit_cifar", 3))
     assert "The name of a file is asked for" in told
     assert 'check("vit_cifar", "vit_cifar.safetensors")' in told
+
+
+def test_a_file_earns_nothing_before_all_is_well_with_it(tmp_path):
+    path = tmp_path / "vit_cifar.safetensors"
+    weights = {name: torch.full_like(each, torch.nan) for name, each in read_weights(file_of(SMALL)).tensors.items()}
+    path.write_bytes(written(weights, described(SMALL)))
+    report = check("vit_cifar", path, points=8)
+    assert [each.verdict for each in report.results[:4]] == ["pass"] * 3 + ["fail"]
+    assert report.score == 0
+
+
+def test_a_file_that_is_too_large_is_told_the_limits(tmp_path):
+    path = tmp_path / "vit_cifar.safetensors"
+    path.write_bytes(bytes(MOST_BYTES + 2))
+    (result, *_) = check("vit_cifar", path).results
+    assert result.seen == "the file has more than 48 MB"
+    assert result.expected == "48 MB at most, room for 10,000,000 parameters in float32"

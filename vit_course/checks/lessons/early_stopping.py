@@ -162,6 +162,6 @@ def _figure(value: object) -> str:
 
 @EarlyStopping.check
 def no_patience_is_refused(student: Student, probe: Probe) -> None:
-    """A patience below 1 is refused with a ValueError that names it."""
+    """A patience below 1 is refused with a ValueError that tells its value."""
     for patience in (0, -3):
         expect_value_error(student, (patience,), [abs(patience)], f"patience={patience}")

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from vit_course.checks.compare import close
 from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.splitting import LESSON
-from vit_course.checks.lessons.training_loop import (
+from vit_course.checks.lessons.loops import (
     RAGGED,
     Setting,
     expect_number,
+    expect_on_the_device,
     logits_of,
     losses_of,
     number_in,
     setting,
 )
+from vit_course.checks.lessons.splitting import LESSON
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -152,6 +153,12 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
             f"{was} mode, as it was",
             "Which attribute of a model tells its mode, and when can you still read the old one?",
         )
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+def batches_go_to_the_device(student: Student, probe: Probe) -> None:
+    """Images and labels go to the device of the model, wherever the loader has left them."""
+    expect_on_the_device(student, measured_setting(probe))
 
 
 @evaluate.check

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from vit_course.checks.compare import close
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.loops import number_in
 from vit_course.checks.lessons.splitting import LESSON
-from vit_course.checks.lessons.training_loop import number_in
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure

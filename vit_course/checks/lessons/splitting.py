@@ -196,7 +196,7 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
 
 @split_indices.check
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
-    """A part that would be empty is refused with a ValueError that names num_validation."""
+    """A part that would be empty is refused with a ValueError that tells the value of num_validation."""
     for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
         described = f"num_validation={num_validation} of num_samples={num_samples}"
         try:

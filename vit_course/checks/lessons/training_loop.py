@@ -5,9 +5,6 @@ The oracle is the gradient of softmax regression as textbooks give it, and SGD w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import torch
@@ -15,53 +12,27 @@ from torch import Tensor
 
 from vit_course.checks.compare import close
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.loops import (
+    CLASSES,
+    RAGGED,
+    Setting,
+    Weights,
+    expect_number,
+    expect_on_the_device,
+    features_of,
+    logits_of,
+    losses_of,
+    number_in,
+    setting,
+)
 from vit_course.checks.lessons.splitting import LESSON
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
 
-CLASSES, PIXELS = 5, (3, 4, 2)
-RAGGED = (6, 6, 2)  # images in each batch, the last one not full
 RATE, MOMENTUM = 0.5, 0.9
-Weights = dict[str, Tensor]
 
 train_one_epoch = Exercise("train_one_epoch", LESSON)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a loop is given: ``weights`` of a practice model and ``batches`` (images, labels)."""
-
-    weights: Weights
-    batches: list[tuple[Tensor, Tensor]]
-
-
-def setting(probe: Probe, sizes: Sequence[int] = RAGGED) -> Setting:
-    """Random weights, and batches whose losses are far from each other, the last one's the largest."""
-    features = PIXELS[0] * PIXELS[1] * PIXELS[2]
-    weights = probe.weights({"classifier.weight": (CLASSES, features), "classifier.bias": (CLASSES,)})
-    weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
-    batches = []
-    for number, size in enumerate(sizes):
-        images = (1 + number) * probe.images(size, *PIXELS)
-        batches.append((images, probe.integers(size, high=CLASSES)))
-    return Setting(weights, batches)
-
-
-def logits_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
-    """The practice model's output, (batch, classes) float64."""
-    return features_of(weights, images, training) @ weights["classifier.weight"].double().T + weights["classifier.bias"]
-
-
-def features_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
-    """What its classifier reads, (batch, features) float64."""
-    return images.double().flatten(1) * (weights["dropout.keep"] if training else 1.0)
-
-
-def losses_of(logits: Tensor, labels: Tensor) -> Tensor:
-    """The cross-entropy of each image, (batch,)."""
-    return logits.logsumexp(-1) - logits.gather(1, labels[:, None]).squeeze(1)
 
 
 def gradients_of(weights: Weights, images: Tensor, labels: Tensor) -> Weights:
@@ -85,23 +56,6 @@ def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weight
             speed[name] = momentum * speed[name] + gradient if name in speed else gradient
             weights[name] = weights[name] - rate * speed[name]
     return {name: weights[name].float() for name in speed}, float(torch.cat(losses).mean())
-
-
-def number_in(returned: Any, name: str, wanted: str) -> float:
-    """A returned number, as a float or in a tensor; Failure when it is something else."""
-    if isinstance(returned, Tensor) and returned.numel() == 1 and returned.dtype != torch.bool:
-        return float(returned.detach())
-    if isinstance(returned, Real) and not isinstance(returned, bool):
-        return float(returned)
-    look = "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
-    raise Failure(f"{name} {kind_of(returned)}", wanted, look)
-
-
-def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:
-    """Fail unless two numbers are alike; ``found`` goes on record."""
-    student.record.append(torch.tensor(found))
-    if not close(torch.tensor(found), torch.tensor(right)):
-        raise Failure(f"{name} {found:.4f}", f"{right:.4f}", look)
 
 
 def _epoch(student: Student, given: Setting, rate: float, *judged: str, **fields: Any) -> dict[str, Any]:
@@ -128,34 +82,6 @@ def _stale(probe: Probe, given: Setting) -> Weights:
 def it_gives_one_number(student: Student, probe: Probe) -> None:
     """It gives one number, the mean loss."""
     _mean_loss(student, setting(probe), 0.0)
-
-
-@train_one_epoch.check(needs=it_gives_one_number)
-def the_number_keeps_no_graph(student: Student, probe: Probe) -> None:
-    """The number has no history: nothing keeps the graphs of all batches in memory."""
-    returned = _epoch(student, setting(probe), 0.0)["returned"]
-    has_history = isinstance(returned, Tensor) and returned.requires_grad
-    student.record[-1:] = [("history", has_history)]
-    if has_history:
-        raise Failure(
-            f"{student.name} gave a tensor that still knows how it was computed, batch by batch",
-            "a number, or a tensor without a gradient function",
-            "What do you add up: the number of the loss, or the loss with all that it was made from?",
-        )
-
-
-@train_one_epoch.check
-def it_switches_training_on(student: Student, probe: Probe) -> None:
-    """It puts the model into training mode, so that dropout drops even after an evaluation."""
-    forwards = _epoch(student, setting(probe), RATE, training=False)["forwards"]
-    modes = [training for training, _, _ in forwards]
-    student.record[-1:] = [("training", all(modes))]
-    if not all(modes):
-        raise Failure(
-            f"a model in evaluation mode trained on {modes.count(False)} of {len(modes)} batches with its dropout off",
-            "training mode before the first batch, whatever came before",
-            "Who tells the model that it is being trained, and when?",
-        )
 
 
 @train_one_epoch.check
@@ -194,6 +120,7 @@ def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe) -> Non
     """An epoch makes one step for every batch, each with the gradient of that batch alone."""
     given = setting(probe)
     notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
     steps = notes["events"].count("step")
     _expect_weights(
         notes["weights"],
@@ -220,7 +147,35 @@ def _expect_weights(found: Weights, given: Setting, told: str, look: str) -> Non
     raise Failure(f"the weights have moved, but to other values; {told}", expected, look)
 
 
-@train_one_epoch.check(needs=it_gives_one_number)
+@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
+def the_number_keeps_no_graph(student: Student, probe: Probe) -> None:
+    """The number has no history: nothing keeps the graphs of all batches in memory."""
+    returned = _epoch(student, setting(probe), 0.0)["returned"]
+    has_history = isinstance(returned, Tensor) and returned.requires_grad
+    student.record[-1:] = [("history", has_history)]
+    if has_history:
+        raise Failure(
+            f"{student.name} gave a tensor that still knows how it was computed, batch by batch",
+            "a number, or a tensor without a gradient function",
+            "What do you add up: the number of the loss, or the loss with all that it was made from?",
+        )
+
+
+@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
+def it_switches_training_on(student: Student, probe: Probe) -> None:
+    """It puts the model into training mode, so that dropout drops even after an evaluation."""
+    forwards = _epoch(student, setting(probe), RATE, training=False)["forwards"]
+    modes = [training for training, _, _ in forwards]
+    student.record[-1:] = [("training", all(modes))]
+    if not all(modes):
+        raise Failure(
+            f"a model in evaluation mode trained on {modes.count(False)} of {len(modes)} batches with its dropout off",
+            "training mode before the first batch, whatever came before",
+            "Who tells the model that it is being trained, and when?",
+        )
+
+
+@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
 def the_mean_is_over_images(student: Student, probe: Probe) -> None:
     """The mean is over all images of the epoch: a batch of 2 does not count as much as one of 6."""
     given = setting(probe)
@@ -245,4 +200,22 @@ def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
     expect_number(student, _mean_loss(student, given, RATE), right, name, look)
 
 
-fix_training = train_one_epoch.again("fix_training")
+@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
+def batches_go_to_the_device(student: Student, probe: Probe) -> None:
+    """Images and labels go to the device of the model, wherever the loader has left them."""
+    expect_on_the_device(student, setting(probe), RATE)
+
+
+# The broken loop does all the rest right, so that this earns only when a bug is mended.
+fix_training = Exercise("fix_training", LESSON, misconceptions=train_one_epoch.misconceptions)
+_BUGS = (an_epoch_makes_a_step_for_every_batch, the_mean_is_over_images)
+for _mended in _BUGS:
+    fix_training.check(worth=2)(_mended)
+for _kept in (
+    the_number_keeps_no_graph,
+    it_switches_training_on,
+    every_batch_is_used_once,
+    the_loss_is_noted_on_the_way,
+    batches_go_to_the_device,
+):
+    fix_training.check(needs=_BUGS, worth=0.4)(_kept)

@@ -24,13 +24,18 @@ def _said(
     before: bool | None = False,
     after: bool | None = None,
     recording: Callable[[], AbstractContextManager[Any]] = torch.no_grad,
+    moved: tuple[bool, bool] = (True, True),
 ) -> Said:
-    """Logits and labels of every batch, in the mode ``before``; then the mode ``after``, the old one unless told."""
+    """Logits and labels of every batch, in the mode ``before``; then the mode ``after``, the old one unless told.
+
+    Images and labels are ``moved`` to the model's device or not.
+    """
     was = model.training
     model.train(was if before is None else before)
     home = next(model.parameters()).device
+    images_to, labels_to = (home if moves else torch.device("cpu") for moves in moved)
     with recording():
-        said = [(model(images.to(home)), labels.to(home)) for images, labels in loader]
+        said = [(model(images.to(images_to)), labels.to(labels_to)) for images, labels in loader]
     model.train(was if after is None else after)
     return said
 
@@ -219,3 +224,17 @@ def accuracy_before_loss(model: nn.Module, loader: Loader, device: Any) -> Pair:
 def accuracy_alone(model: nn.Module, loader: Loader, device: Any) -> float:
     """Only the accuracy is returned; the loss is missing."""
     return _share(_said(model, loader))
+
+
+@evaluate.misconception("Where is the model, and where does the loader leave its batches?", MEASURING)
+def batches_left_where_they_are(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """Images and labels are not moved to the device, which works until there is a GPU."""
+    said = _said(model, loader, moved=(False, False))
+    return _loss(said), _share(said)
+
+
+@evaluate.misconception("Which two tensors does a batch hold, and which one did you move?", MEASURING)
+def labels_left_behind(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """The images are moved to the device and the labels are not, so on a GPU they cannot be compared."""
+    said = _said(model, loader, moved=(True, False))
+    return _loss(said), _share(said)

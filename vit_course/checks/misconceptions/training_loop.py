@@ -27,12 +27,13 @@ def _planned(
     optimizer: Optimizer,
     plan: str = _PLAN,
     criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+    moved: tuple[bool, bool] = (True, True),
 ) -> Losses:
-    """Do as planned with every batch; the mean loss and the number of images of each."""
+    """Do as planned with every batch, its images and labels moved or not; mean loss and number of images of each."""
     noted: Losses = []
     home = next(model.parameters()).device
     for batch in loader:
-        images, labels = (each.to(home) for each in batch)
+        images, labels = (each.to(home) if moves else each for each, moves in zip(batch, moved, strict=True))
         for letter in plan:
             if letter == "f":
                 noted.append((criterion(model(images), labels), len(labels)))
@@ -210,3 +211,15 @@ def step_along_the_sum(model: nn.Module, loader: Loader, optimizer: Optimizer, d
 def an_optimizer_of_its_own(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """The loop makes an optimiser of its own, and the one that it is given, with its learning rate, does nothing."""
     return _mean(_planned(model.train(), loader, torch.optim.AdamW(model.parameters(), lr=1e-3)))
+
+
+@train_one_epoch.misconception("Where is the model, and where does the loader leave its batches?", LOOP)
+def batches_left_where_they_are(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
+    """Images and labels are not moved to the device, which works until there is a GPU."""
+    return _mean(_planned(model.train(), loader, optimizer, moved=(False, False)))
+
+
+@train_one_epoch.misconception("Which two tensors does a batch hold, and which one did you move?", LOOP)
+def labels_left_behind(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
+    """The images are moved to the device and the labels are not, so on a GPU the loss cannot be taken."""
+    return _mean(_planned(model.train(), loader, optimizer, moved=(True, False)))

@@ -1,0 +1,101 @@
+"""What the public checks of both loops share, the one that trains and the one that measures.
+
+The practice model and its losses as textbooks write them, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.compare import close
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Undecided
+from vit_course.checks.words import kind_of
+
+CLASSES, PIXELS = 5, (3, 4, 2)
+RAGGED = (6, 6, 2)  # images in each batch, the last one not full
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a loop is given: ``weights`` of a practice model and ``batches`` (images, labels)."""
+
+    weights: Weights
+    batches: list[tuple[Tensor, Tensor]]
+
+
+def setting(probe: Probe, sizes: Sequence[int] = RAGGED) -> Setting:
+    """Random weights, and batches whose losses are far from each other, the last one's the largest."""
+    features = PIXELS[0] * PIXELS[1] * PIXELS[2]
+    weights = probe.weights({"classifier.weight": (CLASSES, features), "classifier.bias": (CLASSES,)})
+    weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
+    batches = []
+    for number, size in enumerate(sizes):
+        images = (1 + number) * probe.images(size, *PIXELS)
+        batches.append((images, probe.integers(size, high=CLASSES)))
+    return Setting(weights, batches)
+
+
+def logits_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
+    """The practice model's output, (batch, classes) float64."""
+    return features_of(weights, images, training) @ weights["classifier.weight"].double().T + weights["classifier.bias"]
+
+
+def features_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
+    """What its classifier reads, (batch, features) float64."""
+    return images.double().flatten(1) * (weights["dropout.keep"] if training else 1.0)
+
+
+def losses_of(logits: Tensor, labels: Tensor) -> Tensor:
+    """The cross-entropy of each image, (batch,)."""
+    return logits.logsumexp(-1) - logits.gather(1, labels[:, None]).squeeze(1)
+
+
+def expect_on_the_device(student: Student, given: Setting, learning_rate: float | None = None) -> None:
+    """Fail when a loop leaves images or labels of its batches on the CPU, with a model that is elsewhere.
+
+    Args:
+        student: whose loop it is.
+        given: what the loop is given.
+        learning_rate: of the SGD; None for a loop that gets no optimiser.
+
+    Raises:
+        Failure: with what was left behind.
+        Undecided: the loop has never run the model.
+    """
+    fields = {"weights": given.weights, "batches": given.batches, "learning_rate": learning_rate}
+    notes = student.practise("elsewhere", **fields)
+    left_behind, mixed = "cpu" in notes["images"], bool(notes["mixed"])
+    student.record[-1:] = [("elsewhere", left_behind, mixed)]
+    if not notes["images"]:
+        raise Undecided("the model was not run on another device, so nothing can be told")
+    if left_behind or mixed:
+        what = "the model was shown images" if left_behind else "some numbers of the batch were used"
+        look = "What is the argument `device` for, and which tensors of a batch have to go there?"
+        seen = f"with the model on another device, {what} that were still on the CPU, as on a GPU they would be"
+        raise Failure(seen, "images and labels on the device of the model", look)
+
+
+def number_in(returned: Any, name: str, wanted: str) -> float:
+    """A returned number, as a float or in a tensor; Failure when it is something else."""
+    if isinstance(returned, Tensor) and returned.numel() == 1 and returned.dtype != torch.bool:
+        return float(returned.detach())
+    if isinstance(returned, Real) and not isinstance(returned, bool):
+        return float(returned)
+    look = "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
+    raise Failure(f"{name} {kind_of(returned)}", wanted, look)
+
+
+def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:
+    """Fail unless two numbers are alike; ``found`` goes on record."""
+    student.record.append(torch.tensor(found))
+    if not close(torch.tensor(found), torch.tensor(right)):
+        raise Failure(f"{name} {found:.4f}", f"{right:.4f}", look)
