@@ -152,7 +152,7 @@ def train(
     device: Device = "auto",
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes through the images.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run was stopped.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Of the model's start, the order and the augmentation.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of start, order and augmentation.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; else runs/RECIPE-seedN.")] = None,
     precision: Annotated[str | None, typer.Option(help='"auto", "fp32", "bf16" or "fp16".')] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
@@ -235,7 +235,7 @@ def _in_words(*ours: type[Exception]) -> Iterator[None]:
         raise _stop(str(error)) from None
     except OSError as error:
         where = error.filename2 or error.filename
-        raise _stop(f"cannot use {where}: {error.strerror}" if where else str(error)) from None
+        raise _stop(f"cannot use {where}: {error.strerror}" if where else error.strerror or str(error)) from None
 
 
 def _stop(message: str, status: int = 1) -> typer.Exit:

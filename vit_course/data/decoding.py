@@ -28,7 +28,7 @@ def read_images(paths: Sequence[Path], image_size: int | None = None) -> Tensor:
         DatasetError: naming the files that are broken, of another size, or larger than `SMALL`.
     """
     if image_size is not None and not 0 < image_size <= SMALL:
-        raise DatasetError(f"image_size {image_size} is not between 1 and {SMALL}; {_OTHER_WAY}")
+        raise DatasetError(f"image size {image_size} is not between 1 and {SMALL}; {_OTHER_WAY}")
     images: list[Tensor] = []
     broken: list[DatasetError] = []
     for path in paths:
@@ -78,19 +78,19 @@ def fit_to_square(image: Tensor, image_size: int) -> Tensor:
     return functional.center_crop(functional.resize(image, [image_size], antialias=True), [image_size])
 
 
-_OTHER_WAY = "larger images are read batch by batch: see vit_course.data.folder_batches"
+_OTHER_WAY = "larger ones can be trained on in Python (vit_course.data.folder_batches)"
 
 
 def _check_size(path: Path, image: Tensor, images: list[Tensor]) -> None:
     _, height, width = image.shape
     if max(height, width) > SMALL:
         raise DatasetError(
-            f"{path} is {height}x{width}, larger than {SMALL}x{SMALL}: pass image_size={SMALL} or less to scale "
-            f"images down; {_OTHER_WAY}"
+            f"{path} is {height}x{width}, larger than {SMALL}x{SMALL}: scale the images down by --image-size "
+            f"{SMALL} or less (in Python: image_size); {_OTHER_WAY}"
         )
     if images and images[0].shape[1:] != image.shape[1:]:
         first_height, first_width = images[0].shape[1:]
         raise DatasetError(
-            f"{path} is {height}x{width}, the images before it {first_height}x{first_width}: pass image_size to "
-            "scale all of them to one size"
+            f"{path} is {height}x{width}, the images before it {first_height}x{first_width}: scale all of "
+            "them to one size by --image-size (in Python: image_size)"
         )

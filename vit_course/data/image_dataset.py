@@ -72,9 +72,8 @@ class ImageDataset:
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"images must be uint8 (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
         if labels.dtype != torch.int64 or labels.shape != images.shape[:1]:
-            raise ValueError(
-                f"labels must be int64 ({len(images)},), one per image, not {labels.dtype} {tuple(labels.shape)}"
-            )
+            dtype = str(labels.dtype).removeprefix("torch.")
+            raise ValueError(f"labels must be int64 ({len(images)},), one per image, not {dtype} {tuple(labels.shape)}")
         if len(labels) == 0:
             raise ValueError(f"the data set {self.name} holds no image")
         low, high = int(labels.min()), int(labels.max())

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_course.data.errors import DatasetError
-from vit_course.recipes import RECIPES, Recipe, RecipeError, find
+from vit_course.recipes import RECIPES, RecipeError, find
 from vit_course.recipes.examine import examine
 from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
-from vit_course.recipes.result import RunResult, write_json
-from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
+from vit_course.recipes.output import refuse_output, say, write_output
+from vit_course.recipes.result import RunResult
+from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunInterruptedError, RunOptions, train_recipe
+from vit_course.recipes.summing_up import Prepared
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
 from vit_course.training.processes import is_main_process
 
@@ -46,6 +48,10 @@ SHOWN = {
 }
 
 
+WIDEST = 200  # columns, of a table that no terminal cuts
+WRITTEN = ("result.json", "best.safetensors", "curves.png", "confusion.png", "attention.png")
+
+
 def run_folder(name: str, seed: int) -> Path:
     """Where a run goes unless --out says otherwise."""
     return Path("runs") / f"{name}-seed{seed}"
@@ -61,17 +67,27 @@ def train(name: str, out: Path | None, options: RunOptions, console: Console) ->
     recipe = find(name)
     seed = recipe.seeds[0] if options.seed is None else options.seed
     options = replace(options, folder=out or run_folder(name, seed), seed=seed)
-    if is_main_process():
-        _announce(recipe, console)
-    result = train_recipe(recipe, options)
-    if result is not None:
+    was_finished = (options.folder / RESULT_FILE).exists()
+    if is_main_process() and options.resume and not (options.folder / RECIPE_FILE).exists():
+        console.print(f"There is no run in {options.folder} to go on with: this one begins.", markup=False)
+    result = train_recipe(recipe, options, lambda run: _announce(run, console))
+    if result is not None and is_main_process():
+        if was_finished:
+            date = result.date[:16].replace("T", " ")
+            console.print(f"The run in {options.folder} was finished already, on {date} UTC:", markup=False)
         _tell_result(result, options.folder, console)
 
 
-def _announce(recipe: Recipe, console: Console) -> None:
+def _announce(run: Prepared, console: Console) -> None:
+    recipe, data = run.recipe, run.images.train.name
+    if data != recipe.dataset:
+        console.print(f"{recipe.name}, made for {recipe.dataset}, on your images {data}.", markup=False)
+        return
     measured = first_measured(recipe)
     console.print(f"{recipe.name}: {recipe.summary}", markup=False)
-    if measured is None:
+    if run.changed:
+        console.print("What to expect with these options was not measured.")
+    elif measured is None:
         console.print(f"For {recipe.hardware}. What to expect was not measured yet.")
     else:
         console.print(
@@ -90,9 +106,8 @@ def _tell_result(result: RunResult, folder: Path, console: Console) -> None:
         f"{result.seconds:,.0f} seconds{cpu}, {result.images_per_second:,.0f} images/s, {result.parameters:,} "
         f"parameters, {result.device}, {result.precision}, seed {result.seed}."
     )
-    console.print(
-        f"Everything is in {folder}: result.json, best.safetensors, curves.png, confusion.png, attention.png."
-    )
+    written = ", ".join(name for name in WRITTEN if (folder / name).exists())
+    console.print(f"Everything is in {folder}: {written}.", markup=False)
 
 
 def evaluate(
@@ -109,8 +124,9 @@ def evaluate(
         output: None for a table on `console`, "-" for JSON on stdout, or the name of a file.
 
     Raises:
-        CheckpointError, DatasetError, RecipeError: see `examine`.
+        CheckpointError, DatasetError, RecipeError: see `examine`; or `output` cannot be written to.
     """
+    refuse_output(output)
     examined = examine(checkpoint, data, device, image_size)
     metrics = asdict(examined.metrics)
     value: dict[str, Any] = {
@@ -121,10 +137,10 @@ def evaluate(
         **metrics,
     }
     if output == "-":
-        print(json.dumps(value, indent=1))
+        say(json.dumps(value, indent=1))
         return
     if output is not None:
-        write_json(Path(output), value)
+        write_output(Path(output), value)
     console.print(
         f"{examined.checkpoint} on the {metrics['num_images']:,} test images of {examined.data}", markup=False
     )
@@ -137,15 +153,19 @@ def list_recipes(name: str | None, output: str | None, console: Console) -> None
     """Print all recipes as a table, one as a page, or either as JSON.
 
     Raises:
-        RecipeError: there is no recipe of this name.
+        RecipeError: there is no recipe of this name, or `output` cannot be written to.
     """
+    refuse_output(output)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
     if output == "-":
-        print(as_json(chosen))
+        say(as_json(chosen))
     elif output is not None:
-        write_json(Path(output), json.loads(as_json(chosen)))
+        write_output(Path(output), json.loads(as_json(chosen)))
     elif name is not None:
-        console.print(as_page(chosen[0]), markup=False)
+        say(as_page(chosen[0]))
     else:
-        console.print(as_table(), soft_wrap=False)
-        console.print("Run one: vit-course train RECIPE. All about one: vit-course recipes RECIPE.")
+        with console.capture() as captured:
+            width = console.width if console.is_terminal else None  # a pipe gets the whole table
+            console.print(as_table(), soft_wrap=False, width=width or WIDEST)
+            console.print("Run one: vit-course train RECIPE. All about one: vit-course recipes RECIPE.")
+        say(captured.get().rstrip("\n"))

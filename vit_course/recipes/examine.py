@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vit_course.data import ImageDataset
+from vit_course.data.sources import PUBLISHED, holds_dataset
 from vit_course.metrics import Metrics, measure
 from vit_course.recipes import RECIPES
 from vit_course.recipes.images import load_images
@@ -41,17 +42,30 @@ def examine(
     Raises:
         CheckpointError: the file cannot be read as a model.
         DatasetError: the images cannot be had.
-        RecipeError: the model is not made for these images, or these classes.
+        RecipeError: the model is not made for these images, or these classes; or there is no such device.
     """
     path = checkpoint / BEST_FILE if checkpoint.is_dir() else checkpoint
     saved = open_checkpoint(path)
+    try:
+        where = device_named(device)
+    except ValueError as error:
+        raise RecipeError(str(error)) from None
+    if data is None and not _is_known(saved.dataset_name):
+        raise RecipeError(
+            f"the model in {path} was trained on {saved.dataset_name!r}, which is no data set that we know; name the "
+            "images (.npz or class folders) with --data"
+        )
     _, test = load_images(saved.dataset_name, data, image_size)
     refuse_what_does_not_fit(path, saved, test)
-    where = device_named(device)
     test = replace(test, mean=saved.mean, std=saved.std)
     logits = predict(saved.model.to(where), test, where)
     parameters = sum(each.numel() for each in saved.model.parameters())
     return Examination(path, test.name, parameters, measure(logits, test.labels))
+
+
+def _is_known(name: str) -> bool:
+    """Whether `load_dataset` finds, or can fetch, a data set of this name without being told where."""
+    return name in PUBLISHED or holds_dataset(name) or Path(name).exists()
 
 
 def open_checkpoint(path: Path) -> SavedModel:

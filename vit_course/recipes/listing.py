@@ -22,13 +22,16 @@ LINE = 100
 
 
 def as_table() -> Table:
-    """A row for each recipe: name, data, device, minutes, accuracy over its seeds, and what was published."""
+    """A row for each recipe: name, data, device, minutes, accuracy over its seeds, and what was published.
+
+    It fits into 80 columns: how many seeds there are is told by `as_page`.
+    """
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("recipe", "data", "device"):
         table.add_column(column, no_wrap=True)
-    for column in ("minutes", "test accuracy", "published"):
+    for column in ("min", "test accuracy", "published"):
         table.add_column(column, justify="right", no_wrap=True)
     for recipe in RECIPES.values():
         measured = first_measured(recipe)
@@ -38,7 +41,7 @@ def as_table() -> Table:
             recipe.dataset,
             measured.device if measured else recipe.hardware,
             minutes(measured),
-            expected(measured.accuracy) if measured else UNMEASURED,
+            _percent(measured.accuracy) if measured else UNMEASURED,
             published,
         )
     return table
@@ -81,9 +84,12 @@ def first_measured(recipe: Recipe) -> Measured | None:
 
 def expected(accuracy: Spread) -> str:
     """Percent with the spread over seeds: "98.61 ± 0.05 % (3 seeds)"."""
-    if accuracy.deviation is None:
-        return f"{100 * accuracy.mean:.2f} % (1 seed)"
-    return f"{100 * accuracy.mean:.2f} ± {100 * accuracy.deviation:.2f} % ({accuracy.count} seeds)"
+    return f"{_percent(accuracy)} ({accuracy.count} seed{'s' * (accuracy.count != 1)})"
+
+
+def _percent(accuracy: Spread) -> str:
+    deviation = "" if accuracy.deviation is None else f" ± {100 * accuracy.deviation:.2f}"
+    return f"{100 * accuracy.mean:.2f}{deviation} %"
 
 
 def minutes(measured: Measured | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from vit_course.metrics import confusion_matrix, worst_confusions
 from vit_course.plots import show_attention
 from vit_course.plots_training import plot_runs, show_confusions
 from vit_course.training import History
+from vit_course.training.safe_files import write_atomically
 from vit_course.vit import VisionTransformer
 
 WORST, ATTENDED = 6, 6
@@ -22,7 +24,7 @@ DOTS_PER_INCH = 150
 def draw_pictures(
     folder: Path, title: str, model: VisionTransformer, history: History, test: ImageDataset, logits: Tensor
 ) -> list[Path]:
-    """Write curves.png, confusion.png and attention.png.
+    """Write curves.png, confusion.png and attention.png; images of other than 1 or 3 channels are shown in neither.
 
     Args:
         folder: of the run.
@@ -31,18 +33,23 @@ def draw_pictures(
         history: of the training.
         test: with the statistics that the model was trained with.
         logits: (num_images, num_classes) of the test images, on the CPU.
+
+    Raises:
+        CannotWriteError: when the disk is full or the folder cannot be written to.
     """
+    can_be_shown = test.images.shape[1] in (1, 3)
+    worst = worst_confusions(logits, test.labels, WORST) if can_be_shown else []
     matrix = confusion_matrix(test.labels, logits.argmax(dim=-1), len(test.classes))
     figures = {
         "curves.png": plot_runs([history], title),
-        "confusion.png": show_confusions(
-            matrix, test.classes, worst_confusions(logits, test.labels, WORST), test.images
-        ),
+        "confusion.png": show_confusions(matrix, test.classes, worst, test.images),
     }
-    if test.images.shape[1] in (1, 3) and model.config.depth:
+    if can_be_shown and model.config.depth:
         figures["attention.png"] = _attention(model, model.config, test)
     for name, figure in figures.items():
-        figure.savefig(folder / name, dpi=DOTS_PER_INCH)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=DOTS_PER_INCH)
+        write_atomically(folder / name, picture.getvalue())
     return [folder / name for name in figures]
 
 
@@ -56,8 +63,14 @@ def _attention(model: VisionTransformer, config: ViTConfig, test: ImageDataset):
     with torch.inference_mode():
         logits, stages = model(test.normalize(images).to(device), return_intermediates=True)
     weights = stages[f"blocks.{config.depth - 1}.attention.weights"]
-    names = [f"{test.classes[answer]}" for answer in logits.argmax(dim=-1).tolist()]
+    answers = logits.argmax(dim=-1).tolist()
+    names = [
+        f"{test.classes[label]}\nanswer: {test.classes[answer]}"
+        for label, answer in zip(present.tolist(), answers, strict=True)
+    ]
     figure = show_attention(images, weights, config.grid_size, names)
     looks = "the class token looks" if config.pooling == "class_token" else "all patches look on average"
-    figure.suptitle(f"Where {looks} in the last block, head by head; beside each picture the model's answer")
+    figure.suptitle(
+        f"Where {looks} in the last block, head by head; beside each picture its class and the model's answer"
+    )
     return figure

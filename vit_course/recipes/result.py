@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from vit_course.recipes.recipe import Recipe, RecipeError
+from vit_course.training.safe_files import write_atomically
 
 VERSION = 1
 
@@ -87,10 +87,17 @@ def write_result(path: Path, result: RunResult) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON, whole or not at all."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    """Write a value as JSON, whole or not at all.
+
+    Raises:
+        CannotWriteError: when the disk is full or the folder cannot be written to.
+    """
+    write_atomically(path, as_text(value).encode())
+
+
+def as_text(value: Any) -> str:
+    """JSON as all files of a run hold it."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_result(path: Path) -> RunResult:

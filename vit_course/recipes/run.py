@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,21 +12,20 @@ from typing import Any
 
 import torch
 
+from vit_course.recipes.going_on import RunInterruptedError, finished_result, in_words_of_the_command
 from vit_course.recipes.images import Images, keep_back, load_images
 from vit_course.recipes.measuring import load_weights
 from vit_course.recipes.recipe import Recipe, RecipeError
-from vit_course.recipes.result import RunResult, read_result, write_json, write_result
+from vit_course.recipes.result import RunResult, write_json, write_result
 from vit_course.recipes.summing_up import Prepared, sum_up
 from vit_course.training import History, TrainingSettings, fit
 from vit_course.training.precision import choose_precision
 from vit_course.training.processes import device_named, is_main_process
 
+__all__ = ["BEST_FILE", "RECIPE_FILE", "RESULT_FILE", "RunInterruptedError", "RunOptions", "train_recipe"]
+
 RECIPE_FILE, RESULT_FILE = "recipe.json", "result.json"
 BEST_FILE, STATE_FILE = "best.safetensors", "last.safetensors"
-
-
-class RunInterruptedError(Exception):
-    """Somebody pressed Ctrl-C; the message says what is left and how to go on."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,20 @@ class RunOptions:
     progress: bool | None = None
 
 
-def train_recipe(recipe: Recipe, options: RunOptions) -> RunResult | None:
+def train_recipe(
+    recipe: Recipe, options: RunOptions, announce: Callable[[Prepared], None] | None = None
+) -> RunResult | None:
     """Train once from one seed, and write the run folder.
 
     The folder then holds recipe.json, what `vit_course.training.fit` writes (best.safetensors is the result),
     curves.png, confusion.png, attention.png and, last, result.json. A folder with a result.json is finished: with
     `resume` its result is given back. Of several processes that train together the first one writes, and the
     others return None.
+
+    Args:
+        recipe: what to train.
+        options: what the run chooses.
+        announce: called by the first process when nothing is left to refuse, before the first step.
 
     Raises:
         RecipeError: the folder is in use, the recipe does not fit the images, or a choice is out of range.
@@ -75,37 +82,61 @@ def train_recipe(recipe: Recipe, options: RunOptions) -> RunResult | None:
     if is_main_process():
         _refuse_a_folder_in_use(recipe, options)
     if (options.folder / RESULT_FILE).exists():
-        return read_result(options.folder / RESULT_FILE)
+        return finished_result(options.folder / RESULT_FILE, recipe, options.data, _changed(options))
     trackers = _trackers(options)
     prepared = _prepare(recipe, options)
     if is_main_process():
         options.folder.mkdir(parents=True, exist_ok=True)
+        for left in filter(_is_left_over, options.folder.iterdir()):
+            left.unlink()
         write_json(options.folder / RECIPE_FILE, _identity(prepared))
-    begun = (options.folder / STATE_FILE).exists()
+        if announce is not None:
+            announce(prepared)
+    with in_words_of_the_command(options.folder):
+        return _train_and_measure(prepared, options, trackers)
+
+
+def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[str, ...] | None) -> RunResult | None:
+    folder, model, images = options.folder, prepared.model, prepared.images
+    begun = (folder / STATE_FILE).exists()
     cpu_before = time.process_time()
-    model, images, settings = prepared.model, prepared.images, prepared.settings
-    history = fit(
-        model, images.train, images.validation, settings, options.progress, options.folder, True, trackers=trackers
-    )
+    try:
+        history = fit(
+            model, images.train, images.validation, prepared.settings, options.progress, folder, True, trackers=trackers
+        )
+    except KeyboardInterrupt:  # a second one, while the first was dealt with
+        raise RunInterruptedError(f"Stopped. The same command with --resume goes on with {folder}.") from None
     if not is_main_process():
         return None
     cpu_seconds = None if begun else round(time.process_time() - cpu_before, 1)
-    _stop_when_interrupted(history, options.folder)
-    load_weights(options.folder / BEST_FILE, model)
-    result = sum_up(prepared, history, cpu_seconds, options.folder)
-    write_result(options.folder / RESULT_FILE, result)
+    _stop_when_interrupted(history, folder)
+    try:
+        load_weights(folder / BEST_FILE, model)
+        result = sum_up(prepared, history, cpu_seconds, folder)
+        write_result(folder / RESULT_FILE, result)
+    except KeyboardInterrupt:
+        raise RunInterruptedError(
+            f"Stopped after the training, whose weights are in {folder / BEST_FILE}. "
+            "The same command with --resume measures them on the test images and draws the pictures."
+        ) from None
     return result
 
 
 def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
     """Images, model and settings; everything that can be refused is refused here."""
     settings = _settings(recipe, options)
+    device = device_named(settings.device)
     whole, test = load_images(recipe.dataset, options.data, options.image_size)
     train, validation = keep_back(recipe, whole)
+    channels = train.images.shape[1]
+    if settings.augmentation.randaugment and channels not in (1, 3):
+        raise RecipeError(
+            f"{recipe.name} changes its images by RandAugment, which takes 1 or 3 channels, and those of {train.name} "
+            f"have {channels}; choose another recipe (vit-course recipes)"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = recipe.build(recipe.config_for(train))
-    device = device_named(settings.device)
     try:
         precision = choose_precision(settings.precision, device, model)
     except ValueError as error:
@@ -120,7 +151,7 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
         return
     if not folder.is_dir():
         raise RecipeError(f"{folder} is a file; name a folder with --out")
-    if not any(folder.iterdir()):
+    if all(map(_is_left_over, folder.iterdir())):
         return
     if not options.resume:
         raise RecipeError(f"{folder} is not empty; go on with that run by --resume, or name another folder with --out")
@@ -135,6 +166,11 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
             f"{folder} holds a run of {name} with seed {seed}, not of {wanted[0]} with seed {wanted[1]}; "
             "name another folder with --out"
         )
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
+    return path.name == f"{RECIPE_FILE}.unfinished" or path.name.startswith(f".{RECIPE_FILE}.")
 
 
 def _trackers(options: RunOptions) -> tuple[str, ...] | None:

@@ -34,7 +34,7 @@ def fit(
     With a folder, `config.json` says what the run is, `metrics.jsonl` has a line for each epoch, `best.safetensors`
     is the weights file of the epoch with the lowest validation loss, and `last.safetensors` what a killed run goes on
     from: on a CPU in fp32 to the same weights, bit for bit. These two are written after an epoch, but not more often
-    than every five seconds, which a killed run then does again.
+    than every five seconds, which a killed run then does again; Ctrl-C writes them too.
 
     Started by `torchrun` or `accelerate launch`, every process calls this alike and gets the same history.
 

@@ -16,6 +16,8 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
+from vit_course.training.settings import check_device
+
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
@@ -92,13 +94,16 @@ def device_named(name: str) -> torch.device:
     """The device that a setting means.
 
     Raises:
-        ValueError: when CUDA is asked for and not there.
+        ValueError: for another word, or when CUDA, or a GPU of that number, is asked for and not there.
     """
+    check_device(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f'device "{name}": torch sees no CUDA device here; use "cpu" or "auto"')
+    if device.index and device.index >= torch.cuda.device_count():
+        raise ValueError(f'device "{name}": torch sees {torch.cuda.device_count()} CUDA devices, counted from 0')
     return device
 
 

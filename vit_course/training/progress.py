@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ from tqdm import tqdm
 
 if TYPE_CHECKING:
     from vit_course.training.tally import Tally
+
+WIDE = 120  # columns of a terminal in which the whole bar has room
+SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 
 
 def draws_progress() -> bool:
@@ -31,6 +35,7 @@ class Bar:
 
     def __init__(self, epochs: int, images: int, done: int, device: torch.device, shown: bool) -> None:
         self.epochs, self.device = epochs, device
+        self.is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE
         self.bar = tqdm(
             total=epochs * images,
             initial=done * images,
@@ -38,6 +43,7 @@ class Bar:
             unit_scale=True,
             file=sys.stdout,
             disable=not shown,
+            bar_format=SHORT if self.is_narrow else None,
         )
 
     def __enter__(self) -> Bar:
@@ -55,14 +61,17 @@ class Bar:
     def advance(self, images: int, tally: Tally) -> None:
         """Tell that so many more images were seen, and how the epoch's went so far."""
         if not self.bar.disable:
-            words = f"loss {tally.loss:.3f}, top-1 {tally.accuracy:.1%}, top-5 {tally.top5:.1%}"
-            self.bar.set_postfix_str(f"{words}, {memory(self.device)}", refresh=False)
+            used = "" if self.is_narrow else f", {memory(self.device)}"
+            self.bar.set_postfix_str(f"{self._words(tally)}{used}", refresh=False)
         self.bar.update(images)
 
     def measured(self, tally: Tally) -> None:
         """Tell what was measured on the validation images."""
-        words = f"loss {tally.loss:.3f}, top-1 {tally.accuracy:.1%}, top-5 {tally.top5:.1%}"
-        self.bar.set_postfix_str(f"validation {words}")
+        self.bar.set_postfix_str(f"validation {self._words(tally)}")
+
+    def _words(self, tally: Tally) -> str:
+        top5 = "" if self.is_narrow else f", top-5 {tally.top5:.1%}"
+        return f"loss {tally.loss:.3f}, top-1 {tally.accuracy:.1%}{top5}"
 
 
 def memory(device: torch.device) -> str:

@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from vit_course.training.checkpoints import RUN_KEY, describe, save_weights
 from vit_course.training.history import History
-from vit_course.training.safe_files import CheckpointError, read_tensors, write_atomically, write_tensors
+from vit_course.training.safe_files import (
+    CannotWriteError,
+    CheckpointError,
+    read_tensors,
+    write_atomically,
+    write_tensors,
+)
 from vit_course.training.settings import TrainingSettings
 from vit_course.training.stops import RunFolderError
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 STATE_VERSION = 1
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors")
 MAY_DIFFER = {"device"}  # settings that another machine may need
+NO_WAY_ON = "the run cannot go on without it: begin anew in another folder"
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class RunFolder:
             raise RunFolderError(f"the run folder {path} exists: go on with it by resume, or choose another folder")
         if resume and (path / "last.safetensors").is_file():
             self.state = self._read_state()
-            self.best, _ = read_tensors(path / "best.safetensors")
+            self.best, _ = read_tensors(path / "best.safetensors", NO_WAY_ON)
 
     def begin(self) -> None:
         """Make the folder, say in it what the run is, and forget what was written after the state was."""
@@ -80,21 +87,26 @@ class RunFolder:
 
     def add_epoch(self, history: History) -> None:
         """Append the last epoch's numbers to metrics.jsonl."""
-        with (self.path / "metrics.jsonl").open("ab") as file:
-            file.write(_json(history.rows()[-1]))
+        path = self.path / "metrics.jsonl"
+        try:
+            with path.open("ab") as file:
+                file.write(_json(history.rows()[-1]))
+        except OSError as error:
+            raise CannotWriteError(f"cannot write {path}: {error.strerror}. Make room there") from error
 
     def save_best(self, model: nn.Module, weights: Mapping[str, Tensor], dataset: DatasetFacts) -> None:
         """Write best.safetensors, a weights file with other weights than the model now has."""
         save_weights(self.path / "best.safetensors", weights, describe(model, dataset))
 
-    def save_state(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], history: History) -> None:
+    def save_state(self, state: RunState) -> None:
         """Write last.safetensors, from which a killed run goes on."""
-        header = self.description | {"state_version": STATE_VERSION, "numbers": numbers, "history": asdict(history)}
-        write_tensors(self.path / "last.safetensors", tensors, {RUN_KEY: json.dumps(header)})
+        known = {"state_version": STATE_VERSION, "numbers": state.numbers, "history": asdict(state.history)}
+        header = {RUN_KEY: json.dumps(self.description | known)}
+        write_tensors(self.path / "last.safetensors", state.tensors, header)
 
     def _read_state(self) -> RunState:
         path = self.path / "last.safetensors"
-        tensors, metadata = read_tensors(path)
+        tensors, metadata = read_tensors(path, NO_WAY_ON)
         try:
             header = json.loads(metadata[RUN_KEY])
             version = header["state_version"]

@@ -15,11 +15,15 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be read or written; the message says why and what to do."""
 
 
+class CannotWriteError(CheckpointError):
+    """A file cannot be written, for want of room or of rights."""
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file: whoever reads it, and whenever this process dies, the file is the old one or the new one.
 
     Raises:
-        CheckpointError: when the disk is full or the folder cannot be written to; the old file is whole.
+        CannotWriteError: when the disk is full or the folder cannot be written to; the old file is whole.
     """
     temporary = None
     try:
@@ -34,9 +38,9 @@ def write_atomically(path: Path, content: bytes) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         kept = "; the file that was there before is whole" if path.exists() else ""
-        raise CheckpointError(
-            f"cannot write {path}, {len(content) / 1e6:.1f} MB: {error.strerror}. Make room there, or choose "
-            f"another folder, and go on with resume{kept}"
+        raise CannotWriteError(
+            f"cannot write {path}, {len(content):,} bytes: {error.strerror}. Make room there, or choose another "
+            f"folder{kept}"
         ) from error
     finally:
         if temporary is not None:
@@ -47,7 +51,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     """Write a safetensors file atomically; tensors come from any device.
 
     Raises:
-        CheckpointError: as for `write_atomically`.
+        CannotWriteError: as for `write_atomically`.
     """
     from safetensors.torch import save
 
@@ -55,8 +59,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     write_atomically(path, save(plain, metadata))
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(
+    path: Path, advice: str = "copy it again, or save it anew"
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a safetensors file, on the CPU, and its metadata. Nothing is unpickled.
+
+    Args:
+        path: of the file.
+        advice: what to do about a damaged one, for the message.
 
     Raises:
         CheckpointError: when there is no such file, it was cut short, or it is no safetensors file.
@@ -70,18 +80,21 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             names = list(file.keys())
             return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} {_what_is_wrong(path)} ({error}); copy it again, or save it anew") from error
+        raise CheckpointError(f"{path} {_what_is_wrong(path, f'({error}); {advice}')}") from error
 
 
-def _what_is_wrong(path: Path) -> str:
+def _what_is_wrong(path: Path, advice: str) -> str:
     content = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(9)
     if first[:2] == b"PK" or first[:1] == b"\x80":
-        return "is a pickle of torch.save, which is not loaded since it may run any code; use save_model"
+        return (
+            "is a pickle of torch.save, which is not loaded since it may run any code; where it was made, save the "
+            "model in Python with vit_course.training.save_model"
+        )
     if len(first) == 9 and first[8:] == b"{" and struct.unpack("<Q", first[:8])[0] < 100_000_000:
-        return f"was cut short or damaged: it has {content} bytes"
-    return "is no safetensors file"
+        return f"was cut short or damaged: it has {content} bytes {advice}"
+    return f"is no safetensors file {advice}"
 
 
 def _umask() -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal, get_args
-
-import torch
 
 from vit_course.data import Augmentation
 
@@ -80,8 +79,14 @@ class TrainingSettings:
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
-        if self.device != "auto":
-            try:
-                torch.device(self.device)
-            except RuntimeError as error:
-                raise ValueError(f'device must be "cpu", "cuda" or "auto", not {self.device!r}') from error
+        check_device(self.device)
+
+
+def check_device(name: str) -> None:
+    """Accept "cpu", "cuda", "cuda:0", "cuda:1", ... and "auto", whether there is such a device or not.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,2})?", name):
+        raise ValueError(f'device must be "cpu", "cuda" or "auto", not {name!r}')

@@ -22,7 +22,7 @@ from vit_course.training.memory import advice, largest_that_fits
 from vit_course.training.precision import autocast, choose_precision
 from vit_course.training.processes import Processes
 from vit_course.training.progress import Bar
-from vit_course.training.run_folder import RunFolder
+from vit_course.training.run_folder import RunFolder, RunState
 from vit_course.training.settings import TrainingSettings
 from vit_course.training.stops import OutOfMemoryError, TrainingDivergedError
 from vit_course.training.tally import Tally
@@ -59,6 +59,7 @@ class Trainer:
         self.history = History()
         self.best: dict[str, Tensor] | None = None
         self.best_is_written = True
+        self.unwritten: RunState | None = None  # of the last whole epoch, until it is on disk
         self.written = time.perf_counter()
         if folder is not None and folder.state is not None:
             self.updates.load(folder.state.tensors, folder.state.numbers)
@@ -75,6 +76,7 @@ class Trainer:
                 self.history.ending = self._run_epochs(bar, trackers)
         except KeyboardInterrupt:
             self.history.ending = "interrupted"
+            self._write_state()
         except TrainingDivergedError:
             self._leave_best()
             raise
@@ -176,10 +178,16 @@ class Trainer:
         if self.folder is None or not self.processes.is_main:
             return
         self.folder.add_epoch(self.history)
+        tensors = {name: tensor.detach().clone() for name, tensor in self.updates.tensors().items()}
+        self.unwritten = RunState(tensors, self.updates.numbers(), copy.deepcopy(self.history))
         if is_last or time.perf_counter() - self.written >= WRITE_EVERY:
+            self._write_state()
+
+    def _write_state(self) -> None:
+        if self.folder is not None and self.unwritten is not None:
             self._write_best()
-            self.folder.save_state(self.updates.tensors(), self.updates.numbers(), self.history)
-            self.written = time.perf_counter()
+            self.folder.save_state(self.unwritten)
+            self.written, self.unwritten = time.perf_counter(), None
 
     def _leave_best(self) -> None:
         """Leave the best weights in the model, if any epoch has been measured, and on disk."""

@@ -91,15 +91,15 @@ class TestWhatIsWrong:
 
     def test_two_sizes_name_both(self, tmp_path: Path, save_picture) -> None:
         paths = [save_picture(tmp_path / "a.png", size=(8, 9)), save_picture(tmp_path / "b.png", size=(7, 9))]
-        with pytest.raises(DatasetError, match=r"b\.png is 7x9, the images before it 8x9: pass image_size"):
+        with pytest.raises(DatasetError, match=r"b\.png is 7x9, the images before it 8x9: scale all .* --image-size"):
             read_images(paths)
 
     def test_large_images_have_another_way(self, tmp_path: Path, save_picture) -> None:
         path = save_picture(tmp_path / "a.png", size=(30, 65))
-        with pytest.raises(DatasetError, match=r"a\.png is 30x65, larger than 64x64: pass image_size=64.*folder_batch"):
+        with pytest.raises(DatasetError, match=r"a\.png is 30x65, larger than 64x64: .* --image-size 64.*folder_batch"):
             read_images([path])
 
     @pytest.mark.parametrize("image_size", [0, 65])
     def test_so_have_large_sizes(self, tmp_path: Path, save_picture, image_size: int) -> None:
-        with pytest.raises(DatasetError, match=f"image_size {image_size} is not between 1 and 64"):
+        with pytest.raises(DatasetError, match=f"image size {image_size} is not between 1 and 64"):
             read_images([save_picture(tmp_path / "a.png")], image_size)

@@ -63,8 +63,32 @@ def test_a_flipped_byte_is_seen(tmp_path: Path) -> None:
 
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "pickle.npz", classes=np.array([{}, {}], dtype=object))
-    with pytest.raises(DatasetError, match="is damaged or no"):
+    with pytest.raises(DatasetError, match="holds Python objects, which are not read"):
         load_npz(path)
+    path.write_bytes(b"\x80\x04N.")
+    with pytest.raises(DatasetError, match=r"no \.npz file; make or download it again"):
+        load_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"train_labels": np.arange(7) % 2 + 0.5}, "train_labels must be whole numbers.* float64"),
+        ({"train_labels": np.full(7, np.nan)}, "train_labels must be whole numbers"),
+        ({"train_labels": np.array(["cat"] * 7)}, "train_labels must be whole numbers.* <U3"),
+        ({"classes": np.array("cat")}, "classes must be a list of names"),
+        ({"train_images": np.zeros((7, 3, 8, 8), dtype=np.uint8)}, r"channels seem to come first.*\(N, H, W, C\)"),
+    ],
+)
+def test_arrays_of_another_kind_are_refused(tmp_path: Path, changes: dict[str, np.ndarray], words: str) -> None:
+    with pytest.raises(DatasetError, match=words):
+        load_npz(write_npz(tmp_path / "odd.npz", **changes))
+
+
+def test_an_empty_archive_says_so(tmp_path: Path) -> None:
+    np.savez(tmp_path / "empty.npz")
+    with pytest.raises(DatasetError, match="it holds no array"):
+        load_npz(tmp_path / "empty.npz")
 
 
 @pytest.mark.parametrize("images", [np.zeros((7, 4, 5, 3)), np.zeros((7, 4), dtype=np.uint8)])

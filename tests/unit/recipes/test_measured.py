@@ -93,7 +93,7 @@ class TestListing:
     def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
         rows = self.shown(listing.as_table()).splitlines()
         assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
-        assert "98.70 ± 0.20 % (3 seeds)" in rows[1 + list(RECIPES).index("cpu-minute")]
+        assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
     def test_an_unmeasured_recipe_says_so(self, measured) -> None:
         assert "not measured yet" in listing.as_page(RECIPES["h200-best"])

@@ -7,19 +7,20 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from vit_course.config import ViTConfig
-from vit_course.data import load_dataset, shapes
+from vit_course.data import Augmentation, DatasetError, load_dataset, shapes
 from vit_course.metrics import measure
 from vit_course.recipes import Recipe, RecipeError, run, slips
 from vit_course.recipes.examine import examine, open_checkpoint, refuse_what_does_not_fit
-from vit_course.recipes.images import keep_back
+from vit_course.recipes.images import keep_back, load_images
 from vit_course.recipes.measuring import predict
 from vit_course.recipes.result import definition, read_result
 from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
-from vit_course.training import CheckpointError, History, TrainingSettings
+from vit_course.training import CheckpointError, History, TrainingDivergedError, TrainingSettings
 
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
@@ -165,6 +166,26 @@ class TestFolderInUse:
         assert result.cpu_seconds is None
 
     @pytest.mark.parametrize(
+        ("choice", "words"),
+        [({"epochs": 50}, "epochs = 2, not 50"), ({"batch_size": 7}, "batch_size = 32, not 7")],
+    )
+    def test_a_finished_one_is_not_taken_for_another(self, finished: Path, few_shapes: Path, choice, words) -> None:
+        options = RunOptions(finished, few_shapes, device="cpu", resume=True, **choice)
+        with pytest.raises(RecipeError, match=f"holds a finished run with {words}; name another folder"):
+            train_recipe(TINY, options)
+
+    def test_nor_for_one_on_other_images(self, finished: Path, few_shapes: Path, tmp_path: Path) -> None:
+        other = shutil.copy(few_shapes, tmp_path / "other.npz")
+        with pytest.raises(RecipeError, match="with data = 'few_shapes', not 'other'"):
+            train_recipe(TINY, RunOptions(finished, other, device="cpu", resume=True))
+
+    @pytest.mark.parametrize("name", ["recipe.json.unfinished", ".recipe.json.ab12"])
+    def test_what_a_full_disk_left_is_no_run(self, name: str, few_shapes: Path, tmp_path: Path) -> None:
+        (tmp_path / name).touch()
+        assert train_recipe(TINY, RunOptions(tmp_path, few_shapes, epochs=1, device="cpu", progress=False))
+        assert not (tmp_path / name).exists()
+
+    @pytest.mark.parametrize(
         ("recipe", "seed", "words"),
         [(replace(TINY, name="other"), 4, "not of other with seed 4"), (TINY, 5, "not of tiny with seed 5")],
     )
@@ -191,6 +212,58 @@ def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeyp
         train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
 
 
+def test_ctrl_c_while_it_is_measured_says_how_to_go_on(few_shapes, tmp_path, monkeypatch) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
+    monkeypatch.setattr(run, "sum_up", stop)
+    with pytest.raises(RunInterruptedError, match=r"after the training.*--resume measures them"):
+        train_recipe(TINY, options)
+
+
+def test_divergence_says_what_a_command_can_change(few_shapes, tmp_path) -> None:
+    wild = replace(TINY, settings=replace(TINY.settings, learning_rate=1e30, warmup=0.0, gradient_clip=None))
+    with pytest.raises(TrainingDivergedError, match="try another --seed"):
+        train_recipe(wild, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
+
+
+class TestImages:
+    @pytest.fixture
+    def rgba(self, few_shapes: Path, tmp_path: Path) -> Path:
+        with np.load(few_shapes) as arrays:
+            known = dict(arrays)
+        for name in ("train_images", "test_images"):
+            known[name] = np.concatenate([known[name], known[name][..., :1]], axis=-1)
+        np.savez(tmp_path / "rgba.npz", **known)
+        return tmp_path / "rgba.npz"
+
+    def test_four_channels_are_trained_on_and_not_shown(self, rgba: Path, tmp_path: Path) -> None:
+        train_recipe(TINY, RunOptions(tmp_path / "run", rgba, epochs=1, device="cpu", progress=False))
+        names = {path.name for path in (tmp_path / "run").iterdir()}
+        assert PICTURES & names == {"curves.png", "confusion.png"}
+
+    def test_randaugment_refuses_them_before_the_training(self, rgba: Path, tmp_path: Path) -> None:
+        changing = replace(TINY, settings=replace(TINY.settings, augmentation=Augmentation(randaugment=True)))
+        with pytest.raises(RecipeError, match="takes 1 or 3 channels, and those of rgba have 4"):
+            train_recipe(changing, RunOptions(tmp_path / "run", rgba, device="cpu"))
+        assert not (tmp_path / "run").exists()
+
+    def test_one_training_image_is_too_few(self) -> None:
+        with pytest.raises(DatasetError, match="has one training image"):
+            keep_back(TINY, shapes(1))
+
+    def test_a_mistyped_place_is_not_downloaded_into(self, tmp_path: Path) -> None:
+        with pytest.raises(DatasetError, match=r"there is nothing at .*dta"):
+            load_images("cifar10", tmp_path / "dta")
+        assert not (tmp_path / "dta").exists()
+
+    def test_image_size_is_refused_where_it_does_nothing(self, few_shapes: Path) -> None:
+        for name, data in (("cifar10", few_shapes), ("shapes", None)):
+            with pytest.raises(DatasetError, match="--image-size scales the images of class folders"):
+                load_images(name, data, 32)
+
+
 WRONG = replace(TINY, slips=(slips.TORCH_START, slips.NO_PROJECTION, slips.GELU_AFTER_MLP))
 
 
@@ -215,6 +288,14 @@ class TestSlips:
 
 
 class TestExamine:
+    def test_it_says_what_the_model_was_trained_on(self, finished: Path) -> None:
+        with pytest.raises(RecipeError, match=r"was trained on 'few_shapes'.* with --data"):
+            examine(finished, device="cpu")
+
+    def test_another_device_is_refused(self, finished: Path, few_shapes: Path) -> None:
+        with pytest.raises(RecipeError, match="device must be"):
+            examine(finished, few_shapes, "banana")
+
     def test_a_run_folder_or_its_weights_file(self, finished: Path, few_shapes: Path) -> None:
         known = read_result(finished / "result.json")
         for checkpoint in (finished, finished / "best.safetensors"):

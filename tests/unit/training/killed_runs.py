@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 import torchvision.transforms.v2  # noqa: F401  which MixUp needs: once, here, and not in every child
+from safetensors import safe_open
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, shapes, train_validation_split
@@ -110,6 +111,14 @@ def interrupted(step: int, folder: Path) -> dict[str, object]:
     return train(folder)
 
 
+def interrupted_between_checkpoints(folder: Path) -> int:
+    """Train with epochs too short for a checkpoint each, get Ctrl-C's signal, and tell how many epochs were kept."""
+    trainer.WRITE_EVERY = 60.0
+    interrupted(12, folder)
+    with safe_open(folder / "last.safetensors", "pt") as file:
+        return len(json.loads(file.metadata()["vit_course_run"])["history"]["seconds"])
+
+
 def without_room(folder: Path) -> dict[str, object]:
     """Train where no file may grow over 10 kB, after a first epoch where one might."""
     try:
@@ -144,6 +153,8 @@ def main(folder: Path) -> None:
     results["frugal"] = {"died": died, "then": in_a_child(lambda: train(folder / "frugal"))}
     results["interrupted"] = in_a_child(lambda: interrupted(12, folder / "interrupted"))
     results["interrupted, then"] = in_a_child(lambda: train(folder / "interrupted"))
+    results["kept"] = in_a_child(lambda: interrupted_between_checkpoints(folder / "kept"))
+    results["kept, then"] = in_a_child(lambda: train(folder / "kept"))
     results["no room"] = in_a_child(lambda: without_room(folder / "room"))
     print(json.dumps(results))
 

@@ -51,6 +51,11 @@ def test_an_interrupted_run_goes_on_too(results: dict[str, Any]) -> None:
     assert results["interrupted, then"] == results["whole"]
 
 
+def test_ctrl_c_keeps_every_whole_epoch(results: dict[str, Any]) -> None:
+    assert results["kept"] == 2
+    assert results["kept, then"] == results["whole"]
+
+
 def test_a_full_disk_is_told_and_leaves_the_old_checkpoint_whole(results: dict[str, Any]) -> None:
     told = results["no room"]
     assert "cannot write" in told["message"]

@@ -86,6 +86,12 @@ def test_the_first_process_is_the_main_one(rank: str | None, is_main: bool, monk
     assert is_main_process() is is_main
 
 
+@pytest.mark.parametrize("name", ["mps", "meta", "banana", "cuda:x", ""])
+def test_another_device_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f'device must be "cpu", "cuda" or "auto", not {name!r}'):
+        device_named(name)
+
+
 @pytest.mark.parametrize(("there", "chosen"), [(True, "cuda"), (False, "cpu")])
 def test_auto_takes_cuda_where_it_is(there: bool, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
