@@ -32,6 +32,7 @@ bench: install
 	$(RUN) benchmarks/models.py
 	$(RUN) benchmarks/loops.py
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)")
+	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
 
 install: $(VENV)/installed
 

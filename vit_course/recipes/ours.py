@@ -15,7 +15,7 @@ from vit_course.training import TrainingSettings
 
 TWO_CORES, T4, H200 = "2 CPU cores", "Tesla T4", "H200"
 
-# both the optimisers and the positions as measured on two cores: Muon learns in a fifth of the epochs
+# width 96 on CIFAR-10, three epochs on two cores: 69 % with Muon, 58 % with AdamW alone
 MUON = TrainingSettings(
     epochs=5,
     batch_size=128,

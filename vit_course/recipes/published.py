@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from vit_course.config import PRESETS, ViTConfig
 from vit_course.data import Augmentation
+from vit_course.recipes.ours import MUON, TWO_CORES
 from vit_course.recipes.recipe import Published, Recipe
 from vit_course.recipes.slips import (
     GELU_AFTER_MLP,
@@ -20,7 +21,7 @@ from vit_course.recipes.slips import (
 )
 from vit_course.training import TrainingSettings
 
-TWO_CORES, ONE_GPU = "2 CPU cores", "one GPU"
+ONE_GPU = "one GPU"
 LAB_SLIPS = (TORCH_START, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS)
 CRITICAL_SLIPS = (TORCH_START, NO_PROJECTION, GELU_AFTER_MLP, SOFTMAX_BEFORE_LOSS)
 SPLIT = "A validation split is kept back, and the test images are looked at once, at the end."
@@ -41,16 +42,6 @@ ONE_CYCLE = TrainingSettings(
     augmentation=Augmentation(max_shift=4, flip=True),
     precision="auto",
     compile=True,
-)
-MUON = TrainingSettings(
-    epochs=5,
-    batch_size=128,
-    learning_rate=2e-3,
-    muon_learning_rate=0.02,
-    weight_decay=0.05,
-    warmup=0.1,
-    label_smoothing=0.1,
-    augmentation=Augmentation(max_shift=2),
 )
 # models this narrow cannot learn their images by heart, and learn faster by Adam than by Muon
 TINY = replace(PLAIN_ADAM, learning_rate=0.01, warmup=0.1, schedule="cosine", gradient_clip=1.0)
