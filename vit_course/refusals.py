@@ -1,0 +1,40 @@
+"""What a command says instead of a traceback: a missing package, an error of ours or of the disk, as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Turn a missing package into a sentence that names the extra to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == "vit_course":
+            raise
+        install = f'pip install "vit-course[{extra}]"'
+        raise stop(f"This command needs {package}, which is not installed. Install it with: {install}") from None
+
+
+@contextmanager
+def in_words(*ours: type[Exception]) -> Iterator[None]:
+    """Turn errors of ours, and of the disk, into a sentence."""
+    try:
+        yield
+    except ours as error:
+        raise stop(str(error)) from None
+    except OSError as error:
+        where = error.filename2 or error.filename
+        raise stop(f"cannot use {where}: {error.strerror}" if where else error.strerror or str(error)) from None
+
+
+def stop(message: str, status: int = 1) -> typer.Exit:
+    """Say why on stderr; the exit is to be raised."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+    return typer.Exit(status)
