@@ -6,6 +6,8 @@ import architecture
 import attention
 import block
 import broken_vit
+import broken_vit_dots
+import broken_vit_list
 import convolution
 import inside
 import parameters
@@ -25,7 +27,7 @@ LESSONS = {
     "03_attention": [attention, scaling],
     "04_block": [block],
     "05_vit": [architecture, parameters],
-    "06_cifar": [training],
+    "06_cifar": [training, broken_vit_dots, broken_vit_list],
     "07_inside": [inside, receptive_growth],
 }
 INTRODUCTION = """# Figures of the lessons

@@ -20,7 +20,7 @@ LESSONS = {
     "04 · the block": ("layer_norm", "Mlp", "EncoderBlock"),
     "05 · the whole model": ("VisionTransformer",),
 }
-LOW, HIGH = 0.05, 0.5
+LOW, HIGH = 0.05, 0.55
 RADIUS = 3.2
 
 

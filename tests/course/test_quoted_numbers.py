@@ -47,6 +47,22 @@ def test_the_table_of_broken_models_is_that_of_its_benchmark():
     assert [line for line in quoted if line not in LESSON] == []
 
 
+def test_the_count_of_broken_models_is_that_of_its_benchmark():
+    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
+    right = mean(rows.pop("right"))
+    gaps = [mean(each) - right if None not in each else -right for each in rows.values()]
+    beside, above, below = (
+        sum(abs(gap) <= 0.02 for gap in gaps),
+        sum(gap > 0.02 for gap in gaps),
+        sum(gap < -0.02 for gap in gaps),
+    )
+    assert (len(rows), beside, above, below) == (114, 85, 5, 24)
+    for number in (len(rows), beside, below):
+        assert f"{number} " in LESSON
+    readme = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
+
+
 def test_the_tables_of_the_readme_are_those_of_the_logs():
     """Write them anew with: python benchmarks/readme_tables.py"""
     text = README.read_text(encoding="utf-8")
