@@ -6,7 +6,8 @@
 Every model of a seed starts from the same weights, wherever it has them, and sees the same batches. Mistakes
 that no training can tell from the right model or from one another, or that stop it, are listed with the reason.
 Prints a table and writes results/broken_vit_all.json or results/broken_vit.json, which figures/broken_vit.py
-draws; a run that was stopped goes on where it was. With a GPU or a long night, `--train 50000 --epochs 10
+draws, and of all mistakes what the library tells students (vit_course/checks/in_training.json); a run that was
+stopped goes on where it was. With a GPU or a long night, `--train 50000 --epochs 10
 --wrong-seeds 3` says more.
 """
 
@@ -22,6 +23,7 @@ from statistics import mean
 from typing import Any
 
 import torch
+from for_library import LIBRARY, findings
 from told_apart import sorted_out
 from wrong_models import WrongModel, wrong_models
 
@@ -143,6 +145,11 @@ def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, 
         "not_run_yet": [row.name for row in rows if not row.seeds],
         "not_trained": reasons,
     }
+    write(path, result)
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """``result`` as JSON, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
@@ -218,6 +225,8 @@ def main() -> None:
             save(arguments.output, known, rows, reasons)
             outcome = row.stopped[-1] or f"{row.accuracies[-1]:.2%}"
             print(f"seed {seed}  {row.name}: {outcome} in {row.seconds[-1]:.0f} s", flush=True)
+    if arguments.output == RESULTS / SELECTIONS["all"].file and rows[0].seeds:
+        write(LIBRARY, findings(rows[0], rows[1:], reasons, CONFIG.num_classes))
     print(table(rows, reasons))
 
 

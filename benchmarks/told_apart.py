@@ -15,6 +15,7 @@ from vit_course.vit import VisionTransformer
 
 TOLERANCE = 1e-5  # of the largest number; float32 rounds by up to 2e-6 here, the nearest mistake differs by 4e-5
 IMAGES = 6
+SAME, RIGHT_MODEL = "same logits and gradients as ", "the right model"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Trace:
 def sorted_out(wrong: list[WrongModel], config: ViTConfig) -> tuple[list[WrongModel], dict[str, str]]:
     """The wrong models that are worth training, and why each of the others is not, by key."""
     right = random_model(config)
-    traces = {"the right model": trace(copy.deepcopy(right), config)}
+    traces = {RIGHT_MODEL: trace(copy.deepcopy(right), config)}
     worth, reasons = [], {}
     for each in wrong:
         try:
@@ -46,7 +47,7 @@ def sorted_out(wrong: list[WrongModel], config: ViTConfig) -> tuple[list[WrongMo
             continue
         same = next((name for name, known in traces.items() if known.equals(seen)), None)
         if same:
-            reasons[each.key] = f"same logits and gradients as {same}"
+            reasons[each.key] = f"{SAME}{same}"
         else:
             traces[each.key] = seen
             worth.append(each)

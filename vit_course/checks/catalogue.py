@@ -27,7 +27,16 @@ import vit_course.checks.misconceptions.start
 import vit_course.checks.misconceptions.tokens
 import vit_course.checks.misconceptions.training_loop
 import vit_course.checks.misconceptions.vit
-import vit_course.checks.misconceptions.weights  # noqa: F401  # importing a module of mistakes adds them to its exercises
+import vit_course.checks.misconceptions.weights
+import vit_course.checks.pairs.attention
+import vit_course.checks.pairs.inside
+import vit_course.checks.pairs.layer_norm
+import vit_course.checks.pairs.layouts
+import vit_course.checks.pairs.positions
+import vit_course.checks.pairs.schedule
+import vit_course.checks.pairs.start
+import vit_course.checks.pairs.training
+import vit_course.checks.pairs.whole_model  # noqa: F401  # importing a module of mistakes adds them to its exercises
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons import (
     attention,

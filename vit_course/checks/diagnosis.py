@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache, partial
 
 from vit_course.checks.answers import incomparable, same_record
 from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
 from vit_course.checks.isolation import fresh_settings
+from vit_course.checks.likely_pairs import Evidence, likely_pairs
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
+from vit_course.checks.two_at_once import Pair, most_asked, pairs_of
 from vit_course.checks.verdict import Cause, Failure, Undecided
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
+# so many failures are taken apart to choose the pairs that are asked
+MOST_EVIDENCE = 3
 
 
 def run(check: PublicCheck, student: Student) -> None:
@@ -32,16 +37,15 @@ def run(check: PublicCheck, student: Student) -> None:
             raise incomparable(student.name, student.record, error) from None
 
 
-def causes(exercise: Exercise, records: dict[str, Record], failed: Set[str], name: str) -> tuple[Cause, ...]:
-    """The misconceptions that explain why the public check called ``name`` failed, as :func:`explain` finds them."""
+def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence[str]) -> dict[str, tuple[Cause, ...]]:
+    """For each public check of an exercise that ``failed``, the misconceptions that explain it, one or two at once."""
     checks = {each.name: each for each in exercise.checks}
-    return explain(
-        exercise.misconceptions,
-        records,
-        failed,
-        name,
-        lambda wrong, asked: _observe(wrong, exercise.objects, checks[asked]),
-    )
+
+    def observe(wrong: Misconception, asked: str) -> tuple[bool, Record]:
+        return _observe(wrong, exercise.objects, checks[asked])
+
+    found = {name: explain(exercise.misconceptions, records, set(failed), name, observe) for name in failed}
+    return explain_by_two(exercise, records, failed, found, observe)
 
 
 def explain(
@@ -89,6 +93,82 @@ def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tup
     both = [agrees for each in failed for fails, agrees in [seen(each)] if fails]
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     return all(both) if only_raised else 2 * sum(both) > len(both)
+
+
+def _leaves_open(found: Mapping[str, tuple[Cause, ...]]) -> bool:
+    """Whether no one misconception explains all failures, so that there may be two."""
+    return bool(found) and not set.intersection(*(set(each) for each in found.values()))
+
+
+def explain_by_two(
+    exercise: Exercise,
+    records: Mapping[str, Record],
+    failed: Sequence[str],
+    found: Mapping[str, tuple[Cause, ...]],
+    observe: Observe,
+) -> dict[str, tuple[Cause, ...]]:
+    """``found``, what single misconceptions explain, with two at once wherever these explain more.
+
+    Args:
+        exercise: whose pairs are to choose from.
+        records: what the student gave in every check that ran, by the check's name.
+        failed: the names of the checks that the student failed.
+        found: the single misconceptions that explain each of them; of a check that is missing here nobody was asked.
+        observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
+
+    Returns:
+        ``found`` with the cause of a pair at every failure at which the pair gives what the student gave. The pair
+        agrees with the student in all checks that both fail, explains more of them than any one misconception, and
+        one by more than an exception; of several the ones that agree in the most checks.
+    """
+
+    def seen(wrong: Misconception, asked: str) -> tuple[bool, bool]:
+        fails, answers = observe(wrong, asked)
+        return fails, same_record(answers, records[asked])
+
+    if not _leaves_open(found):
+        return dict(found)
+    unexplained = [name for name in failed if name in found and not found[name] and _tells(records[name])]
+    alone = Counter(cause for causes in found.values() for cause in causes)
+    fitting: list[tuple[int, Pair, list[str]]] = []
+    for pair in _likely(exercise, {name: records[name] for name in unexplained[:MOST_EVIDENCE]}, alone, observe):
+        explained = _explained(pair, [*unexplained, *(name for name in failed if name not in unexplained)], seen)
+        if len(explained) > max(alone.values(), default=0) and (not unexplained or {*unexplained} & {*explained}):
+            fitting.append((len(explained), pair, explained))
+    best = [each for each in fitting if each[0] == max(count for count, _, _ in fitting)]
+    if len({pair.cause for _, pair, _ in best}) > 1:
+        votes = [sum(seen(pair, each)[1] for each in records) for _, pair, _ in best]
+        best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
+    causes = tuple(dict.fromkeys(pair.cause for _, pair, _ in best))
+    told = {name for _, _, explained in best for name in explained if len(causes) == 1 or not found.get(name)}
+    return {**found, **dict.fromkeys(told, causes)}
+
+
+def _explained(pair: Pair, failed: Sequence[str], seen: Callable[[Misconception, str], tuple[bool, bool]]) -> list[str]:
+    """The failures at which a pair gives what the student gave; none where it gives something else at one of them."""
+    explained = []
+    for name in failed:
+        fails, agrees = seen(pair, name)
+        if fails and not agrees:
+            return []
+        explained += [name] * fails
+    return explained
+
+
+def _likely(
+    exercise: Exercise, unexplained: Mapping[str, Record], alone: Iterable[Cause], observe: Observe
+) -> list[Pair]:
+    evidence = [
+        Evidence(record, {one.name: observe(one, asked)[1] for one in exercise.misconceptions})
+        for asked, record in unexplained.items()
+    ]
+    likely = likely_pairs(pairs_of(exercise), evidence, {cause.name for cause in alone})
+    return likely[: most_asked(exercise)]
+
+
+def _tells(record: Record) -> bool:
+    """Whether a record holds more than exceptions."""
+    return not all(isinstance(entry, tuple) and entry[:1] in (("raised",), ("built",)) for entry in record)
 
 
 @cache

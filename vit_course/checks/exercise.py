@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from vit_course.checks.in_training import NOT_MEASURED, InTraining, Looks, looks
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Cause
@@ -35,12 +36,13 @@ class PublicCheck:
 class Misconception:
     """A mistake with a name, as the wrong implementation that makes it.
 
-    Attributes: ``cause`` (name, explanation, question, section) and ``objects``, one for each object of the
-    exercise.
+    Attributes: ``cause`` (name, explanation, question, section), ``objects``, one for each object of the
+    exercise, and how it ``looks`` in training.
     """
 
     cause: Cause
     objects: tuple[Callable[..., Any], ...]
+    looks: Looks = NOT_MEASURED
 
     @property
     def name(self) -> str:
@@ -55,7 +57,7 @@ class Exercise:
     Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
     ``check`` is given, the exercise's own name unless told), ``is_class`` (the objects are nn.Module classes),
     ``is_file`` (its one object is a file's path, and there is no cell to write), ``checks`` in the order in which a
-    student reads them, and ``misconceptions``.
+    student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured).
     """
 
     name: str
@@ -65,6 +67,7 @@ class Exercise:
     checks: list[PublicCheck] = field(default_factory=list)
     misconceptions: list[Misconception] = field(default_factory=list)
     is_file: bool = False
+    in_training: InTraining | None = None
 
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
@@ -97,6 +100,8 @@ class Exercise:
         self,
         question: str,
         section: str,
+        in_training: InTraining | None = None,
+        *,
         before: tuple[Callable[..., Any], ...] = (),
         after: tuple[Callable[..., Any], ...] = (),
     ) -> Callable[[Implementation], Implementation]:
@@ -105,14 +110,17 @@ class Exercise:
         Args:
             question: what the student should ask themselves; never the answer.
             section: where it is treated, as "01_patchify, What a token is".
+            in_training: how it looks in training, where that is not what holds for most of the exercise.
             before: right implementations of the exercise's objects that come before this one.
             after: right implementations of those that come after it.
         """
 
         def register(wrong: Implementation) -> Implementation:
             explanation = " ".join((wrong.__doc__ or "").split())
-            cause = Cause(_in_words(wrong.__name__), explanation, question, section)
-            self.misconceptions.append(Misconception(cause, (*before, wrong, *after)))
+            name, known = _in_words(wrong.__name__), in_training or self.in_training
+            seen = Looks(known) if known else looks(f"{self.name}: {name}")
+            cause = Cause(name, explanation, question, section, seen.told)
+            self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen))
             return wrong
 
         return register

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining, Looks
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
 def as_json() -> str:
-    """A list with an object for every misconception: exercise, lesson, name, explanation, question, section."""
+    """A list with an object for every misconception: exercise, lesson, name, explanation, question, section.
+
+    And how it looks ``in_training``; where a model was trained with it, its ``accuracy`` and that of the ``right`` one.
+    """
     entries = [
         {
             "exercise": exercise.name,
@@ -23,6 +27,7 @@ def as_json() -> str:
             "explanation": wrong.cause.explanation,
             "question": wrong.cause.question,
             "section": wrong.cause.section,
+            **_in_training(wrong.looks),
         }
         for exercise in _with_their_own()
         for wrong in exercise.misconceptions
@@ -30,19 +35,52 @@ def as_json() -> str:
     return json.dumps(entries, indent=2, ensure_ascii=False)
 
 
+def _in_training(looks: Looks) -> dict[str, object]:
+    told: dict[str, object] = {"in_training": str(looks.kind)}
+    return told if looks.accuracy is None else told | {"accuracy": looks.accuracy, "right": looks.right}
+
+
 def as_table() -> Table:
-    """The same as a table for a terminal: a section for each exercise, a row for each of its misconceptions."""
+    """The same as a table for a terminal: a section for each exercise, a row for each of its misconceptions.
+
+    The last column is a word for how it looks in training, and the accuracy where it was measured; a line for each
+    of these words ends the table.
+    """
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(max_width=34)
+    table.add_column(max_width=28)
     table.add_column()
+    table.add_column(no_wrap=True)
+
+    def heading(name: str, about: str) -> None:
+        table.add_row(Text(f"\n{name}", style="bold"), Text(f"\n{about}", style="dim"))
+
+    def row(name: str, text: str, word: str = "") -> None:
+        table.add_row(Padding(Text(name), (0, 0, 0, 2)), Text(text), Text(word))
+
     for exercise in _with_their_own():
-        table.add_row(Text(f"\n{exercise.name}", style="bold"), Text(f"\n{exercise.lesson}", style="dim"))
+        heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
-            table.add_row(Text(f"  {wrong.name}"), Text(wrong.cause.explanation))
+            row(wrong.name, wrong.cause.explanation, _word(wrong.looks))
+    if table.row_count:
+        heading("In training", f"what the last column says{_of_the_right_model()}")
+        for kind in InTraining:
+            row(kind.name.lower(), f"{kind}.".capitalize())
     return table
+
+
+def _of_the_right_model() -> str:
+    measured = (wrong.looks.right for exercise in EXERCISES.values() for wrong in exercise.misconceptions)
+    right = next((each for each in measured if each is not None), None)
+    return "" if right is None else f"; a small ViT on CIFAR-10, where the right one reaches {right:.1%}"
+
+
+def _word(looks: Looks) -> str:
+    measured = "" if looks.accuracy is None else f" {looks.accuracy:.1%}"
+    return f"{looks.kind.name.lower()}{measured}"
 
 
 def _with_their_own() -> Iterator[Exercise]:

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from vit_course.checks.arguments import find, problem_with, unknown
-from vit_course.checks.diagnosis import Record, causes, run
-from vit_course.checks.exercise import Exercise, PublicCheck
+from vit_course.checks.diagnosis import Record, diagnose, run
+from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
 from vit_course.checks.isolation import quiet
 from vit_course.checks.lessons.results import opened
 from vit_course.checks.student import Student
@@ -61,10 +61,25 @@ def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckRes
             student = Student(objects)
             results[each.name] = replace(_run_one(each, student), worth=each.worth)
             records[each.name] = student.record
-        failed = {name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten}
-        for name in failed:
-            results[name] = replace(results[name], causes=causes(exercise, records, failed, name))
+        failed = [name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten]
+        for name, causes in diagnose(exercise, records, failed).items():
+            results[name] = replace(results[name], causes=causes)
     return without_repetition(list(results.values()))
+
+
+def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
+    """Why two mistakes at once, of :func:`vit_course.checks.two_at_once.pairs_of`, are not told as what they are.
+
+    Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
+    """
+    results = run_checks(exercise, dict(zip(exercise.objects, pair.objects, strict=True)))
+    named = list(dict.fromkeys(cause.name for each in results for cause in each.causes))
+    if not any(each.verdict == Verdict.FAIL for each in results):
+        return f"every public check of {exercise.name} passes {pair.name}"
+    if named == [pair.name]:
+        return ""
+    told = " or ".join(named) or "nothing that has a name"
+    return f"on the public checks of {exercise.name}, {pair.name} looks like {told}"
 
 
 def _run_one(each: PublicCheck, student: Student) -> CheckResult:

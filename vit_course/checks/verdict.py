@@ -48,13 +48,15 @@ class Cause:
     """The likely cause of a failure: a named misconception.
 
     Attributes: ``name`` ("column order"), ``explanation`` (one sentence), ``question`` (leads out of it),
-    ``section`` (the part of a lesson that treats it).
+    ``section`` (the part of a lesson that treats it), ``in_training`` (a sentence on how it looks there, empty where
+    nobody has trained with it).
     """
 
     name: str
     explanation: str
     question: str
     section: str
+    in_training: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class CheckResult:
     def parts(self) -> Mapping[str, str]:
         """The message's parts under their labels, in the order in which a student reads them."""
         names = " or ".join(f"*{each.name}*" for each in self.causes)
-        cause = " ".join(f"This looks like *{each.name}*: {each.explanation}" for each in self.causes[:1])
+        told = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
+        cause = f"This looks like {names}: {told[0]}" if told else ""
         if len(self.causes) > 1:
             cause = f"This looks like {names}: on this check they give the same numbers."
         look = self.causes[0].question if self.causes else self.look

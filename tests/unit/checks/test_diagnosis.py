@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.diagnosis import causes
+from vit_course.checks.diagnosis import diagnose
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.probes import Probe
 from vit_course.checks.run import run_checks
@@ -234,7 +234,7 @@ def test_numbers_drawn_for_another_check_match_nothing() -> None:
     student = Student({"scale": lambda x: 3 * x})
     with pytest.raises(Failure):
         exercise.checks[1].function(student, Probe("another"))
-    assert causes(exercise, {name: student.record}, {name}, name) == ()
+    assert diagnose(exercise, {name: student.record}, [name]) == {name: ()}
 
 
 PROGRAM = """

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.splitting import LESSON
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -43,7 +44,7 @@ HYBRID: Parts = {
 }
 HAS_BIAS = ("Linear", "Conv2d", "LayerNorm")
 
-parameter_groups = Exercise("parameter_groups", LESSON)
+parameter_groups = Exercise("parameter_groups", LESSON, in_training=InTraining.HIDDEN)
 
 
 def names_in(parts: Parts) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vit_course.checks.common import expect_value_error
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.splitting import LESSON
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -23,7 +24,7 @@ from vit_course.checks.words import kind_of
 NAN = math.nan
 HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
-EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True)
+EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InTraining.UNSEEN)
 
 
 def _told(student: Student, patience: int, losses: Sequence[float]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.patches import LESSON, patches_of
 from vit_course.checks.probes import TALL, WIDE, Probe
 from vit_course.checks.student import Student
@@ -70,7 +71,7 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(images), _embedded(doubled, images, 2), "the embedding in float64", TOKEN_AXES)
 
 
-conv_from_linear = Exercise("conv_from_linear", LESSON)
+conv_from_linear = Exercise("conv_from_linear", LESSON, in_training=InTraining.UNSEEN)
 
 
 def _convolution(student: Student, linear: nn.Linear, channels: int, patch_size: int) -> nn.Conv2d:

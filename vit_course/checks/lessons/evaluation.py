@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vit_course.checks.compare import close
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.loops import (
     RAGGED,
     Setting,
@@ -30,7 +31,7 @@ from vit_course.checks.words import kind_of
 
 RIGHT_ANSWERS = (5, 2, 1)  # of the images of each ragged batch
 
-evaluate = Exercise("evaluate", LESSON)
+evaluate = Exercise("evaluate", LESSON, in_training=InTraining.MISREAD)
 
 
 def measured_setting(probe: Probe) -> Setting:

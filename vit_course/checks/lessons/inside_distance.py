@@ -13,6 +13,7 @@ from torch import Tensor
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -53,7 +54,7 @@ def random_attention(probe: Probe, grid_size: Grid, class_token: bool, dtype: to
     return probe.normal(BATCH, HEADS, tokens, tokens, scale=2.0).softmax(-1).to(dtype)
 
 
-mean_attention_distance = Exercise("mean_attention_distance", LESSON)
+mean_attention_distance = Exercise("mean_attention_distance", LESSON, in_training=InTraining.UNSEEN)
 
 
 @mean_attention_distance.check

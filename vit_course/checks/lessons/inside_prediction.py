@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.attention import both_tensors, weights_of
 from vit_course.checks.lessons.vit import (
     TALL_MODEL,
@@ -57,7 +58,7 @@ def right_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tupl
     return probabilities, F.normalize(seen[1:], p=1.0, dim=0).unflatten(0, config.grid_size)
 
 
-predict_with_attention = Exercise("predict_with_attention", LESSON)
+predict_with_attention = Exercise("predict_with_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
 class _Asked:

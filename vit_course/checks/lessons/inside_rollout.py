@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -53,7 +54,7 @@ def attention_layers(probe: Probe, depth: int = DEPTH, dtype: torch.dtype = torc
     return [probe.normal(BATCH, HEADS, TOKENS, TOKENS, scale=2.0).softmax(-1).to(dtype) for _ in range(depth)]
 
 
-attention_rollout = Exercise("attention_rollout", LESSON)
+attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining.UNSEEN)
 
 
 @attention_rollout.check

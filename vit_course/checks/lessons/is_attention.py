@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons import attends
 from vit_course.checks.lessons.attention import LESSON
 from vit_course.checks.probes import Probe
@@ -21,7 +22,7 @@ from vit_course.checks.verdict import Failure, NotWritten
 Attend = Callable[..., Any]
 TRIES = 3
 
-is_attention = Exercise("is_attention", LESSON)
+is_attention = Exercise("is_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
 @is_attention.check

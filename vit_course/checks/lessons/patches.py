@@ -13,6 +13,7 @@ from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.differences import without_content
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import TALL, WIDE, Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -116,7 +117,7 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
 
 fix_patchify = patchify.again("fix_patchify")
 
-unpatchify = Exercise("unpatchify", LESSON)
+unpatchify = Exercise("unpatchify", LESSON, in_training=InTraining.UNSEEN)
 
 
 @unpatchify.check

@@ -13,6 +13,7 @@ from torch import Tensor
 from vit_course.checks.common import expect_value_error
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -38,7 +39,7 @@ def in_words(values: Tensor) -> str:
     return ", ".join(f"{float(value):.4g}" for value in values)
 
 
-sinusoidal_positions = Exercise("sinusoidal_positions", LESSON)
+sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTraining.HIDDEN)
 
 
 @sinusoidal_positions.check
@@ -117,7 +118,7 @@ def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, (5, 7), (7,), "embed_dim 7")
 
 
-sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON)
+sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON, in_training=InTraining.HIDDEN)
 
 
 @sinusoidal_positions_2d.check

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vit_course.checks.compare import close
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.loops import number_in
 from vit_course.checks.lessons.splitting import LESSON
 from vit_course.checks.probes import Probe
@@ -22,7 +23,7 @@ from vit_course.checks.words import kind_of
 
 CASES = ((4, 15), (7, 40))  # warmup_steps, total_steps
 
-warmup_cosine = Exercise("warmup_cosine", LESSON)
+warmup_cosine = Exercise("warmup_cosine", LESSON, in_training=InTraining.HIDDEN)
 
 
 def factors_of(warmup_steps: int, total_steps: int) -> Tensor:

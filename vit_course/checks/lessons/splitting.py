@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vit_course.checks.common import expect_value_error
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -24,7 +25,7 @@ Case = tuple[int, int, int]
 # num_samples, num_validation, seed: a random choice of these sizes is a run of neighbours once in 10**8 times
 CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
 
-split_indices = Exercise("split_indices", LESSON)
+split_indices = Exercise("split_indices", LESSON, in_training=InTraining.HIDDEN)
 
 
 def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 
@@ -30,7 +31,7 @@ def normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) 
     return F.batch_norm(images.double(), means, stds.square(), eps=0.0).to(images.dtype)
 
 
-normalize_images = Exercise("normalize_images", LESSON)
+normalize_images = Exercise("normalize_images", LESSON, in_training=InTraining.HIDDEN)
 
 
 def _expect_normalized(

@@ -12,6 +12,7 @@ from torch import Tensor
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import close, expect_equal, expect_tensor, shape
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.positions import GRIDS, LESSON, in_words
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -129,7 +130,7 @@ def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> No
         expect_value_error(student, (tokens, class_token, positions[:, :rows]), (rows,), described)
 
 
-resize_positions = Exercise("resize_positions", LESSON)
+resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.HIDDEN)
 
 
 def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -95,7 +96,7 @@ def stand_in(probe: Probe, config: ViTConfig) -> StandIn:
     return model
 
 
-load_torchvision = Exercise("load_torchvision", LESSON)
+load_torchvision = Exercise("load_torchvision", LESSON, in_training=InTraining.WORSE)
 
 
 class _Loading:

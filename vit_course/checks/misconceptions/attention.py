@@ -33,7 +33,7 @@ def divided_by_head_dim_without_the_root(query: Tensor, key: Tensor, value: Tens
 
 @scaled_dot_product_attention.misconception("Should the scaling make the scores larger or smaller?", ROOT)
 def multiplied_by_the_root(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """The scores are multiplied by the root, where they should be divided by it."""
+    """The scores are multiplied by the root, so the rows come out sharper still than without any scaling."""
     return _applied(weights_of(query, key, scale=query.shape[-1] ** 0.5), value)
 
 

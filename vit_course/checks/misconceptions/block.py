@@ -19,7 +19,7 @@ EPS = "04_block, What eps is for"
 
 
 class _Block(nn.Module):
-    """What the wrong blocks have in common: the right parameters."""
+    """What the wrong blocks have in common: the right parameters, and the right way wherever none is overridden."""
 
     def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
         super().__init__()
@@ -43,6 +43,10 @@ class _Block(nn.Module):
 
     def think(self, x: Tensor) -> Tensor:
         return transformed(self.state_dict(keep_vars=True), x, "mlp.")
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(self.norm(1, x))
+        return x + self.think(self.norm(2, x))
 
 
 @EncoderBlock.misconception("To what do you add: to the stream, or to its normed copy?", ROAD)
@@ -126,10 +130,6 @@ class OneNormUnderTwoNames(_Block):
         super().__init__(embed_dim, num_heads, mlp_ratio)
         self.add_module("norm2", self.get_submodule("norm1"))
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(self.norm(1, x))
-        return x + self.think(self.norm(2, x))
-
 
 @EncoderBlock.misconception("What does the mlp read: the stream, or a normed copy of it?", ORDER)
 class Norm2Forgotten(_Block):
@@ -160,7 +160,7 @@ class MlpBeforeAttention(_Block):
 
 @EncoderBlock.misconception("Does the mlp know what attention has found?", ROAD)
 class BothBranchesFromTheInput(_Block):
-    """Both branches read the block's input, side by side, where the mlp should come after the attention."""
+    """Both branches read the block's input, side by side."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.attend(self.norm(1, x)) + self.think(self.norm(2, x))
@@ -187,9 +187,11 @@ class MlpReadsAttentionAlone(_Block):
 class DropoutNobodyAskedFor(_Block):
     """Both branches pass a dropout that the exercise does not ask for, so every run gives another answer."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + F.dropout(self.attend(self.norm(1, x)), 0.1)
-        return x + F.dropout(self.think(self.norm(2, x)), 0.1)
+    def attend(self, x: Tensor) -> Tensor:
+        return F.dropout(super().attend(x), 0.1)
+
+    def think(self, x: Tensor) -> Tensor:
+        return F.dropout(super().think(x), 0.1)
 
 
 @EncoderBlock.misconception("Which eps does the exercise ask for, and which one is torch's default?", EPS)
@@ -198,10 +200,6 @@ class TheEpsOfTorch(_Block):
 
     def norm(self, number: int, x: Tensor) -> Tensor:
         return normed(self.state_dict(keep_vars=True), f"norm{number}", x, 1e-5)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(self.norm(1, x))
-        return x + self.think(self.norm(2, x))
 
 
 @EncoderBlock.misconception("What is the difference between x = x + y and x += y for the one who passed you x?", ROAD)
@@ -231,10 +229,6 @@ class RatioFixedAtFour(_Block):
 
     def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
         super().__init__(embed_dim, num_heads)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(self.norm(1, x))
-        return x + self.think(self.norm(2, x))
 
 
 @EncoderBlock.misconception("Which attributes of self does nn.Module look at when it lists its parameters?", ROAD)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.decay import parameter_groups
 
 DECAYED = "06_cifar, Who is decayed"
@@ -52,7 +53,7 @@ def the_wrong_group_decayed(model: nn.Module, weight_decay: float) -> Groups:
     return _dealt(model, weight_decay, lambda *given: not _multiplies(*given))
 
 
-@parameter_groups.misconception("How many axes have positions and class token?", DECAYED)
+@parameter_groups.misconception("Which tensors of the model have several axes and multiply nothing?", DECAYED)
 def sorted_by_axes_alone(model: nn.Module, weight_decay: float) -> Groups:
     """All that has two axes or more is decayed, and class token and positions have three."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim > 1)
@@ -98,7 +99,7 @@ def convolutions_forgotten(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("How many axes has the weight of a convolution?", DECAYED)
 def matrices_of_two_axes_alone(model: nn.Module, weight_decay: float) -> Groups:
-    """All that has exactly two axes is decayed, which leaves out convolutions, since their weights have four."""
+    """All that has exactly two axes is decayed, and the weights of convolutions are not."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim == 2)
 
 
@@ -125,14 +126,18 @@ def layers_alone(model: nn.Module, weight_decay: float) -> Groups:
     return groups
 
 
-@parameter_groups.misconception("Which parameters are in the second group, besides those that belong there?", DECAYED)
+@parameter_groups.misconception(
+    "Which parameters are in the second group, besides those that belong there?", DECAYED, InTraining.STOPS
+)
 def matrices_in_both_groups(model: nn.Module, weight_decay: float) -> Groups:
     """The second group holds all parameters, and the first some of them again, which an optimiser refuses."""
     groups = _dealt(model, weight_decay, _multiplies)
     return [groups[0], groups[1] | {"params": list(model.parameters())}]
 
 
-@parameter_groups.misconception("What is left of a generator when somebody has gone through it once?", DECAYED)
+@parameter_groups.misconception(
+    "What is left of a generator when somebody has gone through it once?", DECAYED, InTraining.UNSEEN
+)
 def params_that_run_dry(model: nn.Module, weight_decay: float) -> Groups:
     """The params are generators, which are empty as soon as anybody has counted or printed them."""
     return [
@@ -140,7 +145,7 @@ def params_that_run_dry(model: nn.Module, weight_decay: float) -> Groups:
     ]
 
 
-@parameter_groups.misconception("What does an optimiser move: names, or tensors?", DECAYED)
+@parameter_groups.misconception("What does an optimiser move: names, or tensors?", DECAYED, InTraining.STOPS)
 def names_for_parameters(model: nn.Module, weight_decay: float) -> Groups:
     """The groups hold the parameters' names, and an optimiser needs the parameters."""
     return _in_names(model, _dealt(model, weight_decay, _multiplies))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.early_stopping import EarlyStopping
 
 STOP = "06_cifar, When to stop"
@@ -55,7 +56,7 @@ class _Stopper:
         return bad_epochs >= self.patience
 
 
-@EarlyStopping.misconception("What do < and <= say of two equal numbers?", STOP)
+@EarlyStopping.misconception("What do < and <= say of two equal numbers?", STOP, InTraining.HIDDEN)
 class EqualIsProgress(_Stopper):
     """A loss that equals the best one counts as progress, so a loss that stands still is waited for without end."""
 
@@ -63,7 +64,7 @@ class EqualIsProgress(_Stopper):
         return loss <= rival
 
 
-@EarlyStopping.misconception("What happens to the counter when a loss is better?", STOP)
+@EarlyStopping.misconception("What happens to the counter when a loss is better?", STOP, InTraining.WORSE)
 class NeverStartsAnew(_Stopper):
     """The counter is never set back, so bad epochs count even when good ones lie between them."""
 
@@ -72,7 +73,7 @@ class NeverStartsAnew(_Stopper):
         return sum(not self.beats(*pair) for pair in zip(self.heard, self.rivals(), strict=False))
 
 
-@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 1?", STOP)
+@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 1?", STOP, InTraining.HIDDEN)
 class OneTooLate(_Stopper):
     """It waits for one epoch more than its patience."""
 
@@ -80,7 +81,7 @@ class OneTooLate(_Stopper):
         return bad_epochs > self.patience
 
 
-@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 3?", STOP)
+@EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 3?", STOP, InTraining.HIDDEN)
 class OneTooSoon(_Stopper):
     """It stops one epoch before its patience is over."""
 
@@ -88,7 +89,7 @@ class OneTooSoon(_Stopper):
         return bad_epochs > 0 and bad_epochs >= self.patience - 1
 
 
-@EarlyStopping.misconception("Where is patience used?", STOP)
+@EarlyStopping.misconception("Where is patience used?", STOP, InTraining.WORSE)
 class NoPatience(_Stopper):
     """It stops at the first loss that is no better, whatever its patience."""
 
@@ -96,7 +97,9 @@ class NoPatience(_Stopper):
         return bad_epochs > 0
 
 
-@EarlyStopping.misconception("Which of the losses so far has to be beaten: the last, or the lowest?", STOP)
+@EarlyStopping.misconception(
+    "Which of the losses so far has to be beaten: the last, or the lowest?", STOP, InTraining.HIDDEN
+)
 class ComparedWithTheLast(_Stopper):
     """Each loss is compared with the one before it, so a slow recovery looks like progress."""
 
@@ -104,7 +107,7 @@ class ComparedWithTheLast(_Stopper):
         return [self.first_rival, *self.heard]
 
 
-@EarlyStopping.misconception("When is the best loss written down?", STOP)
+@EarlyStopping.misconception("When is the best loss written down?", STOP, InTraining.HIDDEN)
 class ComparedWithTheFirst(_Stopper):
     """The best loss is written down once and never again, so each loss has to beat only the first one."""
 
@@ -112,14 +115,14 @@ class ComparedWithTheFirst(_Stopper):
         return [self.first_rival, *self.heard[:1] * len(self.heard)]
 
 
-@EarlyStopping.misconception("Which loss is below 0?", STOP)
+@EarlyStopping.misconception("Which loss is below 0?", STOP, InTraining.WORSE)
 class BestStartsAtZero(_Stopper):
     """The best loss is 0 at the start, which no loss ever beats."""
 
     first_rival = 0.0
 
 
-@EarlyStopping.misconception("Is a loss always below the number that you started with?", STOP)
+@EarlyStopping.misconception("Is a loss always below the number that you started with?", STOP, InTraining.WORSE)
 class BestStartsTooLow(_Stopper):
     """The best loss is a number such as 1 or 100 at the start, and larger losses never beat it."""
 
@@ -159,7 +162,7 @@ class NothingInsteadOfFalse(_Stopper):
         return True if bad_epochs >= self.patience else None
 
 
-@EarlyStopping.misconception("How does whoever calls step learn that it is time?", STOP)
+@EarlyStopping.misconception("How does whoever calls step learn that it is time?", STOP, InTraining.HIDDEN)
 class StopKeptToItself(_Stopper):
     """It notes for itself that it is time to stop, and step says nothing about it."""
 
@@ -167,7 +170,7 @@ class StopKeptToItself(_Stopper):
         self.early_stop = bad_epochs >= self.patience
 
 
-@EarlyStopping.misconception("Is a high loss good or bad?", STOP)
+@EarlyStopping.misconception("Is a high loss good or bad?", STOP, InTraining.WORSE)
 class HigherIsBetter(_Stopper):
     """A higher number counts as progress, as it would for an accuracy."""
 
@@ -177,7 +180,7 @@ class HigherIsBetter(_Stopper):
         return loss > rival
 
 
-@EarlyStopping.misconception("Which epochs does the counter count?", STOP)
+@EarlyStopping.misconception("Which epochs does the counter count?", STOP, InTraining.WORSE)
 class EveryEpochCounts(_Stopper):
     """Every epoch is counted, the good ones too, so it stops after a fixed number of them."""
 
@@ -204,7 +207,7 @@ class PatienceAsserted(_Stopper):
         return patience
 
 
-@EarlyStopping.misconception("Under which name does the exercise keep the best loss?", STOP)
+@EarlyStopping.misconception("Under which name does the exercise keep the best loss?", STOP, InTraining.STOPS)
 class BestUnderAnotherName(_Stopper):
     """The best loss is kept under another name than `best`, where nobody finds it."""
 

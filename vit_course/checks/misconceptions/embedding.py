@@ -14,44 +14,53 @@ CONVOLUTION = "01_patchify, A convolution in disguise"
 
 
 class _Embedding(nn.Module):
-    """What the wrong embeddings below have in common: the right parameters."""
+    """What the wrong embeddings have in common: the right parameters, and a right step wherever none is overridden."""
 
     def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
         super().__init__()
         self.patch_size = patch_size
         self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
 
+    def cut(self, images: Tensor) -> Tensor:
+        return patches_of(images, self.patch_size)
+
+    def end(self, tokens: Tensor) -> Tensor:
+        return tokens
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.end(self.projection(self.cut(images)))
+
 
 @PatchEmbedding.misconception("What does a plain reshape make of a square?", TOKEN)
 class EmbeddingOfStrips(_Embedding):
     """The patches are cut by a plain reshape, so the projection sees strips."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.projection(strips_not_squares(images, self.patch_size))
+    def cut(self, images: Tensor) -> Tensor:
+        return strips_not_squares(images, self.patch_size)
 
 
 @PatchEmbedding.misconception("Which grid axis varies fastest in your tokens?", ORDER)
 class EmbeddingInColumnOrder(_Embedding):
     """The tokens run down the columns of the grid."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.projection(column_order(images, self.patch_size))
+    def cut(self, images: Tensor) -> Tensor:
+        return column_order(images, self.patch_size)
 
 
 @PatchEmbedding.misconception("Which axis should the embed_dim numbers of a token lie along?", EMBED)
 class DimensionsBeforeTokens(_Embedding):
     """The embedding is left as (batch, embed_dim, tokens), as a convolution gives it."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.projection(patches_of(images, self.patch_size)).transpose(1, 2)
+    def end(self, tokens: Tensor) -> Tensor:
+        return super().end(tokens).transpose(1, 2)
 
 
 @PatchEmbedding.misconception("To go from (batch, embed_dim, tokens) to tokens: reshape, or transpose?", EMBED)
 class ReshapedWhereTransposed(_Embedding):
     """(batch, embed_dim, tokens) is reshaped into (batch, tokens, embed_dim), which mixes up the tokens."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        embedded = self.projection(patches_of(images, self.patch_size))
+    def end(self, tokens: Tensor) -> Tensor:
+        embedded = super().end(tokens)
         return embedded.transpose(1, 2).reshape(embedded.shape)
 
 
@@ -59,11 +68,13 @@ class ReshapedWhereTransposed(_Embedding):
 class ActivationAfterTheProjection(_Embedding):
     """An activation follows the projection; the patch embedding is a linear map and nothing else."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        return F.gelu(self.projection(patches_of(images, self.patch_size)))
+    def end(self, tokens: Tensor) -> Tensor:
+        return F.gelu(super().end(tokens))
 
 
-@PatchEmbedding.misconception("Which part of nn.Linear is switched off by bias=False?", EMBED)
+@PatchEmbedding.misconception(
+    "What becomes of a black patch, all zeros, in your projection, and could that be learned?", EMBED
+)
 class ProjectionWithoutBias(_Embedding):
     """The projection has no bias."""
 
@@ -108,7 +119,7 @@ def _conv(projection: nn.Linear, in_channels: int, patch_size: int, kernels: Ten
 
 @conv_from_linear.misconception("How far does the kernel move from one token to the next?", CONVOLUTION)
 def stride_forgotten(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
-    """The kernel moves by one pixel at a time, where it should move by a whole patch."""
+    """The kernel moves by one pixel at a time, so there are far too many tokens."""
     kernels = projection.weight.reshape(-1, in_channels, patch_size, patch_size)
     return _conv(projection, in_channels, patch_size, kernels, stride=1)
 
@@ -143,7 +154,7 @@ def weights_never_copied(projection: nn.Linear, in_channels: int, patch_size: in
 
 @conv_from_linear.misconception("Which axis of nn.Linear's weight counts the outputs?", CONVOLUTION)
 def weight_read_the_wrong_way(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
-    """The weight is transposed first, as if its rows were inputs; they are outputs."""
+    """The weight is transposed first, as if its rows were inputs."""
     kernels = projection.weight.T.reshape(-1, in_channels, patch_size, patch_size)
     return _conv(projection, in_channels, patch_size, kernels)
 

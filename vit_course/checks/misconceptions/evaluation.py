@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.evaluation import evaluate
 
 MEASURING = "06_cifar, Measuring"
@@ -67,28 +68,28 @@ def evaluation_never_switched_on(model: nn.Module, loader: Loader, device: Any) 
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("In which mode will the next epoch find the model?", MEASURING)
+@evaluate.misconception("In which mode will the next epoch find the model?", MEASURING, InTraining.HIDDEN)
 def never_back_to_training(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The model is left in evaluation mode, so all that comes after trains without dropout."""
     said = _said(model, loader, after=False)
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Was the model in training when you got it?", MEASURING)
+@evaluate.misconception("Was the model in training when you got it?", MEASURING, InTraining.UNSEEN)
 def always_back_to_training(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The model is put into training mode at the end, even when it came in evaluation mode."""
     said = _said(model, loader, after=True)
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Who will ask for a gradient of this loss?", MEASURING)
+@evaluate.misconception("Who will ask for a gradient of this loss?", MEASURING, InTraining.UNSEEN)
 def gradients_recorded(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """Torch records a graph for every batch, which takes memory and time, and nobody uses it."""
     said = _said(model, loader, recording=nullcontext)
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Who switches the gradients on again?", MEASURING)
+@evaluate.misconception("Who switches the gradients on again?", MEASURING, InTraining.STOPS)
 def gradients_switched_off_for_good(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """Gradients are switched off and never on again, so the next epoch cannot learn."""
     torch.set_grad_enabled(False)
@@ -96,7 +97,9 @@ def gradients_switched_off_for_good(model: nn.Module, loader: Loader, device: An
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Which two lines of the training loop should not be copied here?", MEASURING)
+@evaluate.misconception(
+    "Which two lines of the training loop should not be copied here?", MEASURING, InTraining.FLATTERED
+)
 def it_goes_on_learning(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The backward pass, or even the step, was copied from the training loop, so measuring leaves its mark."""
     said = _said(model, loader, recording=nullcontext)
@@ -125,7 +128,9 @@ def sum_of_batch_means(model: nn.Module, loader: Loader, device: Any) -> Pair:
     return sum(_batch_losses(said)), _share(said)
 
 
-@evaluate.misconception("By what has each batch's mean to be multiplied before it is added?", MEASURING)
+@evaluate.misconception(
+    "By what has each batch's mean to be multiplied before it is added?", MEASURING, InTraining.FLATTERED
+)
 def batch_means_over_images(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The batches' mean losses are added and divided by the number of images, so the loss looks far too small."""
     said = _said(model, loader)
@@ -189,7 +194,7 @@ def accuracy_of_the_last_batch(model: nn.Module, loader: Loader, device: Any) ->
     return _loss(said), _right(said)[-1] / len(said[-1][1])
 
 
-@evaluate.misconception("Along which axis do the classes lie?", MEASURING)
+@evaluate.misconception("Along which axis do the classes lie?", MEASURING, InTraining.STOPS)
 def best_image_of_each_class(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The argmax runs over the images: it finds the best image for a class, and not the best class for an image."""
     said = _said(model, loader)
@@ -220,20 +225,20 @@ def accuracy_before_loss(model: nn.Module, loader: Loader, device: Any) -> Pair:
     return _share(said), _loss(said)
 
 
-@evaluate.misconception("How many numbers does the exercise ask for?", MEASURING)
+@evaluate.misconception("How many numbers does the exercise ask for?", MEASURING, InTraining.STOPS)
 def accuracy_alone(model: nn.Module, loader: Loader, device: Any) -> float:
     """Only the accuracy is returned; the loss is missing."""
     return _share(_said(model, loader))
 
 
-@evaluate.misconception("Where is the model, and where does the loader leave its batches?", MEASURING)
+@evaluate.misconception("Where is the model, and where does the loader leave its batches?", MEASURING, InTraining.STOPS)
 def batches_left_where_they_are(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """Images and labels are not moved to the device, which works until there is a GPU."""
     said = _said(model, loader, moved=(False, False))
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Which two tensors does a batch hold, and which one did you move?", MEASURING)
+@evaluate.misconception("Which two tensors does a batch hold, and which one did you move?", MEASURING, InTraining.STOPS)
 def labels_left_behind(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The images are moved to the device and the labels are not, so on a GPU they cannot be compared."""
     said = _said(model, loader, moved=(True, False))

@@ -34,7 +34,7 @@ def every_other_number_to_a_head(x: Tensor, num_heads: int) -> Tensor:
 
 @split_heads.misconception("Which axis should come right after the batch?", HEADS, after=(merged,))
 def heads_left_behind_the_tokens(x: Tensor, num_heads: int) -> Tensor:
-    """The result is left as (batch, tokens, num_heads, head_dim), where the heads should come before the tokens."""
+    """The result is left as (batch, tokens, num_heads, head_dim), so its last two axes are the heads of one token."""
     return torch.stack(_split(x, num_heads).unbind(1), dim=2)
 
 
@@ -73,7 +73,7 @@ def pieces_shuffled_together(x: Tensor) -> Tensor:
 
 @split_heads.misconception("What is left of a head when it is added to the others?", HEADS, before=(_split,))
 def heads_added_up(x: Tensor) -> Tensor:
-    """The heads are summed, where their numbers should stand side by side."""
+    """The heads are summed, so a token shrinks to head_dim numbers."""
     return x.sum(dim=1)
 
 

@@ -43,13 +43,13 @@ def _measured(weights: Tensor, grid_size: Grid, patch_size: float, ruler: Ruler)
 
 @mean_attention_distance.misconception("In which unit is the answer asked for?", FAR)
 def in_patches_not_pixels(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The distance is counted in patches; a patch is patch_size pixels wide."""
+    """The distance is counted in patches."""
     return _measured(weights, grid_size, 1, distance)
 
 
 @mean_attention_distance.misconception("How far apart are two points that differ by 3 and by 4?", FAR)
 def squared_distance(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The root is missing: squares of distances are averaged."""
+    """Squares of distances are averaged, and the unit is a squared pixel."""
     return _measured(weights, grid_size, patch_size**2, lambda query, key, grid: distance(query, key, grid) ** 2)
 
 

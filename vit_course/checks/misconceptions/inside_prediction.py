@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.inside_prediction import attention_of, predict_with_attention
 from vit_course.checks.lessons.vit import classified, embedded, logits_of, normed
 from vit_course.config import ViTConfig
@@ -90,7 +91,9 @@ def asked_in_training_mode(model: Any, image: Tensor) -> Pair:
     return probabilities, _map(attention_of({**weights, **as_first}, image, config, 0)[:, 0].mean(0), model, image)
 
 
-@predict_with_attention.misconception("Who puts the model back into the mode in which it came?", HEARD)
+@predict_with_attention.misconception(
+    "Who puts the model back into the mode in which it came?", HEARD, InTraining.HIDDEN
+)
 def left_in_evaluation_mode(model: Any, image: Tensor) -> Pair:
     """The model is put into evaluation mode and left there, so that a training that goes on has no dropout any more."""
     model.eval()
@@ -119,14 +122,14 @@ def hook_left_behind(model: Any, image: Tensor) -> Pair:
     return _right(model, image)
 
 
-@predict_with_attention.misconception("Does a question change the one who is asked?", HEARD)
+@predict_with_attention.misconception("Does a question change the one who is asked?", HEARD, InTraining.STOPS)
 def parameters_frozen(model: Any, image: Tensor) -> Pair:
     """The parameters are told to want no gradient, and will not learn any more afterwards."""
     model.requires_grad_(False)
     return _right(model, image)
 
 
-@predict_with_attention.misconception("How long should torch do without gradients?", HEARD)
+@predict_with_attention.misconception("How long should torch do without gradients?", HEARD, InTraining.STOPS)
 def gradients_off_for_good(model: Any, image: Tensor) -> Pair:
     """Gradients are turned off by set_grad_enabled and never turned on again, for the whole program."""
     torch.set_grad_enabled(False)

@@ -27,7 +27,7 @@ def divided_by_one_less(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> 
 
 @layer_norm.misconception("Is it the variance or the standard deviation that a token is divided by?", TOKEN)
 def divided_by_the_variance(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The root is missing: the deviations are divided by the variance itself."""
+    """The deviations are divided by the variance itself, so a token that varies much comes out too small."""
     variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
     return torch.addcmul(bias, (x - mean) / (variance + eps), weight)
 
@@ -53,7 +53,7 @@ def divided_but_not_centred(x: Tensor, weight: Tensor, bias: Tensor, eps: float)
 
 @layer_norm.misconception("Should a token of more numbers have a larger variance?", TOKEN)
 def squares_summed_not_averaged(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The squared deviations are summed, where the variance is their mean."""
+    """The squared deviations are summed, so the longer a token is, the smaller it comes out."""
     variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
     return torch.addcmul(bias, (x - mean) * (variance * x.shape[-1] + eps).rsqrt(), weight)
 

@@ -46,7 +46,7 @@ def norms_forgotten(config: ViTConfig) -> int:
 
 @count_parameters.misconception("A LayerNorm scales; what else does it do?", COUNT)
 def norms_without_shift(config: ViTConfig) -> int:
-    """A LayerNorm is counted as one vector; it has a scale and a shift."""
+    """A LayerNorm is counted as one vector of embed_dim numbers."""
     return number_of_parameters(config) - _only(config, "norm.bias", "norm1.bias", "norm2.bias")
 
 
@@ -59,13 +59,13 @@ def final_norm_forgotten(config: ViTConfig) -> int:
 
 @count_parameters.misconception("How many vectors does attention make of each token?", COUNT)
 def qkv_counted_as_one_map(config: ViTConfig) -> int:
-    """Queries, keys and values are counted as one map from embed_dim to embed_dim; there are three."""
+    """Queries, keys and values are counted as one map from embed_dim to embed_dim."""
     return number_of_parameters(config) - _only(config, "qkv") * 2 // 3
 
 
 @count_parameters.misconception("Does a second head make the matrices larger, or does it share them?", COUNT)
 def qkv_counted_for_every_head(config: ViTConfig) -> int:
-    """The maps of queries, keys and values are counted once for every head; the heads divide them among themselves."""
+    """The maps of queries, keys and values are counted once for every head."""
     return number_of_parameters(config) + _only(config, "qkv") * (config.num_heads - 1)
 
 
@@ -83,14 +83,14 @@ def head_forgotten(config: ViTConfig) -> int:
 
 @count_parameters.misconception("How many pixels has a patch?", COUNT)
 def patch_size_not_squared(config: ViTConfig) -> int:
-    """A patch is counted as patch_size pixels; it is patch_size pixels high and as many wide."""
+    """A patch is counted as patch_size pixels."""
     projection = _only(config, "patch_embedding.projection.weight")
     return number_of_parameters(config) - projection + projection // config.patch_size
 
 
 @count_parameters.misconception("How many numbers has a pixel?", COUNT)
 def channels_forgotten(config: ViTConfig) -> int:
-    """A pixel is counted as one number; it has one for every channel."""
+    """A pixel is counted as one number, as if all pictures were grey."""
     projection = _only(config, "patch_embedding.projection.weight")
     return number_of_parameters(config) - projection + projection // config.in_channels
 

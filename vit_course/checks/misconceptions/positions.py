@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.positions import sinusoidal_positions, sinusoidal_positions_2d, sinusoids
 
 BASE = 10_000
@@ -75,7 +76,7 @@ def column_taken_for_hand(num_positions: int, embed_dim: int) -> Tensor:
 
 @sinusoidal_positions.misconception("Over which numbers does the exponent run, from the first hand to the last?", CLOCK)
 def exponent_half_as_large(num_positions: int, embed_dim: int) -> Tensor:
-    """The exponent is i / embed_dim where it should be 2i / embed_dim, so even the last hand is too fast."""
+    """The exponent is half as large as the formula has it, so even the last hand is too fast."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * BASE ** -(d // 2 / embed_dim)))
 
 
@@ -105,36 +106,36 @@ def exponent_rounded_to_zero(num_positions: int, embed_dim: int) -> Tensor:
 
 @sinusoidal_positions.misconception("What is the number of the first position?", CLOCK)
 def counted_from_1(num_positions: int, embed_dim: int) -> Tensor:
-    """The first position is called 1, where it should be 0."""
+    """The first position is called 1, so every hand is a step ahead."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, (p + 1) * _turns(d, embed_dim)))
 
 
-@sinusoidal_positions.misconception("Which axis counts the positions?", CLOCK)
+@sinusoidal_positions.misconception("Which axis counts the positions?", CLOCK, InTraining.STOPS)
 def table_on_its_side(num_positions: int, embed_dim: int) -> Tensor:
     """The table has a row for every dimension and a column for every position."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * _turns(d, embed_dim))).T
 
 
-@sinusoidal_positions.misconception("How many axes was the table asked to have?", CLOCK)
+@sinusoidal_positions.misconception("How many axes was the table asked to have?", CLOCK, InTraining.UNSEEN)
 def a_batch_axis_in_front(num_positions: int, embed_dim: int) -> Tensor:
     """The table has a batch axis of length 1 in front, and nobody asked for one."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * _turns(d, embed_dim)))[None]
 
 
-@sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK)
+@sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK, InTraining.UNSEEN)
 def odd_length_rounded_up(num_positions: int, embed_dim: int) -> Tensor:
     """For an odd embed_dim the table has one dimension too many, and nobody is told."""
     return sinusoids(num_positions, embed_dim + embed_dim % 2)
 
 
-@sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK)
+@sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK, InTraining.UNSEEN)
 def odd_length_accepted(num_positions: int, embed_dim: int) -> Tensor:
     """For an odd embed_dim the last sine stands without its cosine, and nobody is told."""
     entries = [[_wave(d, p * _turns(d, embed_dim)) for d in range(embed_dim)] for p in range(num_positions)]
     return torch.tensor(entries)
 
 
-@sinusoidal_positions.misconception("Who notices when embed_dim is odd: you, or torch?", CLOCK)
+@sinusoidal_positions.misconception("Who notices when embed_dim is odd: you, or torch?", CLOCK, InTraining.UNSEEN)
 def odd_length_left_to_torch(num_positions: int, embed_dim: int) -> Tensor:
     """Nothing looks at embed_dim, so for an odd one torch stumbles over sines and cosines that do not match."""
     if embed_dim % 2:
@@ -232,7 +233,7 @@ def row_and_column_interleaved(grid_size: tuple[int, int], embed_dim: int) -> Te
     return _by_patch(grid_size, embed_dim, code)
 
 
-@sinusoidal_positions_2d.misconception("What is first in grid_size?", GRID)
+@sinusoidal_positions_2d.misconception("What is first in grid_size?", GRID, InTraining.UNSEEN)
 def columns_taken_for_rows(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     """grid_size is read as (columns, rows)."""
     half = embed_dim // 2
@@ -240,14 +241,16 @@ def columns_taken_for_rows(grid_size: tuple[int, int], embed_dim: int) -> Tensor
     return _by_patch(turned, embed_dim, lambda row, column: torch.cat([_code(row, half), _code(column, half)]))
 
 
-@sinusoidal_positions_2d.misconception("How many columns has a grid of 3 rows and 5 columns?", GRID)
+@sinusoidal_positions_2d.misconception("How many columns has a grid of 3 rows and 5 columns?", GRID, InTraining.UNSEEN)
 def square_grid_assumed(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     """The grid is taken to have as many columns as rows."""
     half, square = embed_dim // 2, (grid_size[0], grid_size[0])
     return _by_patch(square, embed_dim, lambda row, column: torch.cat([_code(row, half), _code(column, half)]))
 
 
-@sinusoidal_positions_2d.misconception("Which number does your message name: the caller's, or yours?", GRID)
+@sinusoidal_positions_2d.misconception(
+    "Which number does your message name: the caller's, or yours?", GRID, InTraining.UNSEEN
+)
 def refused_for_its_half(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     """The ValueError comes from the 1-D table and names half of embed_dim, a number that the caller never gave."""
     half = embed_dim // 2

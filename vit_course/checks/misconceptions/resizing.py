@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.tokens import resize_positions, resized
 
 Grid = tuple[int, int]
@@ -84,7 +85,9 @@ def reshaped_both_ways(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Ten
     return torch.cat([positions[:, :1], there[:, 1:].mT.reshape(1, -1, positions.shape[2])], dim=1)
 
 
-@resize_positions.misconception("Which axis of your picture does F.interpolate take for the channels?", RESIZE)
+@resize_positions.misconception(
+    "Which axis of your picture does F.interpolate take for the channels?", RESIZE, InTraining.STOPS
+)
 def dimensions_left_last(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """F.interpolate is given (1, rows, columns, embed_dim), so it resizes columns and dimensions."""
     _fit(positions, old_grid)
@@ -102,20 +105,24 @@ def new_grid_read_column_by_column(positions: Tensor, old_grid: Grid, new_grid: 
     return torch.cat([made[:, :1], turned], dim=1)
 
 
-@resize_positions.misconception("What is first in old_grid, and what is first in a picture's size?", RESIZE)
+@resize_positions.misconception(
+    "What is first in old_grid, and what is first in a picture's size?", RESIZE, InTraining.UNSEEN
+)
 def old_rows_and_columns_swapped(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """old_grid is read as (columns, rows)."""
     return resized(positions, (old_grid[1], old_grid[0]), new_grid)
 
 
-@resize_positions.misconception("What is first in new_grid?", RESIZE)
+@resize_positions.misconception("What is first in new_grid?", RESIZE, InTraining.UNSEEN)
 def new_rows_and_columns_swapped(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """new_grid is read as (columns, rows)."""
     _fit(positions, old_grid)
     return resized(positions, old_grid, (new_grid[1], new_grid[0]))
 
 
-@resize_positions.misconception("Where does old_grid tell you the sides, when they are not equal?", RESIZE)
+@resize_positions.misconception(
+    "Where does old_grid tell you the sides, when they are not equal?", RESIZE, InTraining.UNSEEN
+)
 def square_grid_assumed(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The side of the old grid is taken to be the root of the number of patches."""
     side = int((positions.shape[1] - 1) ** 0.5)
@@ -123,7 +130,9 @@ def square_grid_assumed(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Te
     return resized(positions, (side, side), new_grid)
 
 
-@resize_positions.misconception("How many rows does the new table need, and for whom is the first?", RESIZE)
+@resize_positions.misconception(
+    "How many rows does the new table need, and for whom is the first?", RESIZE, InTraining.STOPS
+)
 def class_token_lost(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The class token's row is set aside and never put back."""
     _fit(positions, old_grid)
@@ -145,21 +154,27 @@ def zeros_for_the_class_token(positions: Tensor, old_grid: Grid, new_grid: Grid)
     return torch.cat([torch.zeros_like(made[:, :1]), made[:, 1:]], dim=1)
 
 
-@resize_positions.misconception("How many patches does the grid have, and how many rows the table?", RESIZE)
+@resize_positions.misconception(
+    "How many patches does the grid have, and how many rows the table?", RESIZE, InTraining.STOPS
+)
 def class_token_taken_for_a_patch(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """All rows are laid out as a grid, the class token's too, and there is one too many."""
     _fit(positions, old_grid)
     return positions.reshape(1, *old_grid, positions.shape[2])
 
 
-@resize_positions.misconception("Which dtype does your new tensor get, and which had the positions?", RESIZE)
+@resize_positions.misconception(
+    "Which dtype does your new tensor get, and which had the positions?", RESIZE, InTraining.UNSEEN
+)
 def positions_as_float32(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The result is float32, whatever the dtype of the positions."""
     _fit(positions, old_grid)
     return resized(positions, old_grid, new_grid).float()
 
 
-@resize_positions.misconception("Who notices when the table does not belong to the old grid?", RESIZE)
+@resize_positions.misconception(
+    "Who notices when the table does not belong to the old grid?", RESIZE, InTraining.UNSEEN
+)
 def rows_never_counted(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """Nothing compares the table with the old grid, so the error comes from torch and says little."""
     positions[:, 1:].reshape(1, *old_grid, positions.shape[2])

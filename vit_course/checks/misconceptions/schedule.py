@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.schedule import factors_of, warmup_cosine
 
 SCHEDULE = "06_cifar, Warm up, then glide"
@@ -112,7 +113,7 @@ def _wave(progress: float) -> float:
     return (1 + math.cos(2 * math.pi * progress)) / 2
 
 
-@warmup_cosine.misconception("Between which two numbers does a cosine run?", SCHEDULE)
+@warmup_cosine.misconception("Between which two numbers does a cosine run?", SCHEDULE, InTraining.WORSE)
 def a_cosine_below_zero(step: int, warmup_steps: int, total_steps: int) -> float:
     """The bare cosine is taken, which runs from 1 to -1, so that training climbs uphill in its second half."""
     progress = _progress(step, warmup_steps, total_steps)
@@ -135,19 +136,19 @@ def a_line_down(step: int, warmup_steps: int, total_steps: int) -> float:
 
 @warmup_cosine.misconception("In which unit does math.cos read an angle?", SCHEDULE)
 def degrees(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The angle is given in degrees, and math.cos reads it in radians."""
+    """The angle runs from 0 to 180, and the rate leaps up and down from one step to the next."""
     progress = _progress(step, warmup_steps, total_steps)
     return _right(step, warmup_steps, total_steps) if step < warmup_steps else (1 + math.cos(180 * progress)) / 2
 
 
-@warmup_cosine.misconception("What is 1 / warmup_steps when there is no warm-up?", SCHEDULE)
+@warmup_cosine.misconception("What is 1 / warmup_steps when there is no warm-up?", SCHEDULE, InTraining.UNSEEN)
 def divided_by_no_warm_up(step: int, warmup_steps: int, total_steps: int) -> float:
     """The warm-up's share is computed at every step, which divides by zero when there is no warm-up."""
     share = (step + 1) / warmup_steps
     return share if share <= 1 else _right(step, warmup_steps, total_steps)
 
 
-@warmup_cosine.misconception("How many steps remain when all of them are warm-up?", SCHEDULE)
+@warmup_cosine.misconception("How many steps remain when all of them are warm-up?", SCHEDULE, InTraining.UNSEEN)
 def divided_by_no_descent(step: int, warmup_steps: int, total_steps: int) -> float:
     """The descent's share is computed even where no step remains for it, which divides by zero."""
     progress = (step - warmup_steps) / (total_steps - warmup_steps)
@@ -158,7 +159,7 @@ def divided_by_no_descent(step: int, warmup_steps: int, total_steps: int) -> flo
     )
 
 
-@warmup_cosine.misconception("Which library's cos takes a plain number?", SCHEDULE)
+@warmup_cosine.misconception("Which library's cos takes a plain number?", SCHEDULE, InTraining.UNSEEN)
 def a_tensor_for_a_number(step: int, warmup_steps: int, total_steps: int) -> Tensor:
-    """The factor is a tensor with one element, which an optimiser does not take for a learning rate."""
+    """The factor is a tensor with one element, where a plain number is asked for."""
     return torch.tensor(_right(step, warmup_steps, total_steps))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.splitting import split_indices
 
 PILES = "06_cifar, Three piles of pictures"
@@ -30,7 +31,7 @@ def _refuse(num_samples: int, num_validation: int) -> None:
         raise ValueError(f"{num_validation} of {num_samples} images leave a part empty")
 
 
-@split_indices.misconception("Which part is the larger one, and which comes first?", PILES)
+@split_indices.misconception("Which part is the larger one, and which comes first?", PILES, InTraining.WORSE)
 def parts_the_wrong_way_round(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """The parts come in the wrong order, or num_validation was taken for the number of training images."""
     _refuse(num_samples, num_validation)
@@ -54,7 +55,7 @@ def the_last_images_validate(num_samples: int, num_validation: int, seed: int) -
     )
 
 
-@split_indices.misconception("How many shuffled orders does one split need?", PILES)
+@split_indices.misconception("How many shuffled orders does one split need?", PILES, InTraining.FLATTERED)
 def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """The two parts are drawn apart from each other, so some images are in both and others in neither."""
     _refuse(num_samples, num_validation)
@@ -62,14 +63,16 @@ def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) 
     return _parts(first, num_validation)[0], _parts(second, num_validation)[1]
 
 
-@split_indices.misconception("Which images are left for training once the validation images are chosen?", PILES)
+@split_indices.misconception(
+    "Which images are left for training once the validation images are chosen?", PILES, InTraining.FLATTERED
+)
 def all_images_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """The training part holds every image, the validation images too, so the model is judged by what it has seen."""
     _refuse(num_samples, num_validation)
     return torch.arange(num_samples), _parts(_dealt(num_samples, seed), num_validation)[1]
 
 
-@split_indices.misconception("Can a number come up twice in your draw?", PILES)
+@split_indices.misconception("Can a number come up twice in your draw?", PILES, InTraining.FLATTERED)
 def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """The indices are drawn as by dice, so some come up twice and others never."""
     _refuse(num_samples, num_validation)
@@ -77,7 +80,7 @@ def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) ->
     return _parts([dice.randrange(num_samples) for _ in range(num_samples)], num_validation)
 
 
-@split_indices.misconception("Which index has the first image?", PILES)
+@split_indices.misconception("Which index has the first image?", PILES, InTraining.STOPS)
 def counted_from_one(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """The indices run from 1 to num_samples, so the first image is never used and the last one is not there."""
     _refuse(num_samples, num_validation)
@@ -113,13 +116,13 @@ def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Ten
     return _parts(_dealt(num_samples, 42), num_validation)
 
 
-@split_indices.misconception("Which split can be cut, and which cannot?", PILES)
+@split_indices.misconception("Which split can be cut, and which cannot?", PILES, InTraining.UNSEEN)
 def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """A split that leaves a part empty is made without a word."""
     return _parts(_dealt(num_samples, seed), num_validation)
 
 
-@split_indices.misconception("How many images train when num_validation is num_samples?", PILES)
+@split_indices.misconception("How many images train when num_validation is num_samples?", PILES, InTraining.UNSEEN)
 def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """Too many validation images are refused, but as many as there are images are not, so none is left to train."""
     if num_validation != num_samples:
@@ -127,7 +130,7 @@ def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> 
     return _parts(_dealt(num_samples, seed), num_validation)
 
 
-@split_indices.misconception("Is zero validation images a split?", PILES)
+@split_indices.misconception("Is zero validation images a split?", PILES, InTraining.UNSEEN)
 def no_image_left_to_judge(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """Too many validation images are refused, but none at all, or fewer than none, are not."""
     if num_validation >= num_samples:
@@ -135,7 +138,7 @@ def no_image_left_to_judge(num_samples: int, num_validation: int, seed: int) -> 
     return _parts(_dealt(num_samples, seed), num_validation)
 
 
-@split_indices.misconception("What becomes of an assert when Python runs with -O?", PILES)
+@split_indices.misconception("What becomes of an assert when Python runs with -O?", PILES, InTraining.UNSEEN)
 def asserted_and_not_raised(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """An impossible split ends in an AssertionError, where a ValueError with a text is asked for."""
     if num_validation not in range(1, num_samples):
@@ -143,7 +146,7 @@ def asserted_and_not_raised(num_samples: int, num_validation: int, seed: int) ->
     return _parts(_dealt(num_samples, seed), num_validation)
 
 
-@split_indices.misconception("Which function turns a mask into the places where it is True?", PILES)
+@split_indices.misconception("Which function turns a mask into the places where it is True?", PILES, InTraining.UNSEEN)
 def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """Each part is a mask with a bool for every image, and not a list of the images that are in it."""
     _refuse(num_samples, num_validation)
@@ -152,7 +155,7 @@ def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple
     return ~mask, mask
 
 
-@split_indices.misconception("What does the function's last line give back?", PILES)
+@split_indices.misconception("What does the function's last line give back?", PILES, InTraining.STOPS)
 def one_shuffled_order(num_samples: int, num_validation: int, seed: int) -> Any:
     """The order is shuffled and given back whole, without a cut."""
     _refuse(num_samples, num_validation)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.start import normalize_images, normalized
 
 Statistics = Tensor | Sequence[float]
@@ -41,7 +42,7 @@ def divided_before_subtracting(images: Tensor, mean: Statistics, std: Statistics
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels / spread - centre)
 
 
-@normalize_images.misconception("What does Python work out first in `a - b / c`?", FORMULA)
+@normalize_images.misconception("What does Python work out first in `a - b / c`?", FORMULA, InTraining.WORSE)
 def only_the_mean_divided(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The mean is divided by std and then subtracted, and the images themselves are not divided."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels - centre / spread)
@@ -53,7 +54,7 @@ def std_forgotten(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels - centre)
 
 
-@normalize_images.misconception("Which of your two statistics is not used yet?", FORMULA)
+@normalize_images.misconception("Which of your two statistics is not used yet?", FORMULA, InTraining.WORSE)
 def mean_forgotten(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by std, and nothing is subtracted."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels / spread)
@@ -71,13 +72,15 @@ def divided_by_the_variance(images: Tensor, mean: Statistics, std: Statistics) -
     return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels - centre) / spread**2)
 
 
-@normalize_images.misconception("Do you go from pixels to numbers around zero, or back?", FORMULA)
+@normalize_images.misconception("Do you go from pixels to numbers around zero, or back?", FORMULA, InTraining.WORSE)
 def undone_in_place_of_done(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Multiplying by std and adding the mean is the way back, from normalised images to pixels."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels * spread + centre)
 
 
-@normalize_images.misconception("Between which two numbers do the pixels lie when they come in?", FORMULA)
+@normalize_images.misconception(
+    "Between which two numbers do the pixels lie when they come in?", FORMULA, InTraining.STUCK
+)
 def divided_by_255_once_more(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by 255, though they lie between 0 and 1 already."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels / 255 - centre) / spread)
@@ -113,25 +116,27 @@ def _along(axis: int, images: Tensor, mean: Statistics, std: Statistics) -> Tens
     return (images - means) / stds
 
 
-@normalize_images.misconception("Line the two shapes up from the right: which axis meets the means?", BROADCAST)
+@normalize_images.misconception(
+    "Line the two shapes up from the right: which axis meets the means?", BROADCAST, InTraining.STOPS
+)
 def a_mean_for_every_column(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The means fall on the last axis, so every pixel column gets one, where every channel should."""
     return _along(3, images, mean, std)
 
 
-@normalize_images.misconception("How many ones stand to the right of your channels?", BROADCAST)
+@normalize_images.misconception("How many ones stand to the right of your channels?", BROADCAST, InTraining.STOPS)
 def a_mean_for_every_row(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The means fall on the height, so every pixel row gets one, where every channel should."""
     return _along(2, images, mean, std)
 
 
-@normalize_images.misconception("How many ones stand to the right of your channels?", BROADCAST)
+@normalize_images.misconception("How many ones stand to the right of your channels?", BROADCAST, InTraining.STOPS)
 def a_mean_for_every_image(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The means fall on the batch, so every image gets one, where every channel should."""
     return _along(0, images, mean, std)
 
 
-@normalize_images.misconception("What does Python make of a tensor's method on a list?", YOURS)
+@normalize_images.misconception("What does Python make of a tensor's method on a list?", YOURS, InTraining.STOPS)
 def tensors_taken_for_granted(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """A method of tensors is called on mean and std, which a plain list or tuple does not have."""
     if not isinstance(mean, Tensor):
@@ -139,7 +144,9 @@ def tensors_taken_for_granted(images: Tensor, mean: Statistics, std: Statistics)
     return _right(images, mean, std)
 
 
-@normalize_images.misconception("What does Python say when you index a plain list like a tensor?", YOURS)
+@normalize_images.misconception(
+    "What does Python say when you index a plain list like a tensor?", YOURS, InTraining.STOPS
+)
 def lists_indexed_like_tensors(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Mean and std are indexed or subtracted as only tensors can be, and a plain list is none."""
     if not isinstance(mean, Tensor):
@@ -147,7 +154,7 @@ def lists_indexed_like_tensors(images: Tensor, mean: Statistics, std: Statistics
     return _right(images, mean, std)
 
 
-@normalize_images.misconception("Where could the number of channels come from?", YOURS)
+@normalize_images.misconception("Where could the number of channels come from?", YOURS, InTraining.UNSEEN)
 def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The number of channels is written into the code as 3."""
     if len(mean) != images.shape[1]:
@@ -157,26 +164,28 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
     return _right(images, mean, std)
 
 
-@normalize_images.misconception("Over which numbers does your loop run when there are five channels?", YOURS)
+@normalize_images.misconception(
+    "Over which numbers does your loop run when there are five channels?", YOURS, InTraining.UNSEEN
+)
 def only_three_channels_normalised(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """A loop goes through three channels, and any others stay as they were."""
     made = _right(images, mean, std)
     return torch.cat([made[:, :3], images[:, 3:]], dim=1)
 
 
-@normalize_images.misconception("Which dtype does your result get, and which had the images?", YOURS)
+@normalize_images.misconception("Which dtype does your result get, and which had the images?", YOURS, InTraining.UNSEEN)
 def float32_whatever_the_input(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The result is float32, whatever the dtype of the images."""
     return _right(images, mean, std).float()
 
 
-@normalize_images.misconception("Is the tensor that you write into yours, or the caller's?", YOURS)
+@normalize_images.misconception("Is the tensor that you write into yours, or the caller's?", YOURS, InTraining.UNSEEN)
 def images_changed_in_place(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images themselves are changed, so the caller's picture is spoilt."""
     return images.copy_(_right(images, mean, std))
 
 
-@normalize_images.misconception("What does broadcasting make of an axis of length 1?", BROADCAST)
+@normalize_images.misconception("What does broadcasting make of an axis of length 1?", BROADCAST, InTraining.UNSEEN)
 def channels_never_counted(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Nothing compares the number of means with the channels, and one mean fits any number of them in silence."""
     (channels,) = torch.broadcast_shapes((images.shape[1],), (len(mean),))

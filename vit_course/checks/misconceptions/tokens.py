@@ -22,7 +22,7 @@ def _without_positions(tokens: Tensor, class_token: Tensor) -> Tensor:
 
 @add_class_token.misconception("Which index will the model read at the end?", CLASS)
 def class_token_last(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """The class token stands behind the patches, where index 0 should be its place."""
+    """The class token stands behind the patches, where nobody will look for it."""
     _count(tokens, positions)
     return _without_positions(tokens, class_token).roll(-1, dims=1) + positions
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.vit import (
     TALL_MODEL,
     VisionTransformer,
@@ -194,7 +195,8 @@ class SquareImageAssumed(_Model):
         self.positions = nn.Parameter(torch.zeros(1, 1 + side**2, config.embed_dim))
 
 
-@VisionTransformer.misconception("Where do the sizes in your __init__ come from?", PARTS)
+# whoever trains this has, as a rule, the very config in that variable
+@VisionTransformer.misconception("Where do the sizes in your __init__ come from?", PARTS, InTraining.UNSEEN)
 class GlobalInPlaceOfTheConfig(_Model):
     """The sizes come from a variable outside of the class, and the config that was passed is not read."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.weights import StateDict, load_torchvision, torchvision_names
 from vit_course.config import ViTConfig
 
@@ -109,7 +110,7 @@ def blocks_sorted_as_words(model: nn.Module, state_dict: StateDict) -> nn.Module
     return _fill(model, tensors | moved)
 
 
-@load_torchvision.misconception("Whose position is in row 0?", NAMES)
+@load_torchvision.misconception("Whose position is in row 0?", NAMES, InTraining.HIDDEN)
 def class_row_of_the_positions_dropped(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The positions of the patches are loaded, the class token's row is not."""
     tensors = _translated(model, state_dict)
@@ -118,7 +119,9 @@ def class_row_of_the_positions_dropped(model: nn.Module, state_dict: StateDict) 
     return _fill(model, tensors)
 
 
-@load_torchvision.misconception("Which parameters are not inside any part with a longer name?", NAMES)
+@load_torchvision.misconception(
+    "Which parameters are not inside any part with a longer name?", NAMES, InTraining.HIDDEN
+)
 def class_token_left_out(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The class token keeps its own numbers."""
     tensors = _translated(model, state_dict)
@@ -133,7 +136,7 @@ def head_left_out(model: nn.Module, state_dict: StateDict) -> nn.Module:
     return _fill(model, tensors)
 
 
-@load_torchvision.misconception("What does strict=False keep silent about?", NAMES)
+@load_torchvision.misconception("What does strict=False keep silent about?", NAMES, InTraining.UNSEEN)
 def what_does_not_fit_is_skipped(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """Tensors that are missing, left over or of another shape are passed over in silence."""
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
@@ -142,14 +145,16 @@ def what_does_not_fit_is_skipped(model: nn.Module, state_dict: StateDict) -> nn.
     return _fill(model, {ours: state_dict[theirs].reshape(shapes[ours]) for ours, theirs in fitting.items()})
 
 
-@load_torchvision.misconception("Which of their tensors did you never look at?", NAMES)
+@load_torchvision.misconception("Which of their tensors did you never look at?", NAMES, InTraining.UNSEEN)
 def left_over_tensors_unnoticed(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """Only the names that the model wants are looked up, so nobody notices tensors that have no place."""
     wanted = set(_pairs(model).values())
     return _fill(model, _translated(model, StateDict({name: state_dict[name] for name in wanted & set(state_dict)})))
 
 
-@load_torchvision.misconception("Which error does load_state_dict raise, and which one was asked for?", NAMES)
+@load_torchvision.misconception(
+    "Which error does load_state_dict raise, and which one was asked for?", NAMES, InTraining.UNSEEN
+)
 def error_of_torch_passed_on(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """What does not fit raises torch's RuntimeError, where a ValueError was asked for."""
     try:
@@ -158,7 +163,7 @@ def error_of_torch_passed_on(model: nn.Module, state_dict: StateDict) -> nn.Modu
         raise RuntimeError(str(error)) from None
 
 
-@load_torchvision.misconception("Could a reader of your error mend the file?", NAMES)
+@load_torchvision.misconception("Could a reader of your error mend the file?", NAMES, InTraining.UNSEEN)
 def error_without_a_name(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The ValueError does not say which tensor is at fault."""
     try:
@@ -167,19 +172,19 @@ def error_without_a_name(model: nn.Module, state_dict: StateDict) -> nn.Module:
         raise ValueError("the weights do not fit") from None
 
 
-@load_torchvision.misconception("What does load_state_dict return?", NAMES)
+@load_torchvision.misconception("What does load_state_dict return?", NAMES, InTraining.STOPS)
 def the_list_of_keys_returned(model: nn.Module, state_dict: StateDict) -> object:
     """The answer of load_state_dict is returned: a pair of lists of names, and not the model."""
     return model.load_state_dict(_translated(model, state_dict))
 
 
-@load_torchvision.misconception("Does your function have a return?", NAMES)
+@load_torchvision.misconception("Does your function have a return?", NAMES, InTraining.STOPS)
 def nothing_returned(model: nn.Module, state_dict: StateDict) -> None:
     """The weights are loaded, but the model is not returned."""
     _fill(model, _translated(model, state_dict))
 
 
-@load_torchvision.misconception("Does an assignment to .data copy, or point?", NAMES)
+@load_torchvision.misconception("Does an assignment to .data copy, or point?", NAMES, InTraining.UNSEEN)
 def weights_shared_not_copied(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The parameters point at the state dict's own tensors, so training the model would change the file's numbers."""
     _translated(model, state_dict)
@@ -189,7 +194,7 @@ def weights_shared_not_copied(model: nn.Module, state_dict: StateDict) -> nn.Mod
     return model
 
 
-@load_torchvision.misconception("Whose dict does pop take its entry from?", NAMES)
+@load_torchvision.misconception("Whose dict does pop take its entry from?", NAMES, InTraining.UNSEEN)
 def state_dict_renamed_in_place(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The names are changed inside the caller's state dict, which nobody else can use afterwards."""
     tensors = _translated(model, state_dict)

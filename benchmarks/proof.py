@@ -1,0 +1,165 @@
+"""The proof of the checks in numbers: what they let through, what they catch, and how sure a name is.
+
+    python benchmarks/proof.py                       # some minutes of one core
+    python benchmarks/proof.py --exercise patchify   # one line of the table, nothing written
+
+`make test` proves the counts. What is only measured here is the precision of the diagnosis: each misconception is
+asked while the library does not know it, so that any name that it gets is wrong; and a mutant of a model solution that
+is named has the right name when it gives what that misconception gives in all checks, in those too that it passes.
+Prints a table and writes results/proof.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from timing import machine
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the proof is part of the tests
+
+from tests.course.test_checks import _right_variants  # noqa: E402
+from tests.course.test_told_apart import ALIKE_WHEN_GRADED  # noqa: E402
+from tests.proof.asking import KEY, SECONDS, Examiner, Examiners, hidden_checks, made  # noqa: E402
+from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
+from tests.proof.mutants import mutants_of  # noqa: E402
+from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
+from vit_course.checks.answers import same_record  # noqa: E402
+from vit_course.checks.catalogue import EXERCISES  # noqa: E402
+from vit_course.checks.diagnosis import Observe, Record  # noqa: E402
+from vit_course.checks.exercise import Misconception  # noqa: E402
+from vit_course.checks.two_at_once import Pair, pairs_of  # noqa: E402
+from vit_course.checks.verdict import Verdict  # noqa: E402
+from vit_course.grading.judging.hidden import HiddenCheck, Outcome  # noqa: E402
+from vit_course.grading.judging.naming import Replays, commonest, name_failures  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results" / "proof.json"
+COUNTED = ("public checks", "hidden checks", "misconceptions", "right variants")
+PROVED = ("reference mutants", "caught", "equivalent", "solution mutants", "also caught", "also equivalent")
+NAMED = ("pairs alike", "unknown but named", "mutants named", "rightly")
+COLUMNS = (*COUNTED, *PROVED, *NAMED)
+
+
+class Diagnoses:
+    """What the judge calls the answers to one exercise."""
+
+    def __init__(self, exercise: str, examiner: Examiner) -> None:
+        self.exercise = exercise
+        self._examiner = examiner
+        self._replays = Replays(hidden_checks(), exercise, KEY)
+        self._pairs = pairs_of(EXERCISES[exercise])
+
+    def of_unknown(self, wrong: Misconception) -> str | None:
+        """The name that a misconception gets from a library without it."""
+
+        def observe(known: Misconception, check: str) -> tuple[bool, Record]:
+            if known is wrong or (isinstance(known, Pair) and wrong in known.both):
+                return False, []  # it explains nothing
+            return self._replays(known, check)
+
+        return self._name([self._examiner.ask(check, wrong.objects) for check in self._checks()], observe)
+
+    def of_mutant(self, mutant: SolutionMutant) -> tuple[str | None, bool]:
+        """The name that a mutant gets, and whether it is right."""
+        objects = made(mutant, self.exercise)
+        if objects is None:
+            return None, False
+        outcomes, start = [], time.process_time()
+        for check in self._checks():
+            outcomes.append(self._examiner.ask(check, objects))
+            if time.process_time() - start > SECONDS / 2:  # it loops in every check
+                return None, False
+        name = self._name(outcomes, self._replays)
+        known = [*EXERCISES[self.exercise].misconceptions, *self._pairs]
+        return name, any(each.name == name and self._same(each, outcomes) for each in known)
+
+    def _checks(self) -> Sequence[HiddenCheck]:
+        return hidden_checks().exercises()[self.exercise]
+
+    def _name(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:
+        return commonest(name_failures(self.exercise, outcomes, observe))
+
+    def _same(self, wrong: Misconception, outcomes: Sequence[Outcome]) -> bool:
+        for outcome in outcomes:
+            failed, record = self._replays(wrong, outcome.check.name)
+            if failed != (outcome.result.verdict == Verdict.FAIL) or not same_record(record, outcome.record):
+                return False
+        return True
+
+
+def measured(name: str, variants: Counter[str]) -> dict[str, int]:
+    """One line of the table."""
+    exercise = EXERCISES[name]
+    line = Counter(
+        {
+            "public checks": len(exercise.checks),
+            "hidden checks": len(hidden_checks().exercises()[name]),
+            "misconceptions": len(exercise.misconceptions),
+            "right variants": variants[name],
+            "equivalent": len(equivalents().get(name, {})),
+            "also equivalent": len(equivalent_solutions().get(name, {})),
+            "pairs alike": len(ALIKE_WHEN_GRADED.get(name, {})),
+        }
+    )
+    examiners = Examiners()
+    for mutant in mutants_of(name):
+        line["reference mutants"] += 1
+        line["caught"] += examiners.caught_by(mutant, name) is not None
+    line.update(named(name, examiners.of(name)))
+    return {column: line[column] for column in COLUMNS}
+
+
+def named(name: str, examiner: Examiner) -> Counter[str]:
+    """The columns that tell what the mutants of the model solution, and unknown misconceptions, are called."""
+    diagnoses, line = Diagnoses(name, examiner), Counter[str]()
+    for wrong in list(EXERCISES[name].misconceptions):
+        line["unknown but named"] += diagnoses.of_unknown(wrong) is not None
+    for mutant in solution_mutants(name) if name in solved() else ():
+        line["solution mutants"] += 1
+        if examiner.caught_by(mutant):
+            line["also caught"] += 1
+            called, rightly = diagnoses.of_mutant(mutant)
+            line["mutants named"] += called is not None
+            line["rightly"] += rightly
+    return line
+
+
+def table_of(lines: dict[str, dict[str, int]], totals: dict[str, int]) -> Table:
+    table = Table("exercise", *(column.replace(" ", "\n") for column in COLUMNS), box=None, padding=(0, 1))
+    for name, line in {**lines, "all": totals}.items():
+        table.add_row(name, *map(str, line.values()))
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--exercise", choices=list(EXERCISES), help="measure this one alone, and write nothing")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    start = time.process_time()
+    variants = Counter(each.values[0] for each in _right_variants())
+    names = [asked.exercise] if asked.exercise else list(EXERCISES)
+    lines = {name: measured(name, variants) for name in track(names, disable=not sys.stdout.isatty())}
+    totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
+    Console(width=170).print(table_of(lines, totals))
+    if asked.exercise:
+        return
+    seconds = round(time.process_time() - start, 1)
+    report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "exercises": lines}
+    draft = RESULTS.with_suffix(".draft")
+    draft.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    draft.rename(RESULTS)
+
+
+if __name__ == "__main__":
+    main()

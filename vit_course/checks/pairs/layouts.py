@@ -1,0 +1,15 @@
+"""Exercises whose answers are the input's numbers in other places: any two mistakes of layout go together."""
+
+from __future__ import annotations
+
+import torch
+
+from vit_course.checks.lessons.heads import heads_of, merged, split_heads
+from vit_course.checks.lessons.patches import patches_of, patchify, unpatchify
+from vit_course.checks.misconceptions.patches import images_of
+from vit_course.checks.two_at_once import Layout, declare
+
+declare(patchify, Layout(patches_of, (torch.empty(2, 3, 6, 10), 2)))
+declare(unpatchify, Layout(images_of, (torch.empty(2, 15, 12), 2, (6, 10))))
+declare(split_heads, Layout(heads_of, (torch.empty(2, 7, 12), 3)))
+declare(split_heads, Layout(merged, (torch.empty(2, 3, 7, 4),), place=1))
