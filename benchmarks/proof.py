@@ -1,6 +1,6 @@
 """The proof of the checks in numbers: what they let through, what they catch, and how sure a name is.
 
-    python benchmarks/proof.py                       # some minutes of one core
+    python benchmarks/proof.py                       # some minutes
     python benchmarks/proof.py --exercise patchify   # one line of the table, nothing written
 
 `make test` proves the counts. What is only measured here is the precision of the diagnosis: each misconception is
@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -144,21 +147,29 @@ def table_of(lines: dict[str, dict[str, int]], totals: dict[str, int]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exercise", choices=list(EXERCISES), help="measure this one alone, and write nothing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     asked = parser.parse_args()
-    torch.set_num_threads(1)
-    start = time.process_time()
-    variants = Counter(each.values[0] for each in _right_variants())
     names = [asked.exercise] if asked.exercise else list(EXERCISES)
-    lines = {name: measured(name, variants) for name in track(names, disable=not sys.stdout.isatty())}
+    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+        rows = list(track(pool.map(timed, names), total=len(names), disable=not sys.stdout.isatty()))
+    lines = dict(zip(names, (line for line, _ in rows), strict=True))
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
     Console(width=170).print(table_of(lines, totals))
     if asked.exercise:
         return
-    seconds = round(time.process_time() - start, 1)
+    seconds = round(sum(each for _, each in rows), 1)
     report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "exercises": lines}
     draft = RESULTS.with_suffix(".draft")
     draft.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     draft.rename(RESULTS)
+
+
+def timed(name: str) -> tuple[dict[str, int], float]:
+    """One line of the table, and the processor's seconds that it took."""
+    torch.set_num_threads(1)
+    start = time.process_time()
+    variants = Counter(each.values[0] for each in _right_variants())
+    return measured(name, variants), time.process_time() - start
 
 
 if __name__ == "__main__":

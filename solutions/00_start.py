@@ -26,6 +26,7 @@
 # |---|---|---|
 # | `normalize_images` | 10 | 2 |
 # | one written question | 3 | 1 |
+# | a first bug hunt | 3 | – |
 
 # %%
 import torch
@@ -33,6 +34,7 @@ import torch.nn.functional as F
 
 from vit_course import check
 from vit_course.data import photo
+from vit_course.hunts import hunt
 from vit_course.plots import show_images
 
 picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")
@@ -238,6 +240,48 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # **Rubric.** 1 point: broken models learn too, some of them better than the right one, with a number from the figure.
 # Half a point: the same without a number.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## A first bug hunt (3 minutes)
+#
+# Every lesson has one, since half of this trade is reading code that somebody else is proud of. The next cell draws a
+# program from our library of mistakes: `normalize_images` in other words, with one line spoilt. Another seed draws
+# another bug. **Predict first:** read it, and point at a line.
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("normalize_images", SEED)
+suspect
+
+# %% [markdown]
+# Does it show? Here is Grace Hopper at noon once more, normalised on the left by you and on the right by the suspect.
+
+# %% tags=["raises-exception"]
+statistics = lit[0].mean(dim=(0, 2, 3)), lit[0].std(dim=(0, 2, 3))
+both = [normalized[0], suspect(lit[0].clone(), *statistics)]
+show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
+
+# %% [markdown]
+# Some bugs spoil the picture, some only tint it, some end in an error, and one leaves no trace here. Now mend it: copy
+# the program into the next cell, repair your line, and hand it to the check: `suspect.check(mended)` is short for
+# `check("normalize_images", mended)`.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Write the formula of this lesson beside the program, and put a finger on each of its parts: images, mean, minus, std,
+# division. Which one has no line, or the wrong one? Was the caller's picture left alone?
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
 
 # %% [markdown]
 # ## How to use these notebooks

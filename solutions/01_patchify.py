@@ -30,6 +30,7 @@
 # | `PatchEmbedding` | 12 | 5 |
 # | `conv_from_linear` | 12 | 5 |
 # | bug hunt: `fix_patchify` | 10 | 3 |
+# | another bug, drawn for you | 5 | – |
 # | one written question | 5 | 2 |
 
 # %%
@@ -39,6 +40,7 @@ from torch import nn
 
 from vit_course import check
 from vit_course.data import photo
+from vit_course.hunts import hunt
 from vit_course.plots import show_images, show_patches
 
 torch.manual_seed(1)
@@ -516,6 +518,51 @@ check("fix_patchify", fix_patchify)
 
 # %%
 show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
+
+# %% [markdown]
+# ## Another bug, drawn for you (5 minutes)
+#
+# That bug is the same in every copy of this notebook. The next one is not: a seed draws it from the library of
+# mistakes that our checks know. The program goes another way, too, with `unfold`, which slides a window along an axis.
+# **Predict first:** what will the photo look like, cut by it?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("patchify", SEED)
+suspect
+
+# %% [markdown]
+# Now its symptoms: the shape of what comes out, and the photo as it cuts it. An error is a symptom as well; then look
+# at the shape first, and at the traceback afterwards.
+
+# %% tags=["raises-exception"]
+tokens = suspect(picture, 48)[0]
+print(tuple(tokens.shape))
+show_patches(tokens, grid_size=(6, 5))
+
+# %% [markdown]
+# Copy the program into the next cell and mend it; the check judges it as it judged yours. If your instructor gave you
+# a seed for points, mend *that* program in `fix_patchify` above: whatever the bug was, the right function is the
+# same.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Cut `torch.arange(32).reshape(1, 2, 4, 4)` by 2, once with your own `patchify` and once with the suspect. Which
+# number is the first to differ, and along which of the six axes does it lie? And what happens with 5 rows?
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# Too easy? `hunt("patchify", SEED, bugs=2)` hides two.
 
 # %% [markdown]
 # ## Test yourself

@@ -31,6 +31,7 @@
 # | `add_class_token` | 8 | 4 |
 # | `resize_positions` | 15 | 5 |
 # | one written question | 5 | 2 |
+# | two bug hunts, one drawn for you | 10 | – |
 
 # %%
 import torch
@@ -39,6 +40,7 @@ import torch.nn.functional as F
 from vit_course import check
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
+from vit_course.hunts import hunt
 from vit_course.patches import PatchEmbedding, patchify  # the course's own, as in lesson 01
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 
@@ -565,6 +567,51 @@ check("resize_positions", resize_from_the_internet)
 #
 # A model with such positions loads, runs, and answers. If it does worse on larger pictures, who would not blame the
 # pictures?
+
+# %% [markdown]
+# ## Another bug, drawn for you (5 minutes)
+#
+# Here is the same task by another author, and a bug that a seed draws from our library: your neighbour has another
+# one. **Predict first:** read the program slowly. Rows, columns, dimensions, the class token: which of them goes
+# astray?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("resize_positions", SEED)
+suspect
+
+# %% [markdown]
+# Now its symptoms: the shape of the table, what became of the class token's row, and the map of who looks near to whom
+# on the finer grid.
+
+# %% tags=["raises-exception"]
+resized = suspect(learned + 1, (6, 8), (9, 12))
+print("shape:", tuple(resized.shape), " the class token's row is kept:", bool((resized[:, 0] == 1).all()))
+show_position_similarity(resized - 1, grid_size=(9, 12))
+
+# %% [markdown]
+# A map that looks right proves little: some of these bugs move everything by a hair. Copy the program, mend it, and
+# let the check decide.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Give it one dimension that holds the row of each patch, and one that holds the column. After resizing, do both still
+# rise evenly, at the right places, in the right direction, from edge to edge?
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# More of it: `hunt("add_class_token", SEED)` spoils the other function of this lesson; check with
+# `check("add_class_token", mended)`.
 
 # %% [markdown]
 # ## Test yourself

@@ -18,6 +18,7 @@
 # | `MultiHeadSelfAttention` | 25 | 10 |
 # | `is_attention`: you write the test | 25 | 8 |
 # | two written questions | 10 | 4 |
+# | a bug drawn for you | 5 | – |
 
 # %%
 import math
@@ -28,6 +29,7 @@ from torch import nn
 
 from vit_course import check
 from vit_course.data import photo
+from vit_course.hunts import hunt
 from vit_course.patches import patchify, unpatchify
 from vit_course.plots import show_images, show_matrix, show_patches
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
@@ -787,6 +789,53 @@ for name, attend in suspects.items():
 # "Odd" adds 3 to every number of every key, and it changes nothing at all. Each query's scores all grow by the same
 # amount, and a softmax sees only differences. (That is also why a bias on the keys is a parameter that does nothing.
 # Look at the fact, not at the looks.)
+
+# %% [markdown]
+# ## A seventh suspect, drawn for you (5 minutes)
+#
+# This one is guilty, and the seed decides of what: it is drawn from the mistakes that our checks know, written in the
+# letters of the famous paper. **Predict first:** find the line with your own eyes. Then, will your detector find it
+# out?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("scaled_dot_product_attention", SEED)
+suspect
+
+# %% [markdown]
+# Three queries and five keys, of four dimensions: what do the rows of its weights sum to, and what does your detector
+# say?
+
+# %% tags=["raises-exception"]
+query, key, value = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 4)
+_, weights = suspect(query, key, value)
+print("sums of the rows:", [round(total, 3) for total in weights.sum(dim=-1).tolist()])
+print("your detector says:", "INNOCENT" if is_attention(suspect) else "guilty")
+show_matrix(weights, "query", "key", "the suspect's weights")
+
+# %% [markdown]
+# Innocent? Then your detector has a blind spot, and you know which fact to add. Copy the program, mend it, and check
+# it; a detector says *that* something is wrong, and you have to say what.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Go through the formula from the inside out: the product, the division, the softmax and its axis, the second product,
+# what is returned. Say for each line which shape it gives for 3 queries and 5 keys. Then try keys a thousand times as
+# large.
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# More of it: `hunt("MultiHeadSelfAttention", SEED)` spoils the whole module.
 
 # %% [markdown]
 # ## Heads with a purpose

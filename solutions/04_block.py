@@ -30,6 +30,7 @@
 # | `EncoderBlock` | 15 | 7 |
 # | one written question | 6 | 2 |
 # | bug hunt: `fix_block` | 10 | 3 |
+# | another bug, drawn for you | 5 | – |
 
 # %%
 import torch
@@ -40,6 +41,7 @@ from vit_course import check
 from vit_course.attention import MultiHeadSelfAttention  # or paste your own from lesson 03
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
+from vit_course.hunts import hunt
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.plots import show_images, show_matrix
 from vit_course.positions import sinusoidal_positions_2d
@@ -671,6 +673,54 @@ draw(losses, "step", "loss of 24 blocks")
 # Walk down the road of the buggy tower: norm, plus, norm, plus, norm, plus. Now the post-norm tower: plus, norm, plus,
 # norm. It is *the same tower*, seen from one step further on. Somebody wanted pre-norm, wrote post-norm, and no loss
 # curve at depth 4 would ever have told.
+
+# %% [markdown]
+# ## Another bug, drawn for you (5 minutes)
+#
+# Some authors write one step per line and keep the road in a variable, `shortcut`. That reads well, and gives a bug
+# many places to hide. A seed draws yours. **Predict first:** draw the road of this block on paper, with what stands on
+# it.
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("EncoderBlock", SEED)
+suspect
+
+# %% [markdown]
+# The quickest symptoms: does it leave the tokens alone when it is silent? Are its parameters as large as you expect
+# with `mlp_ratio=2.0`, and do all of them feel a gradient?
+
+# %% tags=["raises-exception"]
+print("a silent block of theirs moves tokens by", moves_when_silent(suspect.program))
+block = suspect(embed_dim=8, num_heads=2, mlp_ratio=2.0)
+block(torch.randn(2, 5, 8)).square().sum().backward()
+for name, parameter in block.named_parameters():
+    print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
+
+# %% [markdown]
+# Both tests can pass, and there is a bug all the same; then compare its numbers with your own block's. Mend a copy. If
+# your instructor gave you a seed for points, mend that program in `fix_block` above, its `__init__` too where the bug
+# is there: the right block is the same.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# In `__init__`, ask of each line what it does with the arguments, and of each norm what it is called with. In
+# `forward`, write beside each line what `x` holds now, and what `shortcut` holds: the stream, a normed copy, or a
+# branch's output.
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# Too easy? `hunt("EncoderBlock", SEED, bugs=2)` hides two.
 
 # %% [markdown]
 # ## A photograph on the road

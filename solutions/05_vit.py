@@ -28,6 +28,7 @@
 # | `VisionTransformer` | 25 | 10 |
 # | `count_parameters` | 10 | 3 |
 # | bug hunt: `fix_vit` | 10 | 3 |
+# | another bug, drawn for you | 5 | – |
 # | `load_torchvision` | 25 | 7 |
 # | one written question | 8 | 2 |
 
@@ -45,6 +46,7 @@ from vit_course import check
 from vit_course.config import PRESETS, ViTConfig
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.encoder import EncoderBlock
+from vit_course.hunts import hunt
 from vit_course.patches import PatchEmbedding
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
@@ -490,6 +492,58 @@ show_images(torch.stack(strengths), titles=["theirs", "mended"])
 # Bright pixels move the logits, in a fresh model of one block. Theirs stares at the top left corner, since that is the
 # patch whose token the head reads; the class token stands at the other end and is read by nobody. In a photo the corner
 # holds a bit of sky. Attention carries enough of the rest there to make the loss fall.
+
+# %% [markdown]
+# ### Another bug, drawn for you (5 minutes)
+#
+# One more model, whole this time, with a bug that a seed draws from the library. Everything on your finger's path
+# through the big picture has a line here. **Predict first:** which one is missing, in the wrong place, or not quite
+# it?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("VisionTransformer", SEED)
+suspect
+
+# %% [markdown]
+# Four symptoms at once: which parameters feel nothing, how many there are, what the logits look like, and which pixels
+# move those of image 0. **Predict first:** which of the four would a loss curve have told you?
+
+# %% tags=["raises-exception"]
+torch.manual_seed(0)
+theirs = suspect(replace(small, depth=2, mlp_ratio=2.0, qkv_bias=False))
+pictures = torch.randn(2, 3, 32, 32, requires_grad=True)
+logits = theirs(pictures)
+logits[0].square().sum().backward()
+print("no gradient:", [name for name, each in theirs.named_parameters() if each.grad is None])
+print("parameters: ", sum(each.numel() for each in theirs.parameters()))
+print("logits:     ", [round(each, 2) for each in logits[0].tolist()])
+strength = pictures.grad.abs().sum(dim=1, keepdim=True)
+show_images(strength / strength.max(), titles=["image 0", "image 1"])
+
+# %% [markdown]
+# Does image 1 light up, too? Is the count what `count_parameters` gives? Mend a copy. If your instructor gave you a
+# seed for points, mend that model in `fix_vit` above, its `__init__` too where the bug is there: the right model is
+# the same.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Read `__init__` with the config beside you, field by field: who gets it? Then `forward`, with the shape of `x` after
+# each line. If nothing is odd, ask twice: with another eps, and with a depth of 0.
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# Too easy? `hunt("VisionTransformer", SEED, bugs=2)` hides two.
 
 # %% [markdown]
 # ## Somebody else's names

@@ -28,6 +28,7 @@
 # | `split_indices` | 8 | 3 |
 # | `train_one_epoch`, `evaluate` | 20 | 4 + 4 |
 # | bug hunt: `fix_training` | 10 | 3 |
+# | another bug, drawn for you | 5 | – |
 # | `warmup_cosine`, `parameter_groups`, `EarlyStopping` | 20 | 2 + 2 + 2 |
 # | six experiments, each with a written question | 90 | 10 |
 # | your trained model, graded by its accuracy | your coffee break | 8 |
@@ -50,6 +51,7 @@ from vit_course import check
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
+from vit_course.hunts import hunt
 from vit_course.plots import show_images
 from vit_course.vit import VisionTransformer  # or paste your own from lesson 05
 
@@ -523,6 +525,56 @@ draw(losses, "epoch", "training loss")
 # they go on pushing where the first batches wanted to go, long after the model has left that place. A smaller rate
 # hides that: while the steps are tiny, the pile is a clumsy kind of momentum, and the loss falls. It never comes to
 # where the mended loop gets with a good rate.
+
+# %% [markdown]
+# ### Another bug, drawn for you (5 minutes)
+#
+# One more loop from the library of mistakes; a seed draws what is wrong with it. Some of its bugs spoil the training,
+# some only the number that is reported, and some you will not feel before there is dropout, a GPU, or a full memory.
+# **Predict first:** which kind is yours?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("train_one_epoch", SEED)
+suspect
+
+# %% [markdown]
+# Three epochs on the drawings, the suspect's loop beside your own. Both begin with the same weights and see the same
+# batches, so healthy loops report the same numbers.
+
+# %% tags=["raises-exception"]
+losses = {}
+for name, one_epoch in (("the suspect", suspect.program), ("yours", train_one_epoch)):
+    torch.manual_seed(0)
+    model = VisionTransformer(TOY).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    toy_loader.epoch = 0  # the same batches for both
+    losses[name] = [float(one_epoch(model, toy_loader, optimizer, device)) for _ in range(3)]
+    print(f"{name:12}", [round(loss, 3) for loss in losses[name]])
+draw(losses, "epoch", "training loss")
+
+# %% [markdown]
+# Two lines in one place? A curve shows fever, not every disease. Mend a copy. If your instructor gave you a seed for
+# points, mend that loop in `fix_training` above: the right one is the same.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Five lines of torch, one mode, two sums. Say of each line how often it runs in an epoch, what it needs from the line
+# before, and whether it sees a tensor or a number. For the sums, take batches of 4, 4 and 2 once more.
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# More of it: `hunt("evaluate", SEED)` spoils the measurement.
 
 # %% [markdown]
 # ## Warm up, then glide

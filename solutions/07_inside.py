@@ -29,6 +29,7 @@
 # | `mean_attention_distance` | 13 | 3 |
 # | `predict_with_attention` | 15 | 4 |
 # | two written questions | 12 | 2 + 2 |
+# | a bug drawn for you | 5 | – |
 
 # %%
 from dataclasses import replace
@@ -40,6 +41,7 @@ import torch.nn.functional as F
 from vit_course import check
 from vit_course.config import PRESETS, ViTConfig
 from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
+from vit_course.hunts import hunt
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.plots_attention import (
     plot_attention_distance,
@@ -559,6 +561,54 @@ show_lit(pictures.images[chosen], torch.stack(maps), titles)
 # %% [markdown]
 # Would you have known the shape from the lit patches alone? An arm of the cross here, the bend of a crescent there.
 # These are last looks, at what was still in doubt. Keep that thought for the end of the lesson.
+
+# %% [markdown]
+# ## A guest with bad manners (5 minutes)
+#
+# One last bug hunt, and the house is full of things to break: a mode, a hook, a row, a sum. A seed draws from the
+# library what this guest gets wrong. **Predict first:** will you see it on the map, in the probabilities, or only in
+# the model, when the guest has gone?
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("predict_with_attention", SEED)
+suspect
+
+# %% [markdown]
+# It asks the model about three drawings, in the middle of its training. The last line shows out whoever has stayed.
+
+# %% tags=["raises-exception"]
+model.train()
+told = [suspect(model, pictures.normalize(each[None])[0]) for each in pictures.images[chosen[:3]]]
+listeners = model.blocks[-1].attention._forward_pre_hooks
+print("still training:", model.training, " hooks left:", len(listeners))
+print("sums:", [(round(shares.sum().item(), 3), round(seen.sum().item(), 3)) for shares, seen in told])
+both = torch.stack([seen for _, seen in told] + maps[:3])
+show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"] * 3)
+listeners.clear()
+
+# %% [markdown]
+# Maps alike, sums of 1, and nothing left behind? Then ask about a picture that is wider than tall, or a model with
+# dropout. Mend a copy, and check it.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>A hint, whatever the bug</summary>
+#
+# Four things change in the world while one asks: a mode, a hook, the gradients, an axis. Find the line that undoes
+# each. For the map, say of every index which axis it picks from (heads, queries, keys), and what is left.
+#
+# </details>
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# More of it: `hunt("attention_rollout", SEED)` spoils the other function of this lesson.
 
 # %% [markdown]
 # ## A picture of your own

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from vit_course.grading.doctor_command import doctor
+from vit_course.grading.report_command import report
+from vit_course.grading.simulate_command import simulate
 from vit_course.refusals import in_words, needs, stop
 from vit_course.training_commands import evaluate, recipes, train
 
@@ -46,16 +48,16 @@ def build(
         from vit_course.authoring.build import build as build_notebooks
         from vit_course.authoring.problems import AuthoringError
     with in_words(AuthoringError):
-        report = build_notebooks(root, check=check)
-    for path in (*report.written, *report.stale):
+        built = build_notebooks(root, check=check)
+    for path in (*built.written, *built.stale):
         console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
-    for path in report.orphaned:
+    for path in built.orphaned:
         console.print(f"without a source: {path}; remove it", markup=False)
-    if report.stale:
+    if built.stale:
         raise stop("Some notebooks are not what their sources say. Run: vit-course build")
-    if report.orphaned:
+    if built.orphaned:
         raise stop("Some notebooks have no source. Remove them, or write solutions/NN_topic.py for them.")
-    console.print(f"{len(report.written) + len(report.unchanged)} notebooks are up to date.")
+    console.print(f"{len(built.written) + len(built.unchanged)} notebooks are up to date.")
 
 
 @app.command("new-class")
@@ -118,6 +120,8 @@ def grade(
 
 
 app.command()(doctor)
+app.command()(simulate)
+app.command()(report)
 
 
 @app.command()
@@ -136,8 +140,9 @@ def misconceptions(
             Path(json).write_text(as_json() + "\n", encoding="utf-8")
 
 
-for command in (train, evaluate, recipes):
-    app.command()(command)
+app.command()(train)
+app.command()(evaluate)
+app.command()(recipes)
 
 
 @app.command()

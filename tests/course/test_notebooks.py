@@ -182,7 +182,10 @@ def test_every_exercise_has_three_folded_hints_before_its_check(name):
 
 @every_lesson
 def test_the_solution_runs_and_earns_every_point(name, tmp_path):
-    cells = run(notebook_of(SOURCES, name), tmp_path, allow_errors=False)
+    notebook = notebook_of(SOURCES, name)
+    cells = run(notebook, tmp_path, allow_errors=False)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert [output for output in outputs if output.output_type == "error"] == []  # in cells that may raise, too
     files = {
         check_grade_id(each.name) for each in EXERCISES.values() if each.is_file
     }  # made by experiments, in minutes

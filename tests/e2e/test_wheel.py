@@ -26,6 +26,7 @@ import vit_course
 from vit_course import check
 from vit_course.config import PRESETS
 from vit_course.data import photo, shapes
+from vit_course.hunts import hunt
 from vit_course.patches import patchify
 from vit_course.plots import show_patches
 from vit_course.vit import VisionTransformer
@@ -36,6 +37,8 @@ assert report.passed, report
 wrong = check("patchify", lambda images, patch_size: patchify(images.transpose(2, 3), patch_size))
 assert wrong.misconceptions == ("the whole image transposed",), wrong
 show_patches(patchify(photo()[None].float() / 255, 8)[0], (75, 64))
+suspect = hunt("patchify", seed=3)
+assert not suspect.check(suspect.program).passed, suspect
 VisionTransformer(PRESETS["lab_cifar10"])(shapes(4).images / 255)
 """
 

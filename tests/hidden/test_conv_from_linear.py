@@ -17,7 +17,8 @@ SETTINGS = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
 
 
 def _linear(probe, channels, patch_size, embed_dim, bias=True):
-    linear = nn.Linear(channels * patch_size**2, embed_dim, bias=bias)
+    # draws nothing from torch's global generator, from which a student's own layer may draw here and in a worker
+    linear = nn.utils.skip_init(nn.Linear, channels * patch_size**2, embed_dim, bias=bias)
     with torch.no_grad():
         for parameter in linear.parameters():
             parameter.copy_(probe.normal(*parameter.shape))

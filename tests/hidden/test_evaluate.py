@@ -119,7 +119,7 @@ def test_batches_go_to_the_device(student, reference, probe):
 
 @pytest.mark.exercise("evaluate", points=0.25)
 def test_any_batch_sizes_do(student, reference, probe):
-    """One batch alone, batches of one image, and many uneven ones give the right pair too."""
+    """One batch alone, batches of one image, a single image, and many uneven ones give the right pair too."""
     look = "Which of your numbers supposes that all batches are alike?"
-    for sizes in (probe.sizes(1), (1, 1, 3), (2, 6, 5, 1)):
+    for sizes in (probe.sizes(1), (1, 1, 3), (1,), (2, 6, 5, 1)):
         _expect_right(student, reference, _fields(probe, sizes), look)

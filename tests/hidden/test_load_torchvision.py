@@ -169,6 +169,7 @@ def test_the_model_comes_back_and_the_weights_stay(student, reference, probe):
     after = loading.seen.inputs[1]
     gone, new = (sorted(set(a) - set(b)) for a, b in ((loading.theirs, after), (after, loading.theirs)))
     changed = [name for name, tensor in loading.theirs.items() if name in after and not _equal(after[name], tensor)]
+    student.record.append((len(gone), len(new), len(changed), bool(loading.seen.shares_memory)))
     for names, what in ((gone, "is gone from"), (new, "is new in"), (changed, "has changed in")):
         if names:
             raise Failure(

@@ -128,7 +128,19 @@ def nothing_imports_cli(graph: dict[str, set[str]]) -> list[str]:
     ]
 
 
+def only_the_command_line_imports_hunts(graph: dict[str, set[str]]) -> list[str]:
+    """Hunting grounds hold answers, and are in no view of the package that a submission sees while it is graded."""
+    return [
+        f"{module} imports {name}"
+        for module, names in graph.items()
+        if top(module) not in ("hunts", "cli")
+        for name in names
+        if top(name) == "hunts"
+    ]
+
+
 RULES = [layers_point_one_way, helpers_know_no_model, grading_imports_no_authoring, nothing_imports_cli]
+RULES.append(only_the_command_line_imports_hunts)
 Rule = Callable[[dict[str, set[str]]], list[str]]
 
 
@@ -155,6 +167,8 @@ BREACHES = [
     (grading_imports_no_authoring, "grading/__init__.py", "from .. import authoring"),
     (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
     (nothing_imports_cli, "checks/__init__.py", "import vit_course.cli"),
+    (only_the_command_line_imports_hunts, "checks/compare.py", "from vit_course.hunts import hunt"),
+    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.drawing"),
 ]
 INNOCENT = [
     ("vit.py", "from vit_course.encoder import Encoder\nfrom .config import ViTConfig"),
@@ -163,6 +177,7 @@ INNOCENT = [
     ("grading/judge.py", "import vit_course.vit\nfrom vit_course import checks, data"),
     ("__main__.py", "from vit_course.cli import main"),
     ("plots.py", "import matplotlib.pyplot\nimport encoder"),
+    ("hunts/drawing.py", "from vit_course.checks import compare\nfrom vit_course.hunts import ground"),
 ]
 
 
@@ -171,6 +186,7 @@ def tiny_package(root: Path, changed: str, source: str) -> dict[str, set[str]]:
     names += ["data/__init__", "data/loaders", "data/sources", "plots", "interpret", "cli"]
     names += ["checks/__init__", "checks/compare", "checks/lessons/first"]
     names += ["grading/__init__", "grading/judge", "authoring/__init__", "authoring/lesson"]
+    names += ["hunts/__init__", "hunts/ground", "hunts/drawing"]
     package = root / "vit_course"
     for name in names:
         path = package / f"{name}.py"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from vit_course.checks.differences import first_difference, pattern, without_content
+from vit_course.checks.differences import first_difference, pattern, rows_off_one, without_content
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of, short
 from vit_course.checks.words import shape as shape
@@ -70,13 +70,16 @@ def _difference(
     actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
 ) -> tuple[str, str, str]:
     """(seen, expected, look), by the first that has something to say."""
-    if told := without_content(actual, expected) or pattern(actual, expected):
+    if told := without_content(actual, expected, axes) or pattern(actual, expected):
         return told
     described = None
     if describe:
         with contextlib.suppress(IndexError, ValueError, OverflowError):  # it may look for what is not there
             described = describe(actual, expected)
-    return *(described or first_difference(actual, expected, _tolerance(actual, expected), axes)), look
+    if described is None and (told := rows_off_one(actual, expected, axes)):
+        return told
+    by_hand = "Work out that one value by hand, line by line. Where does your code part from it?"
+    return *(described or first_difference(actual, expected, _tolerance(actual, expected), axes)), look or by_hand
 
 
 def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:

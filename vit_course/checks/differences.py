@@ -9,15 +9,19 @@ from torch import Tensor
 
 # how far one factor or one offset may be off and still tell all values: rounding in half precision
 _ROUNDING = 1e-3
+# how far a sum of 1 may be off: a row of a dozen numbers in half precision
+_OFF_ONE = 2e-2
 
 
-def without_content(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
+def without_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
     """(seen, expected, look) for an answer that tells nothing: NaN, infinity, or nothing but zeros."""
     found, right = found.double(), right.double()
     if right.isfinite().all() and not found.isfinite().all():
         kind = "NaN (not a number)" if found.isnan().any() else "infinite"
         look = "Print the tensors on the way: which is the first that holds it?"
-        return f"{_share(~found.isfinite(), 'is', 'are')} {kind}", "finite numbers", look
+        odd = ~found.isfinite()
+        first = "" if odd.all() or not axes else f"; the first is at {_place(odd, axes)}"
+        return f"{_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
     if found.numel() > 1 and not found.any():
         look = "Which line writes into the result? Print something there: does it run at all?"
         return "every value is 0, as in a tensor that nobody has filled", "numbers made of what went in", look
@@ -45,6 +49,28 @@ def pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     return None
 
 
+def rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
+    """(seen, expected, look) for rows that should sum to 1, as those of a softmax do, and do not."""
+    if right.ndim < 2 or right.shape[-1] < 2 or not right.is_floating_point() or not found.is_floating_point():
+        return None
+    found, right = found.double(), right.double()
+    off = (found.sum(-1) - 1).abs() > _OFF_ONE
+    if bool((right < 0).any()) or bool(((right.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
+        return None
+    names = axes if len(axes) == right.ndim else ()
+    place = f"{_place(off, names[:-1])}, sums to {_figure(float(found.sum(-1)[_first(off)]), 4)}"
+    along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(found, axis))
+    elsewhere = f"; they do {named}" if (named := next(along, "")) else ""
+    share = _share(off, "does not sum", "do not sum").replace("value", "row")
+    seen = f"{'none of its rows sums' if off.all() else share} to 1{elsewhere}"
+    look = "Along which axis should these numbers share out a sum of 1?"
+    return f"{seen}; the first, at {place}", "1 for every row", look
+
+
+def _sums_to_one(found: Tensor, axis: int) -> bool:
+    return bool(((found.sum(axis) - 1).abs() <= _OFF_ONE).all())
+
+
 def first_difference(
     actual: Tensor, expected: Tensor, tolerance: tuple[float, float], axes: Sequence[str]
 ) -> tuple[str, str]:
@@ -52,16 +78,27 @@ def first_difference(
     found, right = actual.double(), expected.double()
     relative, absolute = tolerance
     differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
-    index = tuple(int(i) for i in differs.nonzero()[0])
+    index = _first(differs)
     here, there = _apart(float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype))
     if found.numel() == 1:
         return f"its value is {here}", there
     names = axes if len(axes) == len(index) else ()
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(names, index, strict=True)) if names else f"index {list(index)}"
     first, second = (each.flatten().sort().values for each in (found, right))
     moved = len(first) > 2 and torch.allclose(first, second, rtol=relative, atol=absolute)
     seen = "the right values stand in other places" if moved else _share(differs, "differs", "differ")
-    return f"{seen}{_confined(differs, names)}; the first is at {place}: {here}", f"{there} there"
+    return f"{seen}{_confined(differs, names)}; the first is at {_place(differs, axes)}: {here}", f"{there} there"
+
+
+def _first(mask: Tensor) -> tuple[int, ...]:
+    return tuple(int(i) for i in mask.nonzero()[0])
+
+
+def _place(mask: Tensor, axes: Sequence[str]) -> str:
+    """The first place of a mask, by the names of its axes where they are known."""
+    index = _first(mask)
+    if len(axes) != len(index):
+        return f"index {list(index)}"
+    return ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
 
 
 def _is_constant(tensor: Tensor) -> bool:

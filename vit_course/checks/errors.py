@@ -44,6 +44,10 @@ _LOOK_AT_WORDS = {
     "'float' object cannot be interpreted as an integer": "Which of Python's two divisions gives an integer?",
     "be converted to": "Does that function take a whole tensor, or one number?",
     "values to unpack": "How many values are there on each side of the equals sign?",
+    "duplicate dims": "Which axis is named twice there, and which one is missing?",
+    "is ambiguous": "Which comparison gives a whole tensor there, where `if` wants one True or False?",
+    "object is not callable": "Which name has brackets behind it there, and what does it hold? Print its type.",
+    "must be Tensor, not": "What is given to that function, and which line should have made a tensor of it?",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
 }
@@ -112,6 +116,8 @@ def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping
 
 
 def _look(error: Raised) -> str:
+    if error.is_a("ValueError") and error.line.startswith("`raise "):
+        return "These inputs are as the exercise describes them. What does your own test before that line compare?"
     by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)
     by_kind = (look for kind, look in _LOOK_AT_KIND.items() if error.is_a(kind))
     return next(by_words, "") or next(by_kind, "")

@@ -45,6 +45,8 @@ class Student:
 
     def __init__(self, objects: Mapping[str, Any], held: Objects | None = None) -> None:
         self._held = held or ObjectsHere(objects)
+        # a misconception's class has a name of its own, a student's the exercise's
+        self._classes = {*objects, *(each.__name__ for each in objects.values() if isinstance(each, type))}
         self.name = next(iter(objects))
         self.record: list[object] = []
         self.changed_inputs: list[str] = []
@@ -141,7 +143,8 @@ class Student:
         except Failure as odd:
             self.record.append(("returned", odd.seen))
             raise
-        self.record.append(("returned", snapshot(answer)))
+        is_made = type(answer).__name__ in self._classes
+        self.record.append(("returned", "an object of the class" if is_made else snapshot(answer)))
         return answer
 
 

@@ -208,3 +208,40 @@ def test_half_precision_may_round(dtype: torch.dtype) -> None:
     right = numbers(2, 3, 4).to(dtype)
     assert close(right * 1.005, right)
     assert not close(right * 1.5, right)
+
+
+def shares(*shape: int) -> Tensor:
+    return numbers(*shape).abs().softmax(-1)
+
+
+def test_rows_that_should_sum_to_one_are_named() -> None:
+    right = shares(2, 3, 4)
+    told = failure(right * torch.tensor([0.5, 2.0, 3.0])[:, None], right)
+    assert told.seen.endswith("none of its rows sums to 1; the first, at image 0, token 0, sums to 0.5")
+    assert told.expected == "1 for every row"
+    wrong = right.clone()
+    wrong[1, 2] = torch.tensor([0.5, 0.5, 0.5, 0.25])
+    told = failure(wrong, right)
+    assert told.seen.endswith("1 of its 6 rows does not sum to 1; the first, at image 1, token 2, sums to 1.75")
+
+
+def test_the_axis_that_does_sum_to_one_is_named() -> None:
+    right = shares(2, 3, 4)
+    wrong = numbers(2, 3, 4, seed=1).softmax(1)
+    seen = failure(wrong, right).seen
+    assert "none of its rows sums to 1; they do along the axis of the token; the first, at image 0" in seen
+
+
+def test_rows_that_never_summed_to_one_are_not_asked_to() -> None:
+    assert "sum to 1" not in failure(numbers(2, 3, 4, seed=1), numbers(2, 3, 4)).seen
+    assert "sum to 1" not in failure(shares(2, 3, 4).flip(1), shares(2, 3, 4)).seen
+
+
+def test_the_first_number_that_is_none_has_a_place() -> None:
+    wrong = numbers(2, 3, 4)
+    wrong[0, 1, 2] = float("nan")
+    assert failure(wrong, numbers(2, 3, 4)).seen.endswith("the first is at image 0, token 1, feature 2")
+
+
+def test_a_value_without_a_question_of_its_own_gets_one() -> None:
+    assert failure(numbers(2, 3, 4, seed=1), numbers(2, 3, 4)).look.endswith("?")

@@ -96,10 +96,25 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
         (endless, "Which function calls itself"),
         (lambda x: len(x) / 0, "Which divisor on that line is 0"),
         (lambda x: (lambda: x)(1), "How many arguments does the `def` line name"),
+        (lambda x: x.permute(0, 0), "Which axis is named twice"),
+        (lambda x: x if x > 0 else -x, "Which comparison gives a whole tensor"),
+        (lambda x: x.shape[0](x), "Which name has brackets behind it"),
+        (lambda x: torch.relu(x.shape[0]), "What is given to that function"),
     ],
 )
 def test_what_torch_and_python_say_often_leads_to_a_question(function: Callable[..., Any], look: str) -> None:
     assert look in failure(function, INPUT).look
+
+
+def test_a_refusal_of_a_right_input_asks_for_the_test_before_it() -> None:
+    def refuses(images: torch.Tensor, size: int) -> None:
+        raise ValueError("images must be square")
+
+    def unpacks(images: torch.Tensor, size: int) -> list[int]:
+        return [rows for rows, _, _ in [images.shape]]
+
+    assert "test before that line" in failure(refuses).look
+    assert "test before that line" not in failure(unpacks).look
 
 
 def test_only_the_students_own_not_implemented_means_not_written() -> None:

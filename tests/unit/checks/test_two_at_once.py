@@ -28,7 +28,7 @@ OWN = [each for each in EXERCISES.values() if pairs_of(each) and not each.name.s
 def seeded_sample():
     drawn = random.Random(5)
     for exercise in OWN:
-        for pair in drawn.sample(pairs_of(exercise), 4):
+        for pair in drawn.sample(pairs_of(exercise), 2):
             yield pytest.param(exercise, pair, id=f"{exercise.name}-{pair.name}")
 
 
@@ -76,7 +76,6 @@ def test_a_pair_fails_and_is_told_as_one_of_its_own(exercise, pair):
 COMMON = [
     ("patchify", "column order", "channels last inside a token"),
     ("patchify", "column order", "float32 whatever the input"),
-    ("patchify", "channels last inside a token", "input changed in place"),
     ("unpatchify", "patches placed column by column", "channels read last"),
     ("split_heads", "reshaped where transposed", "merged without transpose"),
     ("PatchEmbedding", "embedding in column order", "activation after the projection"),
@@ -93,18 +92,18 @@ COMMON = [
     ("MultiHeadSelfAttention", "root of embed dim", "heads merged by view"),
     ("MultiHeadSelfAttention", "heads not scaled", "residual inside"),
     ("layer_norm", "divided by one less", "statistics over the tokens"),
-    ("layer_norm", "eps outside the root", "bias added before the weight"),
-    ("Mlp", "relu for gelu", "activation after the last layer"),
-    ("EncoderBlock", "residual from the normed stream", "dropout nobody asked for"),
+    ("layer_norm", "bias added before the weight", "eps outside the root"),
+    ("Mlp", "activation after the last layer", "relu for gelu"),
+    ("EncoderBlock", "residual from the normed stream", "ratio fixed at four"),
     ("VisionTransformer", "mean of all tokens", "positions never added"),
     ("count_parameters", "positions forgotten", "biases forgotten"),
     ("load_torchvision", "kernels on their side", "norms swapped"),
-    ("train_one_epoch", "gradients never cleared", "mean of batch means"),
+    ("train_one_epoch", "gradients never cleared", "softmax before the loss"),
     ("evaluate", "evaluation never switched on", "accuracy in percent"),
     ("evaluate", "mean of batch means", "mean of batch accuracies"),
     ("warmup_cosine", "the first update wasted", "a line down"),
     ("parameter_groups", "sorted by axes alone", "a decay written into the code"),
-    ("EarlyStopping", "compared with the last", "one too late"),
+    ("EarlyStopping", "one too late", "compared with the last"),
     ("attention_rollout", "identity forgotten", "strongest head only"),
     ("mean_attention_distance", "rows plus columns", "query patches summed"),
     ("predict_with_attention", "softmax forgotten", "first head only"),

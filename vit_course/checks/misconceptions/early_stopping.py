@@ -189,6 +189,15 @@ class EveryEpochCounts(_Stopper):
         return len(self.heard)
 
 
+@EarlyStopping.misconception("Which line makes the counter larger, and when does it run?", STOP)
+class NothingIsCounted(_Stopper):
+    """The counter stays at 0 however many bad epochs there are, so it never stops."""
+
+    @property
+    def bad_epochs(self) -> int:
+        return 0
+
+
 @EarlyStopping.misconception("What would a patience of 0 mean?", STOP)
 class PatienceNotChecked(_Stopper):
     """A patience below 1, with which it would stop at once, is accepted without a word."""

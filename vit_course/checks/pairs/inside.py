@@ -59,7 +59,6 @@ declare(
             wrong.averaged_over_the_images: {"heads": lambda layer: layer.mean(0)},
             wrong.first_image_only: {"told": lambda rollout, weights: rollout[0]},
             wrong.written_into_the_weights: {"told": _overwritten},
-            wrong.identity_of_another_dtype: {"told": lambda rollout, weights: rollout * torch.ones(1)},
         },
     ),
 )

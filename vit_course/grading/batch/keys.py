@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,14 +21,21 @@ def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[
     It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
     that these may share, this package's code, torch's version, the secret, and whether a sandbox is used; that of a
     result which is a file, on this file and on the grader's images too. Which test cells the lesson has, or whose the
-    submission is, changes no score and no key.
+    submission is, changes no score and no key. What is the grader's stands first, before a dash.
     """
+    halves = graders_halves([each.name for each in submission.exercises], place, confined)
+    return {each.name: f"{halves[each.name]}-{_submitters_half(submission, each)}" for each in submission.exercises}
+
+
+def graders_halves(exercises: Iterable[str], place: Place, confined: bool) -> dict[str, str]:
+    """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks = _check_digests(place.checks, stamp(place.checks))
     shared = (_code_digest(), checks[""], place.secret, confined)
-    return {
-        each.name: _digest(submission.digest, submission.lesson, _asked(each), checks.get(each.name), *shared)
-        for each in submission.exercises
-    }
+    return {name: _digest(*shared, checks.get(name)) for name in exercises}
+
+
+def _submitters_half(submission: Submission, answer: ExerciseAnswer) -> str:
+    return _digest(submission.digest, submission.lesson, _asked(answer))
 
 
 def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:

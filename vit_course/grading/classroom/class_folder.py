@@ -45,15 +45,12 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     if not notebooks:
         message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
         raise ClassFolderError(message)
-    if directory.exists() and not directory.is_dir():
-        raise ClassFolderError(f"{directory} is not a folder; name a new one")
-    if directory.exists() and any(directory.iterdir()):
-        raise ClassFolderError(f"{directory} exists and is not empty; name a new folder")
+    refuse_in_use(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         _fill(draft, notebooks)
         _copy_checks(lessons_root / "tests" / "hidden", draft / "hidden")
-        _move(draft, directory)
+        move_into_place(draft, directory)
     except OSError as error:
         raise ClassFolderError(f"cannot make {directory}: {error}") from error
     finally:
@@ -61,7 +58,20 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     return ClassFolder(directory, tuple(notebook.stem for notebook in notebooks))
 
 
-def _move(draft: Path, directory: Path) -> None:
+def refuse_in_use(directory: Path) -> None:
+    """See that a class folder can be made in a place.
+
+    Raises:
+        ClassFolderError: there is a file, or a folder that is not empty.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise ClassFolderError(f"{directory} is not a folder; name a new one")
+    if directory.exists() and any(directory.iterdir()):
+        raise ClassFolderError(f"{directory} exists and is not empty; name a new folder")
+
+
+def move_into_place(draft: Path, directory: Path) -> None:
+    """Give a folder that is complete its name; the place does not exist, or is an empty folder."""
     if not directory.exists():
         draft.rename(directory)
         return

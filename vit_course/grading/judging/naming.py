@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.diagnosis import Observe, Record, explain
+from vit_course.checks.diagnosis import Observe, Record, explain, explain_by_two
 from vit_course.checks.exercise import Misconception
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Cause, Verdict
 from vit_course.grading.judging.hidden import HiddenChecks, Outcome
 
-# a replay costs a check's time, 1 to 4 ms: so many in an exercise at most, and so many failures that nobody explains
+# a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
+# failures that nobody explains; two_at_once.most_asked bounds the pairs, which are asked once each, as a rule
 MOST_REPLAYS = 120
 MOST_UNEXPLAINED = 3
 
@@ -31,11 +32,11 @@ class Replays:
         self._exercise = EXERCISES[exercise]
         self._checks, self._key = checks, key
         self._by_name = {each.name: each for each in checks.exercises()[exercise]}
-        self._seen: dict[tuple[str, str], tuple[bool, Record]] = {}
+        self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
 
     def __call__(self, wrong: Misconception, name: str) -> tuple[bool, Record]:
         """Whether a misconception fails the check of this name, and what it gives there."""
-        place = wrong.name, name
+        place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
             student = Student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
             outcome = self._checks.ask(self._exercise.name, self._by_name[name], student, self._key)
@@ -66,6 +67,7 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
             found[name] = _explain(EXERCISES[exercise].misconceptions, records, names, name, bounded, found)
     except _Enough:
         pass
+    found = explain_by_two(EXERCISES[exercise], records, [each.check.name for each in failed], found, observe)
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
 
 

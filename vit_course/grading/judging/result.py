@@ -52,7 +52,8 @@ class ExerciseResult:
     """What came out of one exercise.
 
     Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
-    its ``checks``, and a ``problem`` when something about all of it has to be said first.
+    its ``checks``, and a ``problem`` when something about all of it has to be said first; kept, but not published,
+    the ``seconds`` that it took (0: not measured).
     """
 
     name: str
@@ -61,6 +62,7 @@ class ExerciseResult:
     misconception: str | None = None
     checks: tuple[CheckOutcome, ...] = ()
     problem: str | None = None
+    seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -122,8 +124,9 @@ class Result:
 
     def to_store(self) -> dict[str, Any]:
         """The same with what is kept for feedback and for the instructor."""
+        exercises = [{**each.as_dict(), "seconds": round(each.seconds, 4)} for each in self.exercises]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
-        return {**self.as_dict(), "runs": runs, "log": [legible(each) for each in self.log]}
+        return {**self.as_dict(), "exercises": exercises, "runs": runs, "log": [legible(each) for each in self.log]}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Result:

@@ -80,9 +80,14 @@ class Sitting:
             WarmProcessLost: no worker can be made.
         """
         try:
-            return tuple(map(self._exercise, self._submission.exercises))
+            return tuple(map(self._timed, self._submission.exercises))
         finally:
             self._dismiss()
+
+    def _timed(self, answer: ExerciseAnswer) -> ExerciseResult:
+        began = time.perf_counter()
+        result = self._exercise(answer)
+        return replace(result, seconds=time.perf_counter() - began)
 
     def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
         checks = self._checks.exercises().get(answer.name)

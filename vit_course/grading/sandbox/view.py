@@ -1,8 +1,9 @@
 """The package as a student of one lesson sees it while the judge grades: nothing in it holds this lesson's answers.
 
 The modules of earlier lessons are there, for later exercises build on them; those of the lesson itself and of
-later ones refuse to be imported, in words. ``check`` is there and decides nothing. A view is written once for a
-lesson and a state of the package, read-only, and read by every submission of that lesson.
+later ones refuse to be imported, in words. ``check`` is there and decides nothing, ``hunt`` is there and draws
+nothing. A view is written once for a lesson and a state of the package, read-only, and read by every submission of
+that lesson.
 """
 
 from __future__ import annotations
@@ -41,6 +42,32 @@ PRACTICES = {
     "checks/lessons/inside_model": 7,
 }
 _ATTEMPTS = 5
+_HUNTS = '''"""Stands where the bug hunts are while a student works: every ground of theirs holds an answer."""
+
+
+class Suspect:
+    """What a hunt gives while the judge grades: nothing to be read or run."""
+
+    code = ""
+
+    def __call__(self, *inputs: object, **options: object) -> object:
+        """There is no program here."""
+        raise RuntimeError("bug hunts are not there while grading; no point depends on them")
+
+    program = __call__
+
+    def check(self, mended: object = None) -> "Suspect":
+        """Decide nothing."""
+        return self
+
+    def __repr__(self) -> str:
+        return "a bug hunt is not shown while grading; no point depends on it"
+
+
+def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
+    """Draw nothing."""
+    return Suspect()
+'''
 _CHECKS = '''"""Stands where the public checks are while a student works."""
 
 
@@ -93,6 +120,7 @@ def _files(lesson: str) -> dict[str, bytes]:
     for name in (*later, *(name for name, home in TOOLS.items() if home == number)):
         files |= dict.fromkeys(_sources(name), _refusal(name, (ANSWERS | TOOLS)[name], number).encode())
     files |= {"checks/__init__.py": _CHECKS.encode(), "checks/lessons/__init__.py": b""}
+    files |= {"hunts/__init__.py": _HUNTS.encode()}
     for name, first in PRACTICES.items():
         files |= _sources(name) if first <= number else {}
     return files

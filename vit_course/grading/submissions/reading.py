@@ -72,6 +72,23 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
         return replace(base, reason=f"its code cannot be read ({type(error).__name__})", rejected=True)
 
 
+def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
+    """Why a file cannot be graded, as far as a glance at its cells tells; None: nothing speaks against it.
+
+    Raises:
+        NoSubmission, ReleasedError: as :func:`read` does.
+    """
+    if handed_in.problem:
+        return handed_in.problem
+    script = handed_in.path.suffix.lower() == ".py"
+    try:
+        content = read_bytes(handed_in.path)
+        _lesson(handed_in, open_script(content) if script else open_notebook(content), lessons, None, script)
+    except Unreadable as error:
+        return str(error)
+    return None
+
+
 def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()

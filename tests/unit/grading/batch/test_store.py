@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch.keys import exercise_keys
+from vit_course.grading.batch.keys import exercise_keys, graders_halves
 from vit_course.grading.batch.places import Place
 from vit_course.grading.batch.store import Store, merged, write_atomically
 from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result
@@ -162,6 +162,15 @@ def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, 
     for other in others:
         assert not set(keys.values()) & set(other.values())
     assert exercise_keys(replace(submission, path="q", student="ben"), place, confined=True) == keys
+
+
+def test_a_key_begins_with_what_is_the_grader_s(work, place):
+    keys = exercise_keys(work().read(), place, confined=True)
+    halves = graders_halves(keys, place, confined=True)
+    assert {name: key.partition("-")[0] for name, key in keys.items()} == halves
+    append(place.checks / "test_unpatchify.py")
+    after = graders_halves(keys, place, confined=True)
+    assert {name for name in keys if after[name] != halves[name]} == {"unpatchify"}
 
 
 def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp_path, monkeypatch):

@@ -55,6 +55,12 @@ def test_a_path_is_published_as_it_is():
     assert odd.as_dict()["path"] == odd.path
 
 
+def test_seconds_of_an_exercise_are_kept_and_not_published():
+    timed = replace(RESULT, exercises=(replace(RESULT.exercises[0], seconds=0.25),))
+    assert "seconds" not in timed.as_dict()["exercises"][0]
+    assert Result.from_dict(timed.to_store()).exercises[0].seconds == 0.25
+
+
 def test_what_is_kept_comes_back():
     kept = json.loads(json.dumps(RESULT.to_store()))
     again = Result.from_dict(kept)

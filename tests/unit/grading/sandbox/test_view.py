@@ -68,7 +68,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     practices = {name for name, first in PRACTICES.items() if first <= int(lesson[:2])}
-    note = {"checks/__init__", "checks/lessons/__init__"}
+    note = {"checks/__init__", "checks/lessons/__init__", "hunts/__init__"}
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
     assert [path.name for path in folder.iterdir()] == ["vit_course"]
     for name in (*ANSWERS, *TOOLS):
@@ -131,6 +131,30 @@ for name in ("attention", "vit", "patches"):
 def test_check_decides_nothing(home):
     code = 'from vit_course import check; print(check("patchify", print, points=3))'
     assert run(view_of("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_hunt_draws_nothing_and_holds_no_answer(lesson, home):
+    code = """
+from vit_course.hunts import hunt
+suspect = hunt("patchify", seed=7, bugs=2)
+print(suspect, suspect.check(len), repr(suspect.code), sep="|")
+for program in (suspect, suspect.program):
+    try:
+        program(None, 4)
+    except RuntimeError as error:
+        print(error)
+"""
+    folder = view_of(lesson, home)
+    shown, *told = run(folder, code).splitlines()
+    assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
+    assert told == ["bug hunts are not there while grading; no point depends on them"] * 2
+    assert [path.name for path in (folder / "vit_course" / "hunts").glob("*.py")] == ["__init__.py"]
+    grounds = [path.read_text() for path in (PACKAGE / "hunts" / "grounds").glob("[a-z]*.py")]
+    lines = {line.strip() for ground in grounds for line in ground.splitlines() if '# bug "' in line}
+    assert len(lines) > 100
+    held = "\n".join(modules_of(folder).values())
+    assert not [line for line in lines if line in held]
 
 
 def test_a_view_is_made_once_and_nobody_writes_into_it(home):

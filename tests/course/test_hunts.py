@@ -1,0 +1,132 @@
+"""The proof of the hunting grounds: right without a bug, and with one exactly the mistake that its line names."""
+
+from functools import cache
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from vit_course.checks import check
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.diagnosis import run
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Undecided, Verdict
+from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.hunts import hunt
+from vit_course.hunts.drawing import grounds
+from vit_course.hunts.suspect import Suspect
+
+ROOT = Path(__file__).parents[2]
+KEY = b"a hunt"
+# the bug that a lesson tells its story of, in the exercise that is hunted there; nobody draws it again
+STORIES = {
+    "patchify": "column order",
+    "resize_positions": "reshaped both ways",
+    "EncoderBlock": "residual from the normed stream",
+    "VisionTransformer": "class token last",
+    "train_one_epoch": "gradients cleared once",
+}
+LESSONS = ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_cifar", "07_inside")
+
+
+@cache
+def hidden_checks():
+    return HiddenChecks(ROOT / "tests" / "hidden")
+
+
+def program(name, *bugs):
+    ground = grounds()[name]
+    return Suspect(name, "under test", ground.program(bugs), ground.defines, len(bugs)).program
+
+
+def student(name, made):
+    return Student({EXERCISES[name].objects[0]: made})
+
+
+def fails_a_public_check(name, made):
+    """Whether one of the exercise's checks is failed; the others are not run."""
+    for each in EXERCISES[name].checks:
+        try:
+            run(each, student(name, made))
+        except Failure:
+            return True
+        except Undecided:
+            continue
+    return False
+
+
+def grouped(name, *values, label):
+    return pytest.param(name, *values, id=f"{name}-{label}", marks=pytest.mark.xdist_group(f"hunt-{name}"))
+
+
+EACH_GROUND = pytest.mark.parametrize("name", [grouped(name, label="ground") for name in grounds()])
+EACH_BUG = pytest.mark.parametrize(
+    ("name", "bug"), [grouped(name, bug, label=bug.name) for name, ground in grounds().items() for bug in ground.bugs]
+)
+
+
+def test_every_lesson_has_a_ground():
+    assert {EXERCISES[name].lesson for name in grounds()} == set(LESSONS)
+    assert len(grounds()) >= 11
+
+
+@EACH_GROUND
+def test_a_ground_without_bugs_passes_every_check(name):
+    made = program(name)
+    report = check(name, made)
+    assert report.passed, str(report)
+    for outcome in hidden_checks().run(name, lambda: student(name, made), KEY):
+        assert outcome.result.verdict == Verdict.PASS, f"{outcome.check.name}: {outcome.result.message}\n{outcome.log}"
+
+
+@EACH_GROUND
+def test_a_ground_is_a_module_that_can_be_imported_and_is_right(name):
+    ground = grounds()[name]
+    folder = ROOT / "vit_course" / "hunts" / "grounds"
+    (file,) = [each for each in folder.glob("*.py") if each.stem.replace("_", "") == name.replace("_", "").lower()]
+    module = import_module(f"vit_course.hunts.grounds.{file.stem}")
+    assert not fails_a_public_check(name, vars(module)[ground.defines])
+
+
+@EACH_GROUND
+def test_a_ground_has_bugs_enough_and_all_of_them_are_in_the_library(name):
+    names = [bug.name for bug in grounds()[name].bugs]
+    assert len(names) >= 4
+    assert set(names) <= {wrong.name for wrong in EXERCISES[name].misconceptions}
+    assert STORIES.get(name) not in names
+
+
+def test_the_stories_are_in_the_library():
+    for name, story in STORIES.items():
+        assert story in {wrong.name for wrong in EXERCISES[name].misconceptions}
+
+
+@EACH_BUG
+def test_a_bug_fails_and_is_named_as_its_line_says(name, bug):
+    report = check(name, program(name, bug))
+    assert not report.passed, f"every check passes {bug.name}"
+    assert report.misconceptions == (bug.name,), str(report)
+
+
+@EACH_BUG
+def test_a_bug_fails_a_hidden_check(name, bug):
+    """So that an exercise in which it is to be mended gives no points for leaving it."""
+    made = program(name, bug)
+    outcomes = hidden_checks().run(name, lambda: student(name, made), KEY)
+    assert any(outcome.result.verdict == Verdict.FAIL for outcome in outcomes)
+
+
+@EACH_GROUND
+def test_two_bugs_at_once_run_and_fail(name):
+    apart = [pair for pair in combinations(grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
+    assert apart
+    innocent = [[bug.name for bug in pair] for pair in apart if not fails_a_public_check(name, program(name, *pair))]
+    assert innocent == []
+
+
+@EACH_GROUND
+def test_every_seed_gives_code_that_runs(name):
+    seeds = range(len(grounds()[name].bugs))
+    assert len({hunt(name, seed).code for seed in seeds}) == len(seeds)
+    assert all(callable(hunt(name, seed).program) for seed in seeds)

@@ -1,0 +1,98 @@
+"""The proof of simulated answers: a cell that holds a mistake fails as the mistake does that it was made of.
+
+In one process for each exercise, like the proof of the hidden checks, of which it takes what the library's own objects
+give.
+"""
+
+import random
+
+import pytest
+
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, by_exercise, misconceptions, told
+from vit_course.checks.answers import same_record
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.two_at_once import pairs_of
+from vit_course.grading.simulating.library import LessonShelves, Shelf
+from vit_course.grading.simulating.modules import VARIANTS
+from vit_course.grading.simulating.variants import right_variants
+from vit_course.grading.submissions.released import Lessons
+
+# of each exercise's pairs; all of them take an hour
+PAIRS = 3
+# what is forbidden cannot be called under another name: a layer of torch as a whole
+NO_CELL = {("VisionTransformer", "library layers for the blocks"), ("fix_vit", "library layers for the blocks")}
+# what lessons import in cells of their own
+IMPORTS = """
+import math
+from dataclasses import replace
+import torch
+import torch.nn.functional as F
+from torch import nn
+from vit_course.attention import MultiHeadSelfAttention
+from vit_course.config import ViTConfig
+from vit_course.encoder import EncoderBlock
+from vit_course.patches import PatchEmbedding
+"""
+
+
+@pytest.fixture(scope="module")
+def shelves():
+    lessons, variants = Lessons(None, ROOT), right_variants(ROOT)
+    found = {}
+    for lesson in lessons:
+        models = {name: _without_marks(source) for name, source in lesson.model_answers.items()}
+        found |= LessonShelves(lesson, models, variants).shelves
+    return found
+
+
+def _without_marks(source):
+    return "\n".join(line for line in source.split("\n") if "### " not in line)
+
+
+def written_in_cells(exercises):
+    return [each for each in exercises if not EXERCISES[each.values[0]].is_file]
+
+
+def of_cell(exercise, source):
+    """The objects that a cell defines, when it is the only one of a notebook."""
+    namespace = {"__name__": "__main__"}
+    exec(compile(source, f"<a cell of {exercise}>", "exec"), namespace)
+    return tuple(namespace[name] for name in EXERCISES[exercise].objects)
+
+
+def expect_the_same(exercise, source, objects):
+    own, cells = ask(exercise, objects, KEYS[0]), ask(exercise, of_cell(exercise, source), KEYS[0])
+    for one, other in zip(own, cells, strict=True):
+        assert one.result.verdict == other.result.verdict, f"{source}\n{told(cells)}"
+        assert same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), by_exercise(written_in_cells(misconceptions())))
+def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, shelves):
+    answer = shelves[exercise].of_mistake(wrong)
+    if answer is None:
+        assert (exercise, wrong.name) in NO_CELL, shelves[exercise].left_out()[wrong.name]
+        return
+    expect_the_same(exercise, answer.source, wrong.objects)
+    assert "vit_course.checks" not in answer.source
+    assert wrong.cause.explanation[:30] not in answer.source, "it gives the mistake away"
+
+
+@EACH_EXERCISE
+def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, shelves):
+    pairs = [] if EXERCISES[exercise].is_file else list(pairs_of(EXERCISES[exercise]))
+    for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
+        made = shelves[exercise].cell(pair)
+        if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
+            expect_the_same(exercise, made, pair.objects)
+
+
+@EACH_EXERCISE
+def test_right_answers_in_cells_are_right(exercise, shelves):
+    """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
+    shelf: Shelf = shelves[exercise]
+    for answer in shelf.right[1:3]:
+        source = shelf.alone(answer).source
+        outcomes = ask(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
+        assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{told(outcomes)}"
+        assert VARIANTS not in source

@@ -1,0 +1,69 @@
+"""A submission with bug hunts in it, graded by the real judge: hunting costs nothing, and helps nobody to points."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vit_course.grading.classroom.class_folder import new_class
+from vit_course.hunts import hunt
+
+pytestmark = pytest.mark.xdist_group("grade")
+ROOT = Path(__file__).parents[2]
+LESSON = "01_patchify"
+POINTS = 26.0
+FROM_A_GROUND = """
+from vit_course.hunts import hunt
+try:
+    from vit_course.hunts.grounds.patchify import suspect_patchify
+    from vit_course.hunts.drawing import grounds
+except ImportError:
+    suspect_patchify = hunt("patchify", 1).program
+fix_patchify = suspect_patchify
+"""
+
+
+def hunter(cells):
+    """Another seed, a look at the symptoms, and the program pasted as it was found."""
+    drawn, mended = (next(cell for cell in cells if begin in cell["source"]) for begin in ("SEED = 1", "mended = None"))
+    symptoms = cells[cells.index(drawn) + 2]
+    assert "suspect(picture" in symptoms["source"]
+    drawn["source"] = drawn["source"].replace("SEED = 1", "SEED = 4")
+    symptoms["source"] += "\nsuspect(picture, 16), suspect.program(picture, 16)"
+    mended["source"] = f"{hunt('patchify', 4).code}\nsuspect.check(suspect_patchify)"
+
+
+def thief(cells):
+    """The bug hunt's exercise, taken from a ground."""
+    cell = next(cell for cell in cells if cell["source"].startswith("def fix_patchify"))
+    cell["source"] = FROM_A_GROUND
+
+
+@pytest.fixture
+def graded(tmp_path):
+    """Student → what the judge found."""
+    folder = new_class(tmp_path / "a class", ROOT).path
+    for student in (hunter, thief):
+        notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
+        for cell in notebook["cells"]:
+            cell["source"] = "".join(cell["source"])
+        student(notebook["cells"])
+        target = folder / "submitted" / student.__name__ / LESSON / f"{LESSON}.ipynb"
+        target.parent.mkdir(parents=True)
+        target.write_text(json.dumps(notebook), encoding="utf-8")
+    command = [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {each["student"]: each for each in json.loads(done.stdout)["submissions"]}
+
+
+def test_hunting_loses_no_point_and_gains_none(graded):
+    assert (graded["hunter"]["status"], graded["hunter"]["score"]) == ("graded", POINTS), graded["hunter"]
+    assert graded["hunter"]["flags"] == ["reference-copied"]  # for the rest of it is the solution; nothing else is odd
+    scores = {each["name"]: each["score"] for each in graded["thief"]["exercises"]}
+    assert scores.pop("fix_patchify") == 0
+    assert sum(scores.values()) == POINTS - 3

@@ -1,0 +1,139 @@
+"""Ask a mutant what a submission is asked, with a limit on its time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.proof.mutants import Mutant, exercises_with, is_helper
+from tests.proof.solutions import SolutionMutant
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Verdict
+from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, Outcome
+
+KEY = b"mutants"
+# of processor time, for one check that takes some milliseconds: reached by what would never end, on any machine
+SECONDS = 6
+BYTES = 4 << 30  # more than this process holds already
+
+
+class OutOfTime(BaseException):
+    """A mutant took too long."""
+
+
+@cache
+def hidden_checks() -> HiddenChecks:
+    """The hidden checks, opened once in this process."""
+    return HiddenChecks(Path(__file__).parents[1] / "hidden")
+
+
+class Examiner:
+    """Asks an exercise's hidden checks, first the one that caught the mutant before: it will catch this one too.
+
+    Args:
+        exercise: its name.
+        key: from which the checks draw.
+    """
+
+    def __init__(self, exercise: str, key: bytes = KEY) -> None:
+        self.exercise = exercise
+        self._key = key
+        self._order = list(hidden_checks().exercises()[exercise])
+
+    def caught_by(self, mutant: Mutant | SolutionMutant) -> str | None:
+        """The name of a check that fails a mutant, None when all pass it; "import" when it cannot be imported.
+
+        Raises:
+            Exception: a hidden check ended in anything but a verdict; with the mutant's name in a note.
+        """
+        try:
+            return self._caught_by(mutant)
+        except BaseException as error:
+            error.add_note(f"The mutant of {self.exercise}: {mutant.name}")
+            raise
+
+    def _caught_by(self, mutant: Mutant | SolutionMutant) -> str | None:
+        objects = made(mutant, self.exercise)
+        if objects is None:
+            return "import"
+        for check in self._order:
+            if self.ask(check, objects).result.verdict == Verdict.FAIL:
+                self._order.remove(check)
+                self._order.insert(0, check)
+                return check.name
+        return None
+
+    def ask(self, check: HiddenCheck, objects: Sequence[Callable[..., Any]]) -> Outcome:
+        """What one check finds about some objects."""
+        student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
+        with limited():
+            return hidden_checks().ask(self.exercise, check, student, self._key)
+
+
+class Examiners:
+    """Asks a mutant at the exercise that it belongs to and, a helper's, at the others that need the helper.
+
+    Args:
+        key: from which the checks draw.
+    """
+
+    def __init__(self, key: bytes = KEY) -> None:
+        self._key = key
+        self._known: dict[str, Examiner] = {}
+
+    def of(self, exercise: str) -> Examiner:
+        """The examiner of one exercise."""
+        return self._known.setdefault(exercise, Examiner(exercise, self._key))
+
+    def caught_by(self, mutant: Mutant, exercise: str) -> str | None:
+        """The first check that fails a mutant, None when every check passes it; see :meth:`Examiner.caught_by`."""
+        others = exercises_with(mutant.place) if is_helper(mutant.place) else ()
+        found = (self.of(each).caught_by(mutant) for each in dict.fromkeys((exercise, *others)))
+        return next(filter(None, found), None)
+
+
+def made(mutant: Mutant | SolutionMutant, exercise: str) -> tuple[Callable[..., Any], ...] | None:
+    """A mutant's objects, None when its module cannot be imported any more."""
+    try:
+        with limited():
+            return mutant.objects(exercise)
+    except (Exception, OutOfTime):
+        return None
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Stop what takes too long with :class:`OutOfTime`, and give no more memory than some; in a main thread alone."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, 1)  # and each second again, if somebody swallows it
+    try:
+        with _bounded_memory():
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@contextlib.contextmanager
+def _bounded_memory() -> Iterator[None]:
+    if sys.platform != "linux":
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -1,0 +1,77 @@
+"""Small slips in a definition: each a copy of its syntax tree in which one node is another one.
+
+Ours and not mutmut, cosmic-ray or mutatest: those write each mutant to disk and run the tests anew for it in a process
+of its own, where the hidden checks, once open, judge an object in memory in some milliseconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.proof.operators import changes, is_words, short
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node that could be changed, the statement that it stands in, and the function or class that holds that."""
+
+    node: ast.AST
+    statement: ast.stmt
+    place: str
+
+
+def slips(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    """Every slip in a definition, as a name that is told only once and the whole definition with it."""
+    stored = pickle.dumps(definition)
+    seen, names = {ast.dump(definition)}, set[str]()
+    for number, site in enumerate(_sites(definition)):
+        for which in range(len(list(changes(site.node)))):
+            changed = pickle.loads(stored)
+            told, apply = list(changes(list(_sites(changed))[number].node))[which]
+            apply()
+            tree = ast.dump(changed)
+            if tree in seen:  # two ways to the same slip
+                continue
+            seen.add(tree)
+            name = _unused(f"{site.place}: {short(site.statement)}: {told}", names)
+            names.add(name)
+            yield name, changed
+
+
+def names_in(definition: ast.stmt) -> list[str]:
+    """The names that a definition uses when it runs, each once."""
+    nodes = (site.node for site in _sites(definition))
+    return list(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
+
+
+def _unused(name: str, names: set[str]) -> str:
+    number = 2
+    unique = name
+    while unique in names:
+        unique = f"{name} ({number})"
+        number += 1
+    return unique
+
+
+def _sites(definition: ast.stmt) -> list[Site]:
+    """Every node that could be changed: no docstrings, annotations, or messages of errors."""
+    return list(_inside(definition, definition, ""))
+
+
+def _inside(node: ast.AST, statement: ast.stmt, place: str) -> Iterator[Site]:
+    if isinstance(node, ast.stmt):
+        statement = node
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        place = f"{place}.{node.name}" if place else node.name
+    elif not place:
+        place = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)  # type: ignore[attr-defined]
+    yield Site(node, statement, place)
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "ctx", "bases"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not is_words(child):
+                yield from _inside(child, statement, place)

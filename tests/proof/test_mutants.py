@@ -1,0 +1,94 @@
+"""The proof by mutants: a slip in the reference, or in a lesson's model solution, is caught by a hidden check, or it is
+listed with the reason why not.
+
+For one exercise: ``pytest tests/proof -k patchify``.
+"""
+
+import ast
+
+import pytest
+
+from tests.proof.asking import Examiner, Examiners
+from tests.proof.equivalents import equivalent_solutions, equivalents, read
+from tests.proof.mutants import Place, definitions_of, mutants_of
+from tests.proof.solutions import SolutionMutant, solution_mutants, solved
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.grading.judging.reference import REFERENCE
+
+# all modules of the graded reference
+MODULES = {
+    "vit_course.attention",
+    "vit_course.config",
+    "vit_course.data.splits",
+    "vit_course.encoder",
+    "vit_course.grading.judging.practice_exam",
+    "vit_course.grading.judging.reference",
+    "vit_course.interpret",
+    "vit_course.patches",
+    "vit_course.positions",
+    "vit_course.pretrained",
+    "vit_course.training.early_stopping",
+    "vit_course.training.loop",
+    "vit_course.training.optimizers",
+    "vit_course.training.tally",
+    "vit_course.vit",
+}
+BY_EXERCISE = pytest.mark.parametrize("exercise", REFERENCE)
+
+
+def expect_listed(survived, listed):
+    missed, caught = set(survived) - listed.keys(), listed.keys() - set(survived)
+    assert not missed, "no hidden check fails, and no list of equivalents names:\n" + "\n".join(sorted(missed))
+    assert not caught, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught))
+
+
+@BY_EXERCISE
+def test_every_mutant_is_caught_or_listed(exercise):
+    examiners = Examiners()
+    survived = [each.name for each in mutants_of(exercise) if not examiners.caught_by(each, exercise)]
+    expect_listed(survived, equivalents().get(exercise, {}))
+
+
+@pytest.mark.parametrize("exercise", solved())
+def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
+    examiner = Examiner(exercise)
+    assert examiner.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
+    survived = [each.name for each in solution_mutants(exercise) if not examiner.caught_by(each)]
+    expect_listed(survived, equivalent_solutions().get(exercise, {}))
+
+
+def test_every_exercise_has_mutants_of_different_names():
+    names = {exercise: [each.name for each in mutants_of(exercise)] for exercise in EXERCISES}
+    assert all(len(set(each)) == len(each) for each in names.values())
+    assert min(map(len, names.values())) >= 20
+    assert sum(map(len, names.values())) >= 2500
+    assert len(solved()) == len(EXERCISES) - 1, "all but the exercise that hands in a file"
+    assert names["patchify"] == [each.name for each in mutants_of("patchify")], "in the same order each time"
+
+
+def test_no_module_is_left_out():
+    places: set[Place] = {place for exercise in REFERENCE for place in definitions_of(exercise)}
+    assert {module for module, _ in places} == MODULES
+    assert {each.__module__ for objects in REFERENCE.values() for each in objects} <= MODULES
+    assert ("vit_course.training.tally", "Tally") in places, "a helper in another module"
+    assert ("vit_course.config", "ViTConfig") not in places, "what a student is given"
+
+
+def test_a_mutant_leaves_the_reference_alone():
+    mutant = next(each for each in mutants_of("patchify") if each.place[1] == "grid_of")
+    (changed,), (right,) = mutant.objects("patchify"), REFERENCE["patchify"]
+    assert changed is not right
+    assert changed.__globals__["grid_of"] is not right.__globals__["grid_of"]
+    assert mutant.objects("patchify")[0] is not changed
+
+
+def test_a_list_that_cannot_be_read_says_where():
+    assert read("== a, b\n-- why\nfirst\n\n== c\n-- too\nfirst\n") == {
+        "a": {"first": "why"},
+        "b": {"first": "why"},
+        "c": {"first": "too"},
+    }
+    with pytest.raises(ValueError, match="line 2: a mutant needs"):
+        read("== a\nfirst\n")
+    with pytest.raises(ValueError, match="line 4: a lists this mutant twice"):
+        read("== a\n-- why\nfirst\nfirst\n")

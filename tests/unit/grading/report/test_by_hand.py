@@ -1,0 +1,65 @@
+"""nbgrader's gradebook, read as it is on the disk."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from nbgrader.api import Base, BaseCell, Grade, Gradebook
+from sqlalchemy import create_engine
+
+from vit_course.grading.report.by_hand import Question, read_gradebook
+
+LESSON = "01_patchify"
+# SQLAlchemy's, of nbgrader's own code
+pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "gradebook.db"
+    Base.metadata.create_all(create_engine(f"sqlite:///{path}"))  # or nbgrader calls alembic for its version
+    with Gradebook(f"sqlite:///{path}") as book:
+        book.add_assignment(LESSON)
+        book.add_notebook(LESSON, LESSON)
+        book.add_grade_cell("why", LESSON, LESSON, max_score=2, cell_type="markdown")
+        book.add_grade_cell("check-patchify", LESSON, LESSON, max_score=8, cell_type="code")
+        for student in ("zoe", "ben"):
+            book.add_student(student, first_name="Zoë", last_name=f"<b>{student}")
+            book.add_submission(LESSON, student)
+        for grade in book.db.query(Grade).join(BaseCell, Grade.cell_id == BaseCell.id).all():
+            grade.needs_manual_grade = grade.cell.name == "why" and grade.notebook.student.id == "zoe"
+        book.db.commit()
+    return path
+
+
+def test_questions_and_names(book):
+    found = read_gradebook(book)
+    assert found.questions == (Question(LESSON, "why", 2, 1),)
+    assert (found.waiting, found.problem) == (1, None)
+    assert set(found.names) == {"zoe", "ben", "Zoë", "<b>zoe", "<b>ben"}
+    assert read_gradebook(book, "03_attention").questions == ()
+
+
+def test_no_gradebook(tmp_path):
+    assert read_gradebook(tmp_path / "gradebook.db") is None
+
+
+def test_what_is_no_gradebook(tmp_path):
+    path = tmp_path / "gradebook.db"
+    path.write_text("no database at all, and long enough to be looked at" * 100)
+    assert "could not be read (file is not a database)" in read_gradebook(path).problem
+
+
+def test_a_gradebook_of_another_version(book):
+    with closing(sqlite3.connect(book)) as database:
+        database.execute("ALTER TABLE grade RENAME COLUMN needs_manual_grade TO waits")
+        database.commit()
+    assert "could not be read (no such column" in read_gradebook(book).problem
+
+
+def test_a_locked_gradebook(book, monkeypatch):
+    monkeypatch.setattr("vit_course.grading.report.by_hand._PATIENCE", 0.01)
+    with closing(sqlite3.connect(book)) as database:
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("BEGIN EXCLUSIVE")
+        assert "locked" in read_gradebook(book).problem

@@ -1,0 +1,78 @@
+"""Cells made of the library's objects."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from vit_course.checks.lessons.patches import patches_of
+from vit_course.checks.misconceptions import attention, patches, vit
+from vit_course.config import ViTConfig
+from vit_course.grading.simulating.cells import cell_of
+from vit_course.grading.simulating.modules import NoSource
+from vit_course.grading.simulating.restyle import restyled, with_own
+from vit_course.grading.simulating.stand_ins import STAND_INS
+
+
+def run(source):
+    namespace = {"__name__": "__main__"}
+    exec(source, namespace)
+    return namespace
+
+
+def test_helpers_come_along_under_names_of_the_exercise():
+    source = cell_of({"patchify": patches.pixels_from_all_over_the_image}, "patchify")
+    assert "def patchify(images, patch_size):" in source
+    assert "patchify_six_axes" in source
+    assert "split the wrong way round" not in source, "the docstring gives the mistake away"
+    assert "misconception" not in source
+    image = torch.arange(48.0).reshape(1, 1, 6, 8)
+    assert torch.equal(run(source)["patchify"](image, 2), patches.pixels_from_all_over_the_image(image, 2))
+
+
+def test_a_class_brings_its_bases_and_may_import_what_is_kept():
+    source = cell_of(
+        {"VisionTransformer": vit.ClassTokenLastAndReadThere}, "vit", lambda name: name == "vit_course.config"
+    )
+    assert "vit_course" not in source.replace("from vit_course.config import", "")
+    made = run(source)["VisionTransformer"]
+    config = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)
+    assert made(config)(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
+
+
+def test_what_is_forbidden_is_written_out():
+    name = "scaled_dot_product_attention"
+    source = cell_of({name: attention.scaling_forgotten}, name, instead=STAND_INS[name])
+    assert "F.scaled_dot_product_attention" not in source
+    inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
+    for one, other in zip(run(source)[name](*inputs), attention.scaling_forgotten(*inputs), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_what_was_put_together_is_put_together_again():
+    made = type("Both", (vit.NoFinalNorm, vit.LastTokenPooled), {"__module__": vit.__name__})
+    assert "class VisionTransformer(vit_NoFinalNorm, vit_LastTokenPooled):" in cell_of(
+        {"VisionTransformer": made}, "vit"
+    )
+    source = cell_of({"patchify": partial(patches_of, patch_size=3)}, "patchify")
+    assert run(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
+
+
+@pytest.mark.parametrize("value", [lambda images: images, 5, "text", print], ids=["lambda", "number", "text", "print"])
+def test_what_cannot_be_written_down_is_told(value):
+    with pytest.raises(NoSource):
+        cell_of({"patchify": value}, "patchify")
+
+
+def test_an_answer_in_other_words_does_the_same():
+    source = "def f(result):\n    '''Doubles.'''\n    return 2 * result\n\ndef g(x):\n    return x"
+    changed = restyled(source)
+    assert changed.count("answer") == 2
+    assert "return x" in changed
+    assert run(changed)["f"](4) == run(source)["f"](4) == 8
+
+
+def test_an_answer_brings_its_own_copy_of_what_it_calls():
+    source = with_own("def g(x):\n    return f(x) + 1", ["def f(x):\n    return 2 * x"], {"f": "g_f"})
+    namespace = run(source + "\n\ndef f(x):\n    return 0")
+    assert namespace["g"](3) == 7

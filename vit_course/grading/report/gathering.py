@@ -1,0 +1,193 @@
+"""Gather a class's work from its folder, and from the results that are kept there; nothing is graded.
+
+A notebook takes long to read as the grader does, so it is not read: its bytes lead to what is kept of it, and the
+first half of each key tells whether the grader would say the same today.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vit_course.grading.batch.keys import graders_halves
+from vit_course.grading.batch.places import Place, PlaceError, place_of
+from vit_course.grading.batch.store import FORMAT
+from vit_course.grading.judging.result import VERSION, ExerciseResult, Result
+from vit_course.grading.report.by_hand import read_gradebook
+from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
+from vit_course.grading.submissions.finding import SUBMITTED, HandedIn, find
+from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
+from vit_course.grading.submissions.reading import NoSubmission, read, rejection
+from vit_course.grading.submissions.released import CONFIG, Lessons, ReleasedError, ReleasedLesson, class_of
+from vit_course.grading.submissions.result_file import find_result
+
+LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")  # with which a check's own message begins
+
+
+def gather(path: Path, lesson: str | None = None) -> ClassWork:
+    """The work of a class.
+
+    Args:
+        path: a class folder, or the JSON file that ``vit-course grade --json`` wrote.
+        lesson: the only one; None: all.
+
+    Raises:
+        ReportError: there is no such folder or file, it is none of a class, or it has no such lesson.
+    """
+    if not path.exists():
+        raise ReportError(f"there is no {path}; name a folder made by 'vit-course new-class'")
+    if path.is_file():
+        return _of_json(path, lesson)
+    folder = path.resolve()
+    if not (folder / CONFIG).is_file():
+        raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
+    lessons = Lessons(folder)
+    if lesson is not None and lesson not in lessons.names:
+        raise ReportError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
+    try:
+        finder = _Finder(lessons, place_of(folder))
+    except PlaceError as error:
+        raise ReportError(str(error)) from None
+    handed_in = find([folder], lessons.names) if (folder / SUBMITTED).is_dir() else []
+    kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
+    names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
+    plans = tuple(_plan(lessons.get(name)) for name in names)
+    return ClassWork(folder.name, tuple(kept), plans, read_gradebook(folder / "gradebook.db", lesson), folder)
+
+
+def _plan(lesson: ReleasedLesson) -> LessonPlan:
+    return LessonPlan(lesson.name, {each.name: each.points for each in lesson.exercises}, lesson)
+
+
+class _Finder:
+    """Finds what is kept of a file.
+
+    Args:
+        lessons: as they were released.
+        place: of the class.
+    """
+
+    def __init__(self, lessons: Lessons, place: Place) -> None:
+        self._lessons, self._place = lessons, place
+        self._halves: dict[str, dict[str, set[str]]] = {}
+
+    def look_up(self, handed_in: HandedIn) -> HandedInWork | None:
+        """What is known of a file; None: it is no submission."""
+        try:
+            if handed_in.problem or handed_in.assignment not in self._lessons.names:
+                return self._by_reading(handed_in)
+            lesson = self._lessons.get(handed_in.assignment)
+            entry = self._entry(_content(handed_in.path, lesson), lesson.name)
+            found = self._judged(handed_in, lesson, entry) if entry else None
+            return found or self._without_result(handed_in)
+        except Unreadable as error:
+            return _work(handed_in, State.REJECTED, str(error))
+        except ReleasedError as error:
+            return _work(handed_in, State.ERROR, str(error))
+        except NoSubmission:
+            return None
+
+    def _by_reading(self, handed_in: HandedIn) -> HandedInWork | None:
+        submission = read(handed_in, self._lessons)
+        if submission.rejected or submission.lesson is None:
+            return _work(handed_in, State.REJECTED, submission.reason)
+        lesson = self._lessons.get(submission.lesson)
+        entry = self._entry(submission.content, lesson.name)
+        found = self._judged(handed_in, lesson, entry) if entry else None
+        return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
+
+    def _without_result(self, handed_in: HandedIn) -> HandedInWork:
+        problem = rejection(handed_in, self._lessons)
+        return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
+
+    def _entry(self, content: str, lesson: str) -> dict[str, Any] | None:
+        name = hashlib.sha256(f"{content}/{lesson}".encode()).hexdigest()
+        try:
+            entry = json.loads((self._place.results / f"{name}.json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
+
+    def _judged(self, handed_in: HandedIn, lesson: ReleasedLesson, entry: dict[str, Any]) -> HandedInWork | None:
+        """A file with its result; a damaged entry is as good as none, as the grader sees it."""
+        try:
+            result = Result.from_dict({**entry["result"], "runs": (), "path": str(handed_in.path)})
+            keys = {name: str(key) for name, key in entry["keys"].items()}
+            state = self._state(result, keys, lesson)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        return HandedInWork(handed_in.path, handed_in.student, lesson.name, state, result, result.reason)
+
+    def _state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
+        worth = {each.name: round(each.points, 4) for each in lesson.exercises}
+        halves = self._halves_of(lesson)
+        current = [
+            keys[each.name].partition("-")[0] in halves.get(each.name, ()) and worth.get(each.name) == each.max_score
+            for each in result.exercises
+        ]
+        if not all(current):
+            return State.OLDER
+        return State.GRADED if len(current) == len(worth) else State.PARTLY
+
+    def _halves_of(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
+        if lesson.name not in self._halves:
+            both = [graders_halves(lesson.names, self._place, confined) for confined in (True, False)]
+            self._halves[lesson.name] = {name: {each[name] for each in both} for name in lesson.names}
+        return self._halves[lesson.name]
+
+
+def _content(path: Path, lesson: ReleasedLesson) -> str:
+    """As ``Submission.content``."""
+    digest = hashlib.sha256(read_bytes(path)).hexdigest()
+    files = [find_result(path.parent, each.file).digest for each in lesson.exercises if each.file]
+    return "/".join([digest, *files])
+
+
+def _work(handed_in: HandedIn, state: State, reason: str | None) -> HandedInWork:
+    return HandedInWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
+
+
+def _of_json(path: Path, lesson: str | None) -> ClassWork:
+    """The work that a JSON file of ``vit-course grade`` tells of."""
+    try:
+        published = json.loads(path.read_bytes())
+        if published["version"] != VERSION:
+            raise ReportError(f"{path} is of version {published['version']!r}; this report reads version {VERSION}")
+        results = [_as_judged(Result.from_dict(entry)) for entry in published["submissions"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ReportError(f"{path} is no file that 'vit-course grade --json' wrote, and no class folder") from None
+    states = {"graded": State.GRADED, "rejected": State.REJECTED, "error": State.ERROR}
+    handed_in = tuple(
+        HandedInWork(Path(each.path), each.student, each.assignment, states[each.status], each, each.reason)
+        for each in results
+        if lesson in (None, each.assignment)
+    )
+    plans: dict[str, dict[str, float]] = {}
+    for each in results:
+        points = {exercise.name: exercise.max_score for exercise in each.exercises}
+        if points and each.assignment and lesson in (None, each.assignment):
+            plans.setdefault(each.assignment, {}).update(points)
+    released = Lessons(next(filter(None, (class_of(each.path) for each in handed_in)), None))
+    lessons = tuple(
+        LessonPlan(name, points, released.get(name) if name in released.names else None)
+        for name, points in sorted(plans.items())
+    )
+    return ClassWork(path.stem, handed_in, lessons)
+
+
+def _as_judged(result: Result) -> Result:
+    """A published result as the judge gave it: what was wrong with a whole exercise is told there at each check."""
+    return replace(result, exercises=tuple(map(_with_problem, result.exercises)))
+
+
+def _with_problem(exercise: ExerciseResult) -> ExerciseResult:
+    told = {each.message for each in exercise.checks if each.verdict == "fail" and each.message}
+    problems = {text for text in told if not text.startswith(LABELS)}
+    if len(problems) != 1:
+        return exercise
+    checks = tuple(replace(each, message=None) if each.message in problems else each for each in exercise.checks)
+    return replace(exercise, checks=checks, problem=problems.pop())

@@ -1,0 +1,186 @@
+"""The report's pictures. Each is told in words and in a table beside it, and reads in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from statistics import median
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from vit_course.grading.report.answers import BINS, ExerciseTally
+from vit_course.grading.report.shares import Lost
+from vit_course.grading.report.svg import (
+    BLUE,
+    CARD,
+    GREY,
+    HAIR,
+    INK,
+    ORANGE,
+    PALE,
+    SKY,
+    VERMILION,
+    as_svg,
+    drawing,
+    figure,
+)
+from vit_course.grading.report.tally import Mistake
+
+TENTHS = 10
+_ROW = 0.32  # inches for an exercise
+_SHORTEST = 0.045  # of the axis: a bar that can hold its number
+# fill, hatch and lines: the hatch tells apart in grey what the colour tells apart in colour
+Look = tuple[str, str, str]
+_BIN_LOOKS: tuple[Look, ...] = (
+    (BLUE, "", CARD),
+    (SKY, "", CARD),
+    (PALE, "", CARD),
+    (ORANGE, "////", CARD),
+    (CARD, "....", GREY),
+)
+_LOST_LOOKS: dict[Lost, Look] = {
+    Lost.NAMED: (BLUE, "", CARD),
+    Lost.UNNAMED: (ORANGE, "////", CARD),
+    Lost.FOLLOWS: (PALE, "\\\\\\\\", SKY),
+    Lost.UNASKED: (VERMILION, "xxx", CARD),
+    Lost.UNWRITTEN: (CARD, "....", GREY),
+}
+
+
+def scores(shares: Mapping[str, Sequence[float]]) -> str:
+    """A row for each lesson: how many files earned which tenth of the points."""
+    with drawing("scores"):
+        made = figure(0.75 + 0.85 * len(shares))
+        rows = made.subplots(len(shares), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (lesson, values) in zip(rows, shares.items(), strict=True):
+            _tenths(axes, lesson, values)
+        rows[-1].set_xlabel("share of the points, in tenths")
+        told = "; ".join(f"{lesson}: median {median(values):.0%}" for lesson, values in shares.items() if values)
+        return as_svg(
+            made, "scores", f"How many notebooks earned which tenth of the points. {told}. The table follows."
+        )
+
+
+def tenths(values: Sequence[float]) -> list[int]:
+    """How many values lie in which tenth; all points are in the last."""
+    counts = [0] * TENTHS
+    for value in values:
+        counts[min(int(value * TENTHS + 1e-9), TENTHS - 1)] += 1
+    return counts
+
+
+def _tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
+    counts = tenths(values)
+    places = [10 * index + 5 for index in range(TENTHS)]
+    axes.bar(places, counts, width=9.2, color=[BLUE if index == TENTHS - 1 else SKY for index in range(TENTHS)])
+    top = max(counts) or 1
+    for place, count in zip(places, counts, strict=True):
+        if count:
+            box = {"facecolor": CARD, "edgecolor": "none", "pad": 1.0}
+            axes.text(place, count + 0.08 * top, str(count), ha="center", va="bottom", fontsize=8.5, bbox=box)
+    if values:
+        middle = 100 * median(values)
+        axes.plot([middle, middle], [0, 1.4 * top], color=INK, linewidth=1.4, linestyle=(0, (4, 2)), zorder=1.5)
+    axes.set(xlim=(0, 100), ylim=(0, 1.45 * top), yticks=[])
+    axes.set_xticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylabel(lesson, rotation=0, ha="right", va="center")
+
+
+def exercises(tallies: Sequence[ExerciseTally]) -> str:
+    """A row for each exercise: what its answers earned; and beside it the points that the class lost, and to what."""
+    with drawing("exercises"):
+        made = figure(1.4 + _ROW * len(tallies), above=0.65)
+        left, right = made.subplots(1, 2, sharey=True, width_ratios=(5, 4))
+        places = range(len(tallies))
+        for index, (label, look) in enumerate(zip(BINS, _BIN_LOOKS, strict=True)):
+            _stack(left, [_shares(each.bins) for each in tallies], index, label, look, "{:.0%}")
+        for index, why in enumerate(Lost):
+            lost = [[each.lost.get(reason, 0.0) for reason in Lost] for each in tallies]
+            _stack(right, lost, index, why, _LOST_LOOKS[why], "{:.0f}")
+        left.set_yticks(places, [each.name for each in tallies])
+        left.set(xlim=(0, 1), ylim=(len(tallies) - 0.4, -0.6), xlabel="share of the answers that earned …")
+        left.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+        right.set(xlabel="points lost by the class to …")
+        for axes in (left, right):
+            axes.tick_params(left=False)
+            axes.spines["left"].set_visible(False)
+            legend = axes.legend(
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=3 if axes is left else 2,
+                frameon=False,
+                fontsize=8.5,
+                handlelength=1.4,
+                columnspacing=1.1,
+            )
+            legend.set_in_layout(False)
+        told = "; ".join(f"{each.name}: mean {each.mean:.0%}" for each in tallies)
+        return as_svg(made, "exercises", f"Points earned and lost in each exercise. {told}. The table follows.")
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    total = sum(counts)
+    return [count / total if total else 0.0 for count in counts]
+
+
+def _stack(axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, look: Look, form: str) -> None:
+    colour, hatch, lines = look
+    starts = [([0.0, *accumulate(row)])[index] for row in rows]
+    lengths = [row[index] for row in rows]
+    bars = axes.barh(range(len(rows)), lengths, left=starts, height=0.74, label=label)
+    for bar in bars:
+        bar.set(facecolor=colour, hatch=hatch, edgecolor=lines)
+    longest = max((sum(row) for row in rows), default=1.0) or 1.0
+    for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        if length > _SHORTEST * longest * (1.6 if form.endswith("%}") else 1):
+            boxed = {"facecolor": CARD, "edgecolor": "none", "pad": 1.2} if hatch else None
+            ink = CARD if colour == BLUE else INK
+            text = form.format(length)
+            axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
+
+
+def mistakes(found: Sequence[Mistake]) -> str:
+    """The costliest misconceptions: points lost, and how many students."""
+    with drawing("mistakes"):
+        made = figure(0.7 + _ROW * len(found))
+        axes = made.subplots()
+        lost = [each.lost for each in found]
+        axes.barh(range(len(found)), lost, height=0.7, color=BLUE)
+        for row, each in enumerate(found):
+            who = f"{each.students} student{'' if each.students == 1 else 's'}"
+            axes.text(each.lost + 0.01 * max(lost), row, f"{who}, {each.lost:.0f} points", va="center", fontsize=9)
+        axes.set_yticks(range(len(found)), [each.told.name for each in found])
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(ylim=(len(found) - 0.4, -0.6), xlim=(0, 1.24 * max(lost)), xlabel="points lost by the class")
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
+        told = "; ".join(f"{each.told.name}: {each.students} students, {each.lost:.0f} points" for each in found)
+        return as_svg(made, "mistakes", f"The misconceptions that cost the class most. {told}.")
+
+
+def seconds(tallies: Sequence[ExerciseTally]) -> str:
+    """How long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
+    timed = [each for each in tallies if each.seconds]
+    with drawing("seconds"):
+        made = figure(0.7 + _ROW * len(timed))
+        axes = made.subplots()
+        for row, each in enumerate(timed):
+            values = [1000 * value for value in each.seconds]
+            low, high = values[len(values) // 10], values[(9 * len(values)) // 10]
+            axes.plot([low, high], [row, row], color=SKY, linewidth=5, solid_capstyle="butt")
+            axes.plot([median(values)], [row], "o", color=BLUE, markersize=7)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.grid(axis="x", color=HAIR, linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.set_yticks(range(len(timed)), [each.name for each in timed])
+        axes.set(
+            ylim=(len(timed) - 0.4, -0.6), xlabel="milliseconds for an answer (each mark is ten times the one before)"
+        )
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
+        told = "; ".join(f"{each.name}: {1000 * median(each.seconds):.0f} ms" for each in timed)
+        return as_svg(made, "seconds", f"Median time to grade an answer. {told}.")

@@ -1,0 +1,192 @@
+"""Count what a class did: its scores, its failures, its misconceptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from vit_course.grading.judging.result import ExerciseResult
+from vit_course.grading.report.answers import Answer, CheckTally, ExerciseTally
+from vit_course.grading.report.causes import Known, known
+from vit_course.grading.report.shares import Lost, failures, first_difference, is_unasked, is_unwritten, lost_points
+from vit_course.grading.report.work import ClassWork, LessonPlan
+
+
+@dataclass
+class Mistake:
+    """A misconception: what the library says of it, who made it, where, and what it cost."""
+
+    told: Known
+    lost: float = 0.0
+    answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    together: int = 0
+
+    @property
+    def students(self) -> int:
+        """How many students made it."""
+        return len({each.work.who for each in self.answers.values()})
+
+    @property
+    def exercises(self) -> Counter[str]:
+        """How many answers to which exercise it is in."""
+        return Counter(each.result.name for each in self.answers.values())
+
+
+@dataclass
+class Unnamed:
+    """Wrong answers alike that no misconception explains: in which exercise, which claims failed, what was seen."""
+
+    exercise: str
+    shape: str
+    claims: tuple[str, ...]
+    answers: list[Answer] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All counts of a class.
+
+    Attributes: ``work``, ``exercises`` in the course's order, ``mistakes`` (the costliest first), ``unnamed`` and
+    ``unasked`` (the most frequent first), and how many answers to which exercise have no name, but build on an
+    earlier answer of the same notebook that is wrong too (``following``).
+    """
+
+    work: ClassWork
+    exercises: tuple[ExerciseTally, ...]
+    mistakes: tuple[Mistake, ...]
+    unnamed: tuple[Unnamed, ...]
+    unasked: tuple[Unnamed, ...]
+    following: Counter[str]
+
+    def shares(self, lesson: str | None = None) -> list[float]:
+        """The share of its points that each graded file earned, in order of size."""
+        results = [each.result for each in self.work.handed_in if lesson in (None, each.lesson)]
+        return sorted(each.score / each.max_score for each in results if each and each.max_score)
+
+    @property
+    def median(self) -> float | None:
+        """The median of these; None: nothing is graded."""
+        shares = self.shares()
+        return median(shares) if shares else None
+
+    @property
+    def lost(self) -> dict[Lost, float]:
+        """The points that were lost, by their reason."""
+        return {why: sum(each.lost.get(why, 0.0) for each in self.exercises) for why in Lost}
+
+    def most_lost(self, why: Lost) -> ExerciseTally:
+        """The exercise in which the class lost most points for this reason."""
+        return max(self.exercises, key=lambda each: each.lost.get(why, 0.0))
+
+    @property
+    def flags(self) -> Counter[str]:
+        """How many files bear each flag."""
+        return Counter(flag for each in self.work.handed_in if each.result for flag in each.result.flags)
+
+    @property
+    def seconds(self) -> list[float]:
+        """What grading a file took, in order of size."""
+        return sorted(each.result.seconds for each in self.work.handed_in if each.result and each.result.seconds)
+
+
+def tally(work: ClassWork) -> Tally:
+    """Count."""
+    counting = _Counting(work)
+    for answer in _answers(work):
+        counting.count(answer)
+    ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.told.name))
+    unnamed, unasked = _by_size(counting.unnamed), _by_size(counting.unasked)
+    return Tally(work, tuple(counting.exercises.values()), tuple(ranked), unnamed, unasked, counting.following)
+
+
+class _Counting:
+    def __init__(self, work: ClassWork) -> None:
+        self.exercises = _exercises(work.lessons)
+        self.mistakes: dict[Known, Mistake] = {}
+        self.unnamed: dict[tuple[str, ...], Unnamed] = {}
+        self.unasked: dict[tuple[str, ...], Unnamed] = {}
+        self.following = Counter[str]()
+        self._builds_on = {lesson.name: lesson.builds_on() for lesson in work.lessons}
+
+    def count(self, answer: Answer) -> None:
+        lesson, result = answer.work.lesson or "", answer.result
+        exercise = self.exercises.get((lesson, result.name))
+        if exercise is None:  # of an older release of the lesson
+            return
+        exercise.answers.append(answer)
+        follows = self._follows(answer, self._builds_on[lesson].get(result.name, frozenset()))
+        named = _count_lost(exercise, answer, self.mistakes, follows)
+        if is_unwritten(result):
+            return
+        if is_unasked(result):
+            _group(self.unasked, answer, result.problem or "", ())
+            return
+        _count_checks(exercise, result)
+        found = None if named else first_difference(result)
+        if found and follows:
+            self.following[result.name] += 1
+        elif found:
+            shape, check = found
+            _group(self.unnamed, Answer(answer.work, result, check), shape, _claims(result))
+
+    def _follows(self, answer: Answer, earlier: frozenset[str]) -> bool:
+        """Whether an answer builds on another one of the same notebook that is wrong."""
+        others = answer.work.result.exercises if answer.work.result else ()
+        return any(each.name in earlier and each.score < each.max_score for each in others)
+
+
+def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseTally]:
+    return {
+        (lesson.name, name): ExerciseTally(name, lesson.name, points)
+        for lesson in lessons
+        for name, points in lesson.points.items()
+    }
+
+
+def _answers(work: ClassWork) -> Iterator[Answer]:
+    for each in work.handed_in:
+        for result in each.result.exercises if each.result else ():
+            yield Answer(each, result)
+
+
+def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:
+    for check in result.checks:
+        claim = check.claim or check.name.removeprefix("test_").replace("_", " ")
+        counts = exercise.checks.setdefault(check.name, CheckTally(check.name, claim))
+        counts.passed += check.verdict == "pass"
+        counts.failed += check.verdict == "fail"
+        counts.undecided += check.verdict == "undecided"
+
+
+def _count_lost(exercise: ExerciseTally, answer: Answer, mistakes: dict[Known, Mistake], follows: bool) -> bool:
+    """Count the points that an answer lost; whether some of them went to a misconception."""
+    named = False
+    for share in lost_points(answer.result, follows):
+        exercise.lost[share.why] = exercise.lost.get(share.why, 0.0) + share.points
+        if share.check is None or not share.name:
+            continue
+        named = True
+        parts = list(known(exercise.name, share.name))
+        for part in parts:
+            mistake = mistakes.setdefault(part, Mistake(part))
+            mistake.lost += share.points / len(parts)
+            place = answer.work.who, exercise.name
+            if place not in mistake.answers:
+                mistake.answers[place] = Answer(answer.work, answer.result, share.check)
+                mistake.together += len(parts) > 1
+    return named
+
+
+def _claims(result: ExerciseResult) -> tuple[str, ...]:
+    return tuple(check.claim or check.name for check in failures(result))
+
+
+def _group(groups: dict[tuple[str, ...], Unnamed], answer: Answer, shape: str, claims: tuple[str, ...]) -> None:
+    place = answer.result.name, shape, *claims
+    groups.setdefault(place, Unnamed(answer.result.name, shape, claims)).answers.append(answer)
+
+
+def _by_size(groups: Mapping[tuple[str, ...], Unnamed]) -> tuple[Unnamed, ...]:
+    return tuple(sorted(groups.values(), key=lambda each: (-len(each.answers), each.exercise, each.shape)))

@@ -1,0 +1,36 @@
+"""``vit-course report``: one page about a class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from vit_course.refusals import in_words, needs
+
+
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A class folder, or a JSON file that vit-course grade wrote.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The page's file; else report.html in the class folder.")] = None,
+    lesson: Annotated[str | None, typer.Option(help="Report on this lesson alone.")] = None,
+    names: Annotated[
+        Path | None, typer.Option(help="Write a second page to this file, which tells who is who: keep it private.")
+    ] = None,
+) -> None:
+    """Write one page about a class: scores, mistakes, what to teach next; without names, to be shown in a lecture."""
+    with needs("grading"):
+        from vit_course.grading.report.work import ReportError
+        from vit_course.grading.report.writing import write_report
+    with in_words(ReportError), needs("grading"):
+        written = write_report(directory, out, lesson, names)
+    # a path is never broken over two lines: it is there to be copied
+    console = Console(highlight=False, soft_wrap=True)
+    for sentence in written.sentences:
+        console.print(sentence, markup=False)
+    console.print(f"\nThe report: {written.page}", markup=False)
+    if written.names:
+        console.print(f"Who is who, for you alone: {written.names}", markup=False)

@@ -1,0 +1,115 @@
+"""``vit-course simulate``: a class with known true scores, to rehearse on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from vit_course.refusals import in_words, needs, stop
+
+if TYPE_CHECKING:
+    from vit_course.grading.simulating.simulate import Simulated
+
+# where the lessons are, when this is an editable install of a clone
+CLONE = Path(__file__).resolve().parents[2]
+_console = Console(highlight=False, soft_wrap=True)
+_errors = Console(stderr=True, highlight=False, soft_wrap=True)
+_MOST_DIFFERENCES = 40
+
+
+def simulate(
+    directory: Annotated[
+        Path, typer.Argument(help="The folder to make (it must not exist, or be empty); with --check, a simulated one.")
+    ],
+    students: Annotated[int, typer.Option(help="How many invented students hand in.")] = 12,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same class, byte for byte.")] = 1,
+    lesson: Annotated[
+        list[str] | None,
+        typer.Option(help="A lesson that they hand in, as 01_patchify; again for more. All, unless told."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Grade what is not graded yet, and compare all grades with the truth.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="With --check: how many submissions are graded at a time.")] = 1,
+    root: Annotated[
+        Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True)
+    ] = CLONE,
+) -> None:
+    """Make a class whose true scores are known, to rehearse grading, feedback and the report on."""
+    if check:
+        _check(directory, jobs)
+    else:
+        _make(directory, root, students, seed, lesson or ())
+
+
+def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
+    if not (root / "solutions").is_dir():
+        raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    with needs("grading"):
+        from vit_course.grading.classroom.class_folder import ClassFolderError
+        from vit_course.grading.judging.collecting import HiddenChecksError
+        from vit_course.grading.simulating.simulate import SimulationError, wanted_lessons
+        from vit_course.grading.simulating.simulate import simulate as simulate_class
+    with in_words(ClassFolderError, HiddenChecksError, SimulationError):
+        total = max(students, 0) * len(wanted_lessons(root, lessons))
+        with _progress(total) as advance:
+            made = simulate_class(directory, root, students, seed, lessons, advance)
+    _tell(made)
+
+
+def _tell(made: Simulated) -> None:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(made.kinds.items(), key=lambda each: -each[1]))
+    _console.print(f"Made {made.path}: {made.students} students, lessons {', '.join(made.lessons)}.", markup=False)
+    _console.print(f"Answers: {kinds}.", markup=False)
+    _console.print("What grading has to find stands in truth.json. Next:")
+    _console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
+    for command in (
+        "vit-course grade submitted --jobs 2",
+        "vit-course simulate . --check",
+        "vit-course report .",
+        f"nbgrader generate_assignment {made.lessons[0]}   # and on, as README.md tells",
+    ):
+        _console.print(f"  {command}", markup=False)
+
+
+def _check(directory: Path, jobs: int) -> None:
+    with needs("grading"):
+        from vit_course.grading.batch.command import GradeError, GradeOptions, grade
+        from vit_course.grading.simulating.comparing import compare, share_named
+        from vit_course.grading.simulating.simulate import SimulationError, read_truth
+    with in_words(SimulationError):
+        truth = read_truth(directory)
+    with tempfile.TemporaryDirectory() as folder, in_words(GradeError), needs("grading"):
+        target = Path(folder) / "grades.json"
+        grade(GradeOptions([directory], json=str(target), jobs=jobs), _console, Console(quiet=True))
+        graded = json.loads(target.read_bytes())
+    differences = compare(truth, graded)
+    for text in differences[:_MOST_DIFFERENCES]:
+        _console.print(text, markup=False)
+    count = len(truth["submissions"])
+    if differences:
+        more = f" ({len(differences) - _MOST_DIFFERENCES} more)" if len(differences) > _MOST_DIFFERENCES else ""
+        noun = "difference" if len(differences) == 1 else "differences"
+        raise stop(f"{len(differences)} {noun}{more} between the grades of {count} submissions and their truth.")
+    wrong, named = share_named(truth)
+    _console.print(f"The grades of {count} submissions are what they have to be: scores, names, verdicts, flags.")
+    _console.print(f"Of {wrong} answers with a mistake of the library, or two, {named} are given its very name.")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    if not _errors.is_terminal:
+        yield lambda: None
+        return
+    with Progress(TextColumn("writing"), BarColumn(), MofNCompleteColumn(), console=_errors, transient=True) as bar:
+        task = bar.add_task("writing", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,1 @@
+"""Classes of invented students whose true scores are known, to rehearse grading on."""

@@ -1,0 +1,228 @@
+"""From an object of the library to the source of a cell that holds all it needs.
+
+A misconception is a function or class in one module, and what it calls stands in others. A student's cell has all of
+it in one place, without the words that give the mistake away: decorators, docstrings, annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from vit_course.checks.two_at_once import Layout
+from vit_course.grading.simulating.bare import bare
+from vit_course.grading.simulating.modules import (
+    NoSource,
+    is_inlined,
+    is_lambda,
+    is_ours,
+    is_put_together,
+    is_written,
+    module_of,
+)
+from vit_course.grading.simulating.scopes import renamed
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A name at the top of a module."""
+
+    module: str
+    name: str
+
+
+class _Cell:
+    """A cell in the making.
+
+    Args:
+        names: what the objects of which the cell is made are called in it.
+        prefix: put before the names of all else that it defines.
+        keeps: whether a module of ours can be imported by those who run the cell.
+        instead: dotted names, as the library writes them → the source of a function to call in their place.
+    """
+
+    def __init__(
+        self, names: Mapping[_Place, str], prefix: str, keeps: Callable[[str], bool], instead: Mapping[str, str]
+    ) -> None:
+        self._prefix, self._keeps, self._instead = prefix, keeps, instead
+        self.named: dict[_Place, str] = dict(names)
+        self.imports: dict[str, None] = {}
+        self.parts: list[str] = []
+        self._done: set[_Place] = set()
+        self._bound: dict[str, str] = {}
+
+    def define(self, place: _Place) -> str:
+        """Write the definition of ``place``, and before it all that it needs; gives its name in the cell."""
+        name = self.named.setdefault(place, self._private(place.name))
+        if place in self._done:
+            return name
+        self._done.add(place)
+        statement = module_of(place.module).statement(place.name)
+        if statement is None:
+            raise NoSource(f"{place.name} is no definition of {place.module}")
+        statement = bare(statement, lambda root: is_ours(place.module, root))
+        self.parts.append(ast.unparse(self._translated(place, statement)))
+        return name
+
+    def _seen(self, home: _Place, used: str) -> str:
+        """The name in the cell of what ``used`` stands for in the module of ``home``."""
+        if used == home.name:
+            return self.named[home]
+        first, _, attribute = used.partition(".")
+        module = module_of(home.module)
+        if used in self._instead:
+            return self._stand_in(used)
+        if attribute:
+            return self._fetched(module.modules()[first], attribute)
+        if module.statement(first) is not None:
+            return self.define(_Place(home.module, first))
+        if first in module.from_imports:
+            origin, name = module.from_imports[first]
+            if is_inlined(origin):
+                return self._fetched(origin, name)
+        if first in module.import_lines:
+            self._import(first, module.import_lines[first])
+        elif first not in vars(builtins):
+            raise NoSource(f"nobody knows what {first} is in {home.module}")
+        return first
+
+    def _fetched(self, origin: str, name: str) -> str:
+        """The name in the cell of what one of our modules offers as ``name``."""
+        value = getattr(import_module(origin), name)
+        defines = inspect.isfunction(value) or inspect.isclass(value)
+        home = value.__module__ if defines else origin
+        if isinstance(value, ModuleType) or not is_inlined(home):
+            raise NoSource(f"{origin}.{name} is imported in a way that no cell can follow")
+        if self._keeps(home):
+            self._import(name, f"from {origin} import {name}")
+            return name
+        return self.define(_Place(home, value.__name__ if defines else name))
+
+    def root(self, name: str, value: Any) -> None:
+        """Write one of the objects of which the cell is made, which may have been put together of others."""
+        if is_written(value):
+            self.define(_place_of(value))
+        elif isinstance(value, partial):
+            called = self._expression(value.func)
+            given = [*map(self._expression, value.args), "*inputs"]
+            given += [f"{key}={self._expression(each)}" for key, each in value.keywords.items()]
+            self.parts.append(f"def {name}(*inputs):\n    return {called}({', '.join(given)})")
+        elif is_put_together(value):
+            self.parts.append(f"class {name}({', '.join(map(self._expression, value.__bases__))}):\n    pass")
+        else:
+            raise NoSource(f"nobody can write {value!r} down")
+
+    def _expression(self, value: Any) -> str:
+        """What gives ``value`` in the cell."""
+        if is_written(value):
+            return self.define(_place_of(value))
+        if isinstance(value, Layout):
+            self._import("SimpleNamespace", "from types import SimpleNamespace")
+            return f"SimpleNamespace(right={self._expression(value.right)})"
+        if isinstance(value, partial) or is_lambda(value) or is_put_together(value):
+            name = self._private("part")
+            self.named[_Place("", name)] = name
+            if is_lambda(value):
+                self.parts.append(f"{name} = {self._lambda(value)}")
+            else:
+                self.root(name, value)
+            return name
+        if isinstance(value, tuple):
+            return f"({''.join(f'{self._expression(each)}, ' for each in value)})"
+        if isinstance(value, int | float | str | None) or value in vars(builtins).values():
+            return getattr(value, "__name__", repr(value))
+        return self._of_a_library(value)
+
+    def _of_a_library(self, value: Any) -> str:
+        """What gives something of torch or of Python's own modules."""
+        if isinstance(value, torch.dtype):
+            self._import("torch", "import torch")
+            return repr(value)
+        name = getattr(value, "__name__", "")
+        for home in (torch, torch.Tensor):
+            if name and getattr(home, name, None) is value:
+                self._import("torch", "import torch")
+                return f"torch.{'Tensor.' if home is torch.Tensor else ''}{name}"
+        origin = getattr(value, "__module__", None)
+        if name and origin in sys.stdlib_module_names and getattr(sys.modules[origin], name, None) is value:
+            self._import(name, f"from {origin} import {name}")
+            return str(name)
+        raise NoSource(f"nobody can write {value!r} down")
+
+    def _lambda(self, function: FunctionType) -> str:
+        node = module_of(function.__module__).lambda_of(function)
+        return ast.unparse(self._translated(_Place(function.__module__, "<lambda>"), node))
+
+    def _translated(self, home: _Place, node: ast.AST) -> ast.AST:
+        """``node``, which stands in the module of ``home``, with the names that it has in the cell."""
+        modules = module_of(home.module).modules()
+        return renamed(
+            node,
+            lambda used: self._seen(home, used),
+            lambda dotted: dotted in self._instead or dotted.partition(".")[0] in modules,
+        )
+
+    def _stand_in(self, used: str) -> str:
+        """Define what is called in the place of ``used``; gives its name."""
+        place = _Place("", used)
+        if place not in self.named:
+            function = ast.parse(self._instead[used]).body[0]
+            assert isinstance(function, ast.FunctionDef), "a stand-in is a function"
+            self.named[place] = function.name = self._private(function.name)
+            for name, line in (("torch", "import torch"), ("F", "import torch.nn.functional as F")):
+                self._import(name, line)
+            self.parts.append(ast.unparse(function))
+        return self.named[place]
+
+    def _import(self, name: str, line: str) -> None:
+        if self._bound.setdefault(name, line) != line:
+            raise NoSource(f"{name} is imported twice: {line}; {self._bound[name]}")
+        self.imports[line] = None
+
+    def _private(self, name: str) -> str:
+        wanted = f"{self._prefix}_{name.strip('_')}"
+        taken, count = set(self.named.values()), 1
+        while (free := wanted if count == 1 else f"{wanted}_{count}") in taken:
+            count += 1
+        return free
+
+
+def cell_of(
+    objects: Mapping[str, Any],
+    prefix: str,
+    keeps: Callable[[str], bool] = lambda module: False,
+    instead: Mapping[str, str] | None = None,
+) -> str:
+    """The source of a cell that defines objects and needs nothing of ours but the modules that ``keeps`` allows.
+
+    Args:
+        objects: the objects, which are functions or classes at the top of a module, by the names that the cell gives.
+        prefix: put before the names of the helpers, so that cells of one notebook stay apart.
+        keeps: whether those who run the cell can import a module of ours.
+        instead: for a name by which the library calls something, the source to call in its place.
+
+    Raises:
+        NoSource: one of the objects was made in a way that leaves no source.
+    """
+    places = {name: _place_of(each) for name, each in objects.items() if is_written(each)}
+    if len(set(places.values())) < len(places):
+        raise NoSource("one object has two names")
+    cell = _Cell({place: name for name, place in places.items()}, prefix, keeps, instead or {})
+    for name, value in objects.items():
+        cell.root(name, value)
+    imports = sorted(cell.imports, key=lambda line: (line.startswith("from"), line))
+    return "\n\n".join(filter(None, ["\n".join(imports), *cell.parts]))
+
+
+def _place_of(value: Any) -> _Place:
+    return _Place(value.__module__, value.__name__)

@@ -1,0 +1,158 @@
+"""Who is in a simulated class, and what each of them hands in: drawn from shares that resemble a class.
+
+Students are of five sorts, in the shares of :data:`SORTS`; for each exercise a student's kind of answer is drawn with
+the weights of their sort. Which misconception it is follows a law of few that are common and many that are rare
+(weight 1 / rank), in an order that is drawn for each exercise. Everything follows from the seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from vit_course.checks.exercise import Misconception
+from vit_course.grading.simulating.answers import Answer, Kind, Outcome
+from vit_course.grading.simulating.library import LessonShelves, Shelf
+from vit_course.grading.submissions.forbidden import FORBIDDEN
+
+_Any = TypeVar("_Any")
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A sort of students.
+
+    Attributes: ``name``; ``share`` of the class; ``weights`` of the kinds of their answers; ``fades``, whether at some
+    exercise they stop writing; ``late``, the share of what they hand in that is late; ``silent``, the share of
+    questions that they leave unanswered.
+    """
+
+    name: str
+    share: float
+    weights: Mapping[Kind, float] = field(repr=False)
+    fades: bool = False
+    late: float = 0.04
+    silent: float = 0.1
+
+
+def _weights(right: float, misconception: float, two: float, unwritten: float, crashing: float) -> dict[Kind, float]:
+    wrong = {Kind.MISCONCEPTION: misconception, Kind.TWO: two, Kind.UNWRITTEN: unwritten, Kind.CRASHING: crashing}
+    return {Kind.RIGHT: right, **wrong}
+
+
+HOSTILE = "hostile"
+SORTS: Sequence[Sort] = (
+    Sort("strong", 0.28, _weights(93, 5, 0, 1, 1), silent=0.02),
+    Sort("steady", 0.41, _weights(68, 21, 4, 4, 3)),
+    Sort("struggling", 0.20, _weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
+    Sort("gives up", 0.08, _weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
+    Sort(HOSTILE, 0.03, _weights(40, 40, 5, 12, 3), silent=0.5),
+)
+# of those who are right: as the lesson's own answer stands, in other words, in another way
+_RIGHT = {"model answer": 4, "model answer in other words": 48}
+_OTHER_WAYS = 48
+# of some mistakes no cell can be made, and of two one may hide the other: then others are drawn
+_TRIES = 5
+
+
+def sorts(count: int, draw: random.Random) -> list[Sort]:
+    """The sort of each student: as near to the shares as whole students allow, in an order that is drawn.
+
+    Of six students or more one is hostile.
+    """
+    exact = {sort.name: sort.share * count for sort in SORTS}
+    whole = {name: int(share) for name, share in exact.items()}
+    if count >= 6:
+        whole[HOSTILE] = max(whole[HOSTILE], 1)
+    by_rest = sorted(SORTS, key=lambda sort: whole[sort.name] - exact[sort.name])
+    while sum(whole.values()) < count:
+        for sort in by_rest[: count - sum(whole.values())]:
+            whole[sort.name] += 1
+    while sum(whole.values()) > count:
+        whole[max(whole, key=lambda name: whole[name])] -= 1
+    made = [sort for sort in SORTS for _ in range(whole[sort.name])]
+    draw.shuffle(made)
+    return made
+
+
+class Drawing:
+    """Draws the answers to one lesson.
+
+    Args:
+        shelves: the answers that there are.
+        seed: of the class; each exercise's order of misconceptions follows from it.
+    """
+
+    def __init__(self, shelves: LessonShelves, seed: int) -> None:
+        self._shelves = shelves
+        self._mistakes = {name: _shuffled(shelf.misconceptions, seed, name) for name, shelf in shelves.shelves.items()}
+        self._pairs = {name: _shuffled(shelf.two, seed, name) for name, shelf in shelves.shelves.items()}
+
+    def answers(self, sort: Sort, draw: random.Random) -> dict[str, Answer]:
+        """A student's answers by exercise, in the lesson's order."""
+        shelves = self._shelves.shelves
+        stops = draw.randrange(len(shelves) + 1) if sort.fades else len(shelves)
+        attacked = self._attacked(draw) if sort.name == HOSTILE else None
+        given: dict[str, Answer] = {}
+        for place, (name, shelf) in enumerate(shelves.items()):
+            kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
+            if place >= stops:
+                kind = Kind.UNWRITTEN
+            answer = self._attack(shelf, draw) if name == attacked else self._answer(shelf, kind, draw)
+            if answer.ends and any(each.ends for each in given.values()):
+                answer = shelf.unwritten[0]  # a notebook that ends many processes is not graded to its end
+            if any(given[used].outcome != Outcome.PASSES for used in answer.uses if used in given):
+                answer = shelf.alone(answer)
+            given[name] = answer
+        return given
+
+    def _answer(self, shelf: Shelf, kind: Kind, draw: random.Random) -> Answer:
+        """An answer of a kind; where the exercise has none of it, one that is not written."""
+        if kind == Kind.RIGHT and shelf.right:
+            return self._right(shelf.right, draw)
+        if kind == Kind.TWO and (pair := self._two(shelf, draw)):
+            return pair
+        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._mistake(shelf, draw)):
+            return mistake
+        if kind == Kind.CRASHING and shelf.crashing:
+            return draw.choice(shelf.crashing)
+        return shelf.unwritten[0]
+
+    def _right(self, right: Sequence[Answer], draw: random.Random) -> Answer:
+        others = sum(each.name not in _RIGHT for each in right)
+        return draw.choices(right, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right])[0]
+
+    def _mistake(self, shelf: Shelf, draw: random.Random) -> Answer | None:
+        return _first(shelf.of_mistake, self._mistakes[shelf.exercise.name], draw)
+
+    def _two(self, shelf: Shelf, draw: random.Random) -> Answer | None:
+        return _first(shelf.of_pair, self._pairs[shelf.exercise.name], draw)
+
+    def _attacked(self, draw: random.Random) -> str | None:
+        """The exercise that a hostile student attacks; None where there is none that can be."""
+        can = [name for name, shelf in self._shelves.shelves.items() if shelf.misconceptions and name not in FORBIDDEN]
+        return draw.choice(can) if can else None
+
+    def _attack(self, shelf: Shelf, draw: random.Random) -> Answer:
+        mistake = self._mistake(shelf, draw)
+        return draw.choice(shelf.hostile(mistake)) if mistake else shelf.unwritten[0]
+
+
+def _shuffled(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
+    shuffled = list(things)
+    random.Random(f"{seed} {name}").shuffle(shuffled)  # a rehearsal, no secret
+    return shuffled
+
+
+def _first(
+    answer_of: Callable[[Misconception], Answer | None], wrong: Sequence[Misconception], draw: random.Random
+) -> Answer | None:
+    """The first of a few draws of which an answer can be made."""
+    tried = (answer_of(_by_rank(wrong, draw)) for _ in range(_TRIES if wrong else 0))
+    return next((each for each in tried if each is not None), None)
+
+
+def _by_rank(things: Sequence[_Any], draw: random.Random) -> _Any:
+    return draw.choices(things, [1 / (1 + rank) for rank in range(len(things))])[0]

@@ -1,0 +1,142 @@
+"""One simulated submission: what is drawn, what is written, and what is true of it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from vit_course.grading.classroom.sample_class import model_answers
+from vit_course.grading.simulating.answers import Answer
+from vit_course.grading.simulating.drawing import Drawing, Sort
+from vit_course.grading.simulating.library import LessonShelves, Variants
+from vit_course.grading.simulating.notebooks import Written, filled_in, released_notebook
+from vit_course.grading.simulating.people import COMMENTS, SHORT_ANSWERS
+from vit_course.grading.simulating.truth import Oracle
+from vit_course.grading.submissions.released import Lessons
+
+# a lesson is due on a Sunday night, the next one a week later
+_FIRST_DUE = datetime(2026, 10, 18, 21, 59, tzinfo=UTC)
+_STAMP = "%Y-%m-%d %H:%M:%S UTC"
+# the shares of cells with a comment, and of written answers that are short
+_COMMENTED, _SHORT = 0.25, 0.4
+
+
+def random_of(seed: int, what: str) -> random.Random:
+    """Draws that depend on the class's seed and on what is drawn, and on nothing that was drawn before."""
+    return random.Random(f"{seed} {what}")  # a rehearsal, no secret
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What a student hands in for a lesson.
+
+    Attributes: ``student``, ``answers`` by exercise, ``questions`` (name → whether it was answered), ``notebook`` (its
+    bytes), ``handed_in`` and ``late``.
+    """
+
+    student: str
+    answers: Mapping[str, Answer]
+    questions: Mapping[str, bool]
+    notebook: bytes
+    handed_in: datetime
+    late: bool
+
+
+class SimulatedLesson:
+    """A lesson of a simulated class.
+
+    Args:
+        name: the lesson's.
+        class_dir: the class folder.
+        root: the clone that the class was made of.
+        variants: right variants by exercise.
+        seed: of the class.
+        week: how many weeks after the first lesson it is due.
+    """
+
+    def __init__(self, name: str, class_dir: Path, root: Path, variants: Variants, seed: int, week: int) -> None:
+        self.name, self._seed = name, seed
+        self._released = Lessons(class_dir, root).get(name)
+        self._notebook = released_notebook(root / "notebooks" / f"{name}.ipynb")
+        self._models = model_answers(class_dir, name)
+        self.shelves = LessonShelves(self._released, self._models, variants)
+        self._drawing = Drawing(self.shelves, seed)
+        self.points = {each.name: each.points for each in self._released.exercises}
+        self._due = _FIRST_DUE + timedelta(weeks=week)
+        marks = (cell["metadata"].get("nbgrader", {}) for cell in self._notebook["cells"])
+        asked = self._released.by_name("question")
+        self.questions = {each["grade_id"]: each.get("points", 0) for each in marks if each.get("grade_id") in asked}
+
+    @property
+    def due(self) -> str:
+        """When it is due, as nbgrader reads it."""
+        return self._due.strftime(_STAMP)
+
+    def submitted(self, student: str, sort: Sort) -> Submitted:
+        """Draw what a student of a sort hands in."""
+        draw = random_of(self._seed, f"{student} {self.name}")
+        answers = self._drawing.answers(sort, draw)
+        late = draw.random() < sort.late
+        hours = draw.uniform(0.2, 40) if late else -draw.expovariate(1 / 30)
+        comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
+        questions = {name: self._written(name, draw) for name in self.questions if draw.random() >= sort.silent}
+        notebook = filled_in(self._notebook, Written(answers, comments, questions, self.points))
+        told = {name: name in questions for name in self.questions}
+        return Submitted(student, answers, told, notebook, self._due + timedelta(hours=hours), late)
+
+    def _written(self, name: str, draw: random.Random) -> str:
+        text = self._models[name]
+        if draw.random() >= _SHORT:
+            return text
+        return f"{text.partition(chr(10))[0]}\n\n{draw.choice(SHORT_ANSWERS)}"
+
+    def write(self, folder: Path, submitted: Submitted) -> None:
+        """Write a submission below a ``submitted`` folder."""
+        place = folder / submitted.student / self.name
+        place.mkdir(parents=True)
+        (place / f"{self.name}.ipynb").write_bytes(submitted.notebook)
+        (place / "timestamp.txt").write_text(f"{submitted.handed_in.strftime(_STAMP)}\n", encoding="utf-8")
+
+    def truth(self, submitted: Submitted, secret: bytes, oracle: Oracle) -> dict[str, Any]:
+        """What grading has to find in a submission, as JSON has it."""
+
+        def key() -> bytes:
+            digest = hashlib.sha256(submitted.notebook).hexdigest()
+            return hmac.new(secret, digest.encode(), hashlib.sha256).digest()
+
+        exercises = [self._true(answer, oracle, key) for answer in submitted.answers.values()]
+        return {
+            "student": submitted.student,
+            "lesson": self.name,
+            "status": "graded",
+            "handed_in": submitted.handed_in.strftime(_STAMP),
+            "late": submitted.late,
+            "score": round(sum(each["score"] for each in exercises), 4),
+            "max_score": sum(self.points[each["name"]] for each in exercises),
+            "flags": sorted({flag for each in submitted.answers.values() for flag in each.flags}),
+            "exercises": exercises,
+            "questions": [
+                {"name": name, "points": points, "answered": submitted.questions[name]}
+                for name, points in self.questions.items()
+            ],
+        }
+
+    def _true(self, answer: Answer, oracle: Oracle, key: Any) -> dict[str, Any]:
+        expected, points = oracle.expected(answer, key), self.points[answer.exercise]
+        return {
+            "name": answer.exercise,
+            "kind": str(answer.kind),
+            "answer": answer.name,
+            "misconception": answer.misconception,
+            "named": expected.misconception,
+            "score": round(points * expected.share, 4),
+            "max_score": points,
+            "flags": list(answer.flags),
+            "checks": dict(expected.verdicts),
+        }

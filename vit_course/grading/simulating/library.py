@@ -1,0 +1,209 @@
+"""Every answer that a simulated student may give to the exercises of a lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.exercise import Exercise, Misconception
+from vit_course.checks.run import why_no_pair
+from vit_course.checks.two_at_once import pairs_of
+from vit_course.grading.sandbox.view import ANSWERS, SHARED, TOOLS
+from vit_course.grading.simulating.answers import Answer, Kind, Outcome
+from vit_course.grading.simulating.attacks import hostile
+from vit_course.grading.simulating.cells import cell_of
+from vit_course.grading.simulating.modules import NoSource
+from vit_course.grading.simulating.restyle import restyled, with_own
+from vit_course.grading.simulating.slips import crashing
+from vit_course.grading.simulating.stand_ins import STAND_INS
+from vit_course.grading.submissions.copied import is_copied
+from vit_course.grading.submissions.flags import COPIED
+from vit_course.grading.submissions.forbidden import FORBIDDEN, forbidden_call
+from vit_course.grading.submissions.needed import parse, used_globals
+from vit_course.grading.submissions.released import ReleasedLesson
+from vit_course.grading.submissions.submission import CellSource
+
+Variants = Mapping[str, tuple[tuple[Any, ...], ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """The answers to one exercise, by kind; a kind may have none.
+
+    Attributes: ``exercise``, ``points`` that it is worth, and the ``lesson``'s other shelves.
+    """
+
+    exercise: Exercise
+    points: float
+    lesson: LessonShelves
+
+    @cached_property
+    def right(self) -> tuple[Answer, ...]:
+        """The model answer, the same in other words, and the right variants of the course's tests."""
+        if self.exercise.is_file:
+            return ()
+        model = self._model
+        own = [self._answer(Kind.RIGHT, name, source, Outcome.PASSES) for name, source in model.items()]
+        return (*own, *self._variants())
+
+    @property
+    def misconceptions(self) -> tuple[Misconception, ...]:
+        """The library's mistakes of this exercise, where it is answered in a cell."""
+        return () if self.exercise.is_file else tuple(self.exercise.misconceptions)
+
+    def left_out(self) -> dict[str, str]:
+        """Misconceptions of which no cell can be made → why."""
+        made = {each.name: self._wrong(each, Kind.MISCONCEPTION) for each in self.misconceptions}
+        return {name: each for name, each in made.items() if isinstance(each, str)}
+
+    @cache  # noqa: B019  # a shelf lives as long as its class is made
+    def of_mistake(self, wrong: Misconception) -> Answer | None:
+        """A misconception as an answer; None where no cell can be made of it."""
+        made = self._wrong(wrong, Kind.MISCONCEPTION)
+        return made if isinstance(made, Answer) else None
+
+    @cached_property
+    def unwritten(self) -> tuple[Answer, ...]:
+        """The cell as it was released."""
+        name = "no file" if self.exercise.is_file else "stub"
+        return (Answer(self.exercise.name, Kind.UNWRITTEN, name, None, Outcome.FAILS),)
+
+    @cached_property
+    def crashing(self) -> tuple[Answer, ...]:
+        """Cells that break."""
+        if self.exercise.is_file:
+            return ()
+        right = self.right[1]
+        return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
+
+    def hostile(self, wrong: Answer) -> tuple[Answer, ...]:
+        """Attacks that go with a wrong answer; none where functions are forbidden, as attacks look like ways round."""
+        forbids = self.exercise.name in FORBIDDEN
+        return () if forbids else tuple(map(self._flagged, hostile(wrong, self.points)))
+
+    @cached_property
+    def two(self) -> tuple[Misconception, ...]:
+        """The library's pairs of mistakes."""
+        return () if self.exercise.is_file else pairs_of(self.exercise)
+
+    @cache  # noqa: B019  # a shelf lives as long as its class is made
+    def of_pair(self, pair: Misconception) -> Answer | None:
+        """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
+        made = self._wrong(pair, Kind.TWO)
+        return made if isinstance(made, Answer) and not why_no_pair(self.exercise, pair) else None
+
+    def alone(self, answer: Answer) -> Answer:
+        """The same answer with its own copy of what it takes from other exercises of the lesson."""
+        if not answer.uses:
+            return answer
+        shelves = list(self.lesson.needed_by(answer.uses))
+        names = {name: f"{self.exercise.name}_{name}" for each in shelves for name in each.exercise.objects}
+        needed = [each.right[0].source or "" for each in shelves]
+        return self._flagged(replace(answer, source=with_own(answer.source or "", needed, names), uses=()))
+
+    @property
+    def _model(self) -> dict[str, str]:
+        source = self.lesson.models[self.exercise.name]
+        return {"model answer": source, "model answer in other words": restyled(source)}
+
+    def _variants(self) -> Iterator[Answer]:
+        for objects in self.lesson.variants.get(self.exercise.name, ()):
+            source = self._cell(objects)
+            if source is not None and self._forbidden(source) is None:
+                name = " and ".join(each.__name__.replace("_", " ") for each in objects)
+                yield self._answer(Kind.RIGHT, name, source, Outcome.PASSES)
+
+    def cell(self, wrong: Misconception) -> str:
+        """The cell that holds a misconception.
+
+        Raises:
+            NoSource: none can be made.
+        """
+        return cell_of(self._named(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+
+    def _wrong(self, wrong: Misconception, kind: Kind) -> Answer | str:
+        """The answer that holds a misconception, or why there is none."""
+        try:
+            source = self.cell(wrong)
+        except NoSource as reason:
+            return str(reason)
+        if forbidden := self._forbidden(source):
+            return forbidden
+        return replace(
+            self._answer(kind, wrong.name, source, Outcome.ASK), objects=wrong.objects, misconception=wrong.name
+        )
+
+    def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> Answer:
+        uses = self.lesson.used_by(self, source)
+        return self._flagged(Answer(self.exercise.name, kind, name, source, outcome, uses=uses))
+
+    def _flagged(self, answer: Answer) -> Answer:
+        """The same answer, with the flag of a copied one where its cell, as it stands, is one."""
+        name = answer.exercise
+        flags = tuple(flag for flag in answer.flags if flag != COPIED)
+        if is_copied(name, self.exercise.objects, answer.source or "", self.lesson.models.get(name)):
+            flags = (*flags, COPIED)
+        return replace(answer, flags=flags)
+
+    def _cell(self, objects: tuple[Any, ...]) -> str | None:
+        try:
+            return cell_of(self._named(objects), self.exercise.name, self.lesson.keeps)
+        except NoSource:
+            return None
+
+    def _named(self, objects: tuple[Any, ...]) -> dict[str, Any]:
+        return dict(zip(self.exercise.objects, objects, strict=True))
+
+    def _forbidden(self, source: str) -> str | None:
+        return forbidden_call(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
+
+    @property
+    def _stand_ins(self) -> Mapping[str, str]:
+        return STAND_INS.get(self.exercise.name, {})
+
+
+class LessonShelves:
+    """The answers to all exercises of a lesson.
+
+    Args:
+        lesson: as it was released.
+        models: the model answers' sources by exercise, as students would write them.
+        variants: right variants by exercise, each a tuple of objects.
+    """
+
+    def __init__(self, lesson: ReleasedLesson, models: Mapping[str, str], variants: Variants) -> None:
+        self.models, self.variants = models, variants
+        self._number = int(lesson.name[:2])
+        self.shelves = {
+            each.name: Shelf(EXERCISES[each.name], each.points, self)
+            for each in lesson.exercises
+            if each.name in EXERCISES
+        }
+
+    def keeps(self, module: str) -> bool:
+        """Whether a module of the package is there when this lesson is graded."""
+        name = module.removeprefix("vit_course").lstrip(".").replace(".", "/") or "__init__"
+        if name in TOOLS:
+            return TOOLS[name] != self._number
+        if name in ANSWERS:
+            return ANSWERS[name] < self._number
+        return name in SHARED or name.partition("/")[0] in SHARED
+
+    def used_by(self, shelf: Shelf, source: str) -> tuple[str, ...]:
+        """The other exercises of the lesson whose objects a cell calls."""
+        tree = parse(source)
+        used = used_globals(tree) or frozenset() if tree else frozenset()
+        others = (each for each in self.shelves.values() if each is not shelf)
+        return tuple(each.exercise.name for each in others if not used.isdisjoint(each.exercise.objects))
+
+    def needed_by(self, exercises: tuple[str, ...]) -> Iterator[Shelf]:
+        """The exercises and those that their model answers use, these first."""
+        for shelf in self.shelves.values():  # a lesson's exercises build on those before
+            chain = set(exercises)
+            for _ in self.shelves:
+                chain |= {used for name in chain for used in self.shelves[name].right[0].uses}
+            if shelf.exercise.name in chain:
+                yield shelf

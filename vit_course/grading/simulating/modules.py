@@ -1,0 +1,117 @@
+"""The library's modules as text: what stands at the top of each, and which objects stand there."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+# modules of right variants are named by this and their file
+VARIANTS = "vit_course_variants"
+# what stands in every class, whatever its body
+_IN_AN_EMPTY_CLASS = frozenset(vars(type("Empty", (), {})))
+
+
+class NoSource(Exception):
+    """An object has no source that could stand in a cell; the message says why."""
+
+
+class Module:
+    """The definitions and the imports at the top of a module of ours."""
+
+    def __init__(self, name: str) -> None:
+        self._tree = ast.parse(inspect.getsource(import_module(name)))
+        self._statements: dict[str, ast.stmt] = {}
+        self.import_lines: dict[str, str] = {}
+        self.from_imports: dict[str, tuple[str, str]] = {}
+        for statement in self._tree.body:
+            for each in _names_of(statement):
+                self._statements[each] = statement
+            self._note_imports(statement)
+
+    def statement(self, name: str) -> ast.stmt | None:
+        """The definition of a name, or None."""
+        return self._statements.get(name)
+
+    def lambda_of(self, function: FunctionType) -> ast.Lambda:
+        """The expression that made a function, found by its line and by its code."""
+        code = function.__code__
+        lambdas = (node for node in ast.walk(self._tree) if isinstance(node, ast.Lambda))
+        for node in lambdas:
+            made = compile(ast.Expression(node), "", "eval").co_consts[0]
+            if node.lineno == code.co_firstlineno and _parts(made) == _parts(code):
+                return copy.deepcopy(node)
+        raise NoSource(f"nobody can tell which lambda stands in line {code.co_firstlineno} of {function.__module__}")
+
+    def modules(self) -> dict[str, str]:
+        """Names that stand for modules of ours."""
+        pairs = ((name, f"{origin}.{attribute}") for name, (origin, attribute) in self.from_imports.items())
+        return {name: dotted for name, dotted in pairs if is_inlined(dotted) and dotted in sys.modules}
+
+    def _note_imports(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                self.import_lines[name] = ast.unparse(ast.Import([alias]))
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            for alias in statement.names:
+                name = alias.asname or alias.name
+                self.import_lines[name] = ast.unparse(ast.ImportFrom(statement.module, [alias], 0))
+                self.from_imports[name] = statement.module, alias.name
+
+
+def is_written(value: Any) -> bool:
+    """Whether a value is a function or class that stands at the top of a module of ours."""
+    if not isinstance(value, FunctionType | type) or not is_inlined(value.__module__) or "." in value.__qualname__:
+        return False
+    return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
+
+
+def _parts(code: CodeType) -> tuple[object, ...]:
+    """What tells two short functions of one line apart."""
+    constants = tuple(_parts(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.co_names, code.co_varnames, constants
+
+
+def is_put_together(value: Any) -> bool:
+    """Whether a value is a class of ours that inherits all that it has."""
+    ours = isinstance(value, type) and is_inlined(value.__module__) and not is_written(value)
+    return ours and vars(value).keys() <= _IN_AN_EMPTY_CLASS
+
+
+def is_lambda(value: object) -> bool:
+    """Whether it is a function without a name."""
+    return isinstance(value, FunctionType) and value.__name__ == "<lambda>"
+
+
+@cache
+def module_of(name: str) -> Module:
+    """The module of a name, read once."""
+    return Module(name)
+
+
+def is_inlined(module: str) -> bool:
+    """Whether a module is the course's own, so that what it holds is copied into cells."""
+    return module.partition(".")[0] in ("vit_course", "tests") or module.startswith(VARIANTS)
+
+
+def is_ours(module: str, root: str) -> bool:
+    """Whether what a decorator begins with belongs to the course."""
+    known = module_of(module)
+    if root in known.from_imports:
+        return is_inlined(known.from_imports[root][0])
+    return known.statement(root) is not None
+
+
+def _names_of(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))

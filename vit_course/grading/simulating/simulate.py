@@ -1,0 +1,163 @@
+"""A class folder with real notebooks of invented students, and the truth about them beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from vit_course.grading.batch.secret import secret_at
+from vit_course.grading.classroom.class_folder import move_into_place, new_class, refuse_in_use
+from vit_course.grading.simulating.drawing import sorts
+from vit_course.grading.simulating.handing_in import SimulatedLesson, random_of
+from vit_course.grading.simulating.people import names
+from vit_course.grading.simulating.truth import Oracle
+from vit_course.grading.simulating.variants import right_variants
+
+TRUTH = "truth.json"
+VERSION = 1
+
+
+class SimulationError(Exception):
+    """A class cannot be simulated; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A simulated class.
+
+    Attributes: ``path``, ``lessons``, ``students``, and how many answers there are of each kind (``kinds``).
+    """
+
+    path: Path
+    lessons: tuple[str, ...]
+    students: int
+    kinds: Mapping[str, int]
+
+
+def simulate(
+    directory: Path,
+    root: Path,
+    students: int,
+    seed: int,
+    lessons: Sequence[str] = (),
+    advance: Callable[[], None] = lambda: None,
+) -> Simulated:
+    """Make a class folder, hand in lessons for invented students, and write down what grading has to find.
+
+    The folder appears complete or not at all.
+
+    Args:
+        directory: where to make it; it must not exist, or be empty.
+        root: a clone of the course, with built lessons.
+        students: how many.
+        seed: the same seed makes the same files.
+        lessons: names of lessons; all of them unless told.
+        advance: is called for each notebook that is written.
+
+    Raises:
+        SimulationError: there is no such lesson, or fewer than one student.
+        ClassFolderError: the directory is in use, or no lesson has been built.
+        HiddenChecksError: the hidden checks cannot be used.
+    """
+    if students < 1:
+        raise SimulationError(f"a class of {students} students has nobody in it; give --students 1 or more")
+    wanted = wanted_lessons(root, lessons)
+    directory = directory.resolve()
+    refuse_in_use(directory)
+    draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
+    try:
+        new_class(draft, root)
+        kinds = _fill(draft, root, students, seed, wanted, advance)
+        move_into_place(draft, directory)
+    except OSError as error:
+        raise SimulationError(f"cannot make {directory}: {error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Simulated(directory, tuple(wanted), students, kinds)
+
+
+def wanted_lessons(root: Path, lessons: Sequence[str]) -> list[str]:
+    """The lessons to hand in, in the course's order.
+
+    Raises:
+        SimulationError: there is none of a name.
+    """
+    built = sorted(path.stem for path in (root / "notebooks").glob("*.ipynb"))
+    if unknown := [name for name in lessons if name not in built]:
+        raise SimulationError(f"there is no lesson {unknown[0]!r}; there are: {', '.join(built) or 'none'}")
+    return [name for name in built if name in lessons or not lessons]
+
+
+def _fill(
+    folder: Path, root: Path, students: int, seed: int, lessons: Sequence[str], advance: Callable[[], None]
+) -> dict[str, int]:
+    """Hand in, and write the truth down; gives how many answers there are of each kind."""
+    variants = right_variants(root)
+    handed_in = [SimulatedLesson(name, folder, root, variants, seed, week) for week, name in enumerate(lessons)]
+    secret = hashlib.sha256(f"simulated class {seed}".encode()).hexdigest().encode()
+    people = zip(names(students, random_of(seed, "names")), sorts(students, random_of(seed, "sorts")), strict=True)
+    kinds = Counter[str]()
+
+    def entries(oracle: Oracle) -> Iterator[dict[str, Any]]:
+        for student, sort in people:
+            for lesson in handed_in:
+                submitted = lesson.submitted(student, sort)
+                lesson.write(folder / "submitted", submitted)
+                entry = lesson.truth(submitted, secret, oracle)
+                kinds.update(each["kind"] for each in entry["exercises"])
+                yield entry
+                advance()
+
+    head = {
+        "version": VERSION,
+        "students": students,
+        "seed": seed,
+        "due": {lesson.name: lesson.due for lesson in handed_in},
+    }
+    with Oracle(folder / "hidden") as oracle:
+        _write_truth(folder / TRUTH, head, entries(oracle))
+    _keep_secret(folder / ".vit_course" / "secret", secret)
+    return dict(kinds)
+
+
+def _write_truth(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> None:
+    """One submission on a line, so that the file can be read by people, and written as it grows."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "submissions": [')
+        for number, entry in enumerate(entries):
+            file.write((",\n" if number else "\n") + json.dumps(entry, ensure_ascii=False))
+        file.write("\n]}\n")
+
+
+def _keep_secret(path: Path, secret: bytes) -> None:
+    """Give the class a secret that follows from its seed: so the truth holds even where it depends on what is drawn."""
+    path.parent.mkdir(mode=0o700)
+    path.write_bytes(secret)
+    path.chmod(0o600)
+    if secret_at(path) != secret:
+        raise SimulationError(f"the grader does not take {path} for its secret")
+
+
+def read_truth(directory: Path) -> dict[str, Any]:
+    """The truth of a simulated class.
+
+    Raises:
+        SimulationError: there is none, or it cannot be read.
+    """
+    path = directory / TRUTH
+    try:
+        truth: dict[str, Any] = json.loads(path.read_bytes())
+        truth["submissions"]
+    except FileNotFoundError:
+        raise SimulationError(f"there is no {path}: only a class made by vit-course simulate has a truth") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise SimulationError(f"{path} cannot be read ({error}); simulate the class again") from None
+    return truth

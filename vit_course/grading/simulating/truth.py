@@ -1,0 +1,107 @@
+"""What the hidden checks must find about an answer, asked in this process and of the library's own objects.
+
+The sandboxed judge has no part in it: it reads the cells, runs them elsewhere, and has to come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.verdict import Verdict
+from vit_course.grading.judging.apart import student_apart
+from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.hidden import Outcome as Found
+from vit_course.grading.judging.naming import Replays, commonest, name_failures
+from vit_course.grading.simulating.answers import Answer, Outcome
+
+# from which the checks draw when it is asked which mistake can be named: that does not depend on the draws
+_KEY = b"a simulated class"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What grading has to find.
+
+    Attributes: ``verdicts`` by the check's name, the ``share`` of the points, and the ``misconception`` that can be
+    named.
+    """
+
+    verdicts: Mapping[str, str]
+    share: float
+    misconception: str | None = None
+
+
+class Oracle:
+    """Knows what grading has to find; a context manager that holds the hidden checks open.
+
+    Args:
+        checks: the folder of hidden checks.
+
+    Raises:
+        HiddenChecksError: with file and line, when they cannot be used.
+    """
+
+    def __init__(self, checks: Path) -> None:
+        self._checks = HiddenChecks(checks)
+        self._replays: dict[str, Replays] = {}
+        self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._checks.close()
+
+    def expected(self, answer: Answer, key: Callable[[], bytes]) -> Expected:
+        """What the checks of an answer's exercise find.
+
+        Whether a mistake shows in a check may depend on the sizes that it draws (a patch of 2 x 2 hides what one of
+        3 x 3 shows), so verdicts are asked with the submission's own key. Which mistake it is does not depend on them
+        as long as the same checks fail, so that is asked once.
+
+        Args:
+            answer: the answer.
+            key: from which the checks draw when its submission is graded.
+        """
+        if answer.outcome != Outcome.ASK:
+            return self._certain(answer)
+        exercise = EXERCISES[answer.exercise]
+        objects = answer.objects or _defined(answer.source or "", exercise.objects)
+        asked = dict(zip(exercise.objects, objects, strict=True))
+        own = key()
+        outcomes = list(self._checks.run(exercise.name, lambda: student_apart(asked), own))
+        verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
+        counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
+        earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
+        share = earned / sum(each.check.points for each in counted) if counted else 0.0
+        return Expected(verdicts, share, self._name(answer, asked, outcomes, own))
+
+    def _name(self, answer: Answer, objects: Mapping[str, Any], outcomes: Sequence[Found], key: bytes) -> str | None:
+        """The name of the mistake, as the judge's own way to find it finds it here."""
+        failed = tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
+        place = answer.exercise, answer.misconception or answer.name, failed
+        if place not in self._named:
+            if answer.exercise not in self._replays:
+                self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
+            same = list(self._checks.run(answer.exercise, lambda: student_apart(objects), _KEY))
+            replays = self._replays[answer.exercise]
+            if failed != tuple(each.check.name for each in same if each.result.verdict == Verdict.FAIL):
+                same, replays = list(outcomes), Replays(self._checks, answer.exercise, key)
+            self._named[place] = commonest(name_failures(answer.exercise, same, replays))
+        return self._named[place]
+
+    def _certain(self, answer: Answer) -> Expected:
+        verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
+        names = (each.name for each in self._checks.exercises()[answer.exercise])
+        return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))
+
+
+def _defined(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What a cell that needs no other defines."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, "<a simulated answer>", "exec"), namespace)  # the source is ours
+    return tuple(namespace[name] for name in names)

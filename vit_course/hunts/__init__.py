@@ -1,0 +1,40 @@
+"""Bug hunts: programs with a bug from the library of misconceptions, another one for each seed.
+
+A hunting ground is a module in ``vit_course/hunts/grounds``, named after an exercise; :mod:`vit_course.hunts.ground`
+tells how its lines are spoilt. Every ground holds an answer, so none of this is there while a submission is graded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vit_course.hunts.suspect import Suspect
+
+__all__ = ["hunt"]
+
+
+def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
+    """Draw a program with a bug to be found.
+
+    In one version of the course the same seed gives the same program everywhere; neighbouring seeds give different
+    ones, and as many in a row as there are bugs give each of them once.
+
+    Args:
+        exercise: what the program tries to be, as "patchify".
+        seed: any whole number, one for each student, say.
+        bugs: how many there are in it.
+
+    Returns:
+        A program that shows itself as the value of a cell, runs when it is called, and does not tell its bug.
+
+    Raises:
+        ValueError: there is no such hunt, ``seed`` is no whole number, or there are not so many bugs.
+    """
+    from vit_course.hunts.drawing import draw, ground_called  # with the checks, for those who hunt
+    from vit_course.hunts.suspect import Suspect
+
+    ground = ground_called(exercise)
+    drawn = draw(ground, seed, bugs)
+    title = f"{ground.name}, seed {int(seed)}"
+    return Suspect(ground.name, title, ground.program(drawn), ground.defines, len(drawn))

@@ -1,0 +1,101 @@
+"""Which grounds there are, and which of their bugs a seed draws."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from itertools import combinations
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.words import kind_of, quoted
+from vit_course.hunts.ground import Bug, Ground, GroundError, read_ground
+
+
+@cache
+def grounds() -> dict[str, Ground]:
+    """All grounds by the name of their exercise, in the order of the course.
+
+    Raises:
+        GroundError: a ground cannot be read, or is named after no exercise.
+    """
+    by_plain_name = {_plain(name): name for name in EXERCISES}
+    found = {}
+    for file in files("vit_course.hunts.grounds").iterdir():
+        if not file.name.endswith(".py") or file.name.startswith("_"):
+            continue
+        name = by_plain_name.get(_plain(file.name.removesuffix(".py")))
+        if name is None:
+            raise GroundError(f"{file.name} is named after no exercise; name it as patchify.py or encoder_block.py is")
+        found[name] = read_ground(name, file.read_text("utf-8"), file.name)
+    return {name: found[name] for name in EXERCISES if name in found}
+
+
+def exercise_of(ground: Ground) -> Exercise:
+    """The exercise that checks what comes out of a ground."""
+    return EXERCISES[ground.name]
+
+
+def ground_called(name: object) -> Ground:
+    """The ground of an exercise, in whatever case its name is written.
+
+    Raises:
+        ValueError: there is none.
+    """
+    known = {_plain(each): ground for each, ground in grounds().items()}
+    if isinstance(name, str) and (ground := known.get(_plain(name))):
+        return ground
+    offer = f"There are: {', '.join(grounds())}."
+    if not isinstance(name, str):
+        raise ValueError(f"The name of a hunt comes first, in quotes; this is {kind_of(name)}. {offer}")
+    near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
+    meant = f'Did you mean "{known[near[0]].name}"? ' if near else ""
+    raise ValueError(f"There is no hunt called {quoted(name, 60) or 'nothing'}. {meant}{offer}")
+
+
+def draw(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:
+    """The bugs that a seed draws: as many seeds in a row as there are draws give each of them once.
+
+    Args:
+        ground: where to hunt.
+        seed: any whole number.
+        count: how many bugs, which do not touch each other's lines.
+
+    Raises:
+        ValueError: ``seed`` or ``count`` is no whole number, or the ground has not so many bugs.
+    """
+    number, wanted = _whole("seed", seed), _whole("bugs", count)
+    possible = _draws(ground.name, wanted) if 0 < wanted <= len(ground.bugs) else ()
+    if not possible:
+        most = next(size for size in range(len(ground.bugs), 0, -1) if _draws(ground.name, size))
+        raise ValueError(f"bugs={wanted}: the hunt {ground.name} can hide 1 to {most} at once.")
+    return possible[number % len(possible)]
+
+
+@cache
+def _draws(name: str, count: int) -> Sequence[tuple[Bug, ...]]:
+    """All that can be drawn, in an order that looks like none and is the same on every machine."""
+    apart = [
+        drawn
+        for drawn in combinations(grounds()[name].bugs, count)
+        if not any(one.touches(other) for one, other in combinations(drawn, 2))
+    ]
+    return sorted(apart, key=lambda drawn: sha256(" ".join([name, *(bug.name for bug in drawn)]).encode()).digest())
+
+
+def _whole(name: str, value: object) -> int:
+    with suppress(TypeError):
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]  # whatever is no whole number raises TypeError
+    advice = "leave out the quotes" if isinstance(value, str) and value.strip().isdigit() else f"as in {name}=2"
+    raise ValueError(f"{name} has to be a whole number, and this is {kind_of(value)}; {advice}.")
+
+
+def _plain(name: str) -> str:
+    """EncoderBlock, encoder_block and " encoder block" → encoderblock."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
