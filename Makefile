@@ -29,6 +29,7 @@ check: install
 bench: install
 	$(RUN) benchmarks/grading.py
 	$(RUN) benchmarks/attacks.py
+	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/models.py
 	$(RUN) benchmarks/loops.py
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)")

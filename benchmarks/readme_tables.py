@@ -1,17 +1,20 @@
-"""The tables of README.md that tell what recipes reach, written from measured.json.
+"""The tables of README.md: what recipes reach, from measured.json, and what proves the checks, from proof.json.
 
 python benchmarks/readme_tables.py
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from vit_course.checks.library import as_json
 from vit_course.recipes import RECIPES
 from vit_course.recipes.listing import expected, first_measured, minutes
 from vit_course.recipes.published import AS_PUBLISHED
 
 README = Path(__file__).resolve().parents[1] / "README.md"
+PROOF = Path(__file__).resolve().parent / "results" / "proof.json"
 OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100")
 NOT_RUN = "not run yet"
 
@@ -39,7 +42,34 @@ def _reached(name: str) -> str:
     return f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
 
 
-TABLES = {"our recipes": our_recipes, "published notebooks": published_recipes}
+def proof() -> str:
+    """What was asked of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
+    report = json.loads(PROOF.read_text(encoding="utf-8"))
+    totals, known = report["totals"], len(json.loads(as_json()))
+    checks = f"{totals['public checks']} public and {totals['hidden checks']} hidden checks"
+    rows = [
+        (f"{len(report['exercises'])} exercises", f"{checks}; each is failed by some known mistake"),
+        (f"{totals['right variants']:,} right variants", "all pass, every check"),
+        (f"{known:,} known mistakes", "all fail, and all get their name"),
+        ("their pairs, on hidden checks", f"all told apart but {totals['pairs alike']}, listed with the reason"),
+        (f"{totals['reference mutants']:,} mutants of the reference", _caught(totals, "caught", "equivalent")),
+        (
+            f"{totals['solution mutants']:,} mutants of the model solutions",
+            _caught(totals, "also caught", "also equivalent"),
+        ),
+        (
+            "each known mistake, asked while the library lacks it",
+            f"{totals['unknown but named']} of {totals['misconceptions']} get a name, which is then a wrong one",
+        ),
+    ]
+    return "\n".join(["| asked of the checks | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
+
+
+def _caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
+    return f"{totals[caught]:,} caught, {totals[equivalent]:,} listed one by one with the reason"
+
+
+TABLES = {"our recipes": our_recipes, "published notebooks": published_recipes, "proof": proof}
 
 
 def with_tables(text: str) -> str:

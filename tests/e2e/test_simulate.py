@@ -1,4 +1,4 @@
-"""A simulated class before the real judge: grading must find the truth, and nothing else."""
+"""A simulated class before the real judge: grading must find the truth, and the report must be fit to be shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.simulating.simulate import read_truth, simulate
+from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
+from vit_course.grading.simulating.simulate import read_truth
 from vit_course.grading.worker.survey import available
 
 pytestmark = [
@@ -19,30 +20,78 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 LESSONS = ("00_start", "01_patchify")
-PROGRAM = (
-    "import typer; from vit_course.grading.simulate_command import simulate;"
-    "app = typer.Typer(); app.command()(simulate); app()"
-)
 
 
-def check(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", PROGRAM, str(folder), "--check", "--jobs", "2"]
+def vit_course(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vit_course", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_a_simulated_class_is_graded_to_its_truth(tmp_path):
-    folder = simulate(tmp_path / "a class", ROOT, 12, 4, LESSONS).path
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """A simulated class, and what its check said."""
+    folder = tmp_path_factory.mktemp("simulated") / "a class"
+    lessons = [word for lesson in LESSONS for word in ("--lesson", lesson)]
+    made = vit_course("simulate", str(folder), "--students", "12", "--seed", "4", *lessons)
+    assert made.returncode == 0, made.stderr
+    return folder, vit_course("simulate", str(folder), "--check", "--jobs", "2")
+
+
+def test_a_simulated_class_is_graded_to_its_truth(simulated):
+    folder, done = simulated
     truth = read_truth(folder)
     kinds = Counter(each["kind"] for entry in truth["submissions"] for each in entry["exercises"])
     assert kinds.keys() >= {"right", "misconception", "unwritten", "hostile"}, kinds
-    done = check(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The grades of 24 submissions are what they have to be" in done.stdout
 
+
+def test_a_difference_from_the_truth_is_told(simulated):
+    folder, _ = simulated
+    truth = read_truth(folder)
+    original = (folder / "truth.json").read_bytes()
     entry = truth["submissions"][3]
     entry["exercises"][0]["score"] += 1
     (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
-    other = check(folder)
+    other = vit_course("simulate", str(folder), "--check")
+    (folder / "truth.json").write_bytes(original)
     assert other.returncode == 1
     assert f"{entry['student']}, {entry['lesson']}: {entry['exercises'][0]['name']}" in other.stdout
     assert "1 difference between the grades of 24 submissions and their truth." in other.stderr
+
+
+@needs_chromium
+def test_its_report_opens_in_a_browser(simulated, tmp_path):
+    """On a wide screen and on a phone: nothing is fetched, nothing complains, nothing sticks out."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    folder, _ = simulated
+    page_file = tmp_path / "report.html"
+    done = vit_course("report", str(folder), "--out", str(page_file))
+    assert done.returncode == 0, done.stderr
+    fetched, complaints = [], []
+    with (
+        playwright.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
+    ):
+        page = browser.new_page()
+        page.on("request", lambda request: fetched.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(page_file.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), width
+            if SCREENSHOTS:
+                page.screenshot(path=Path(SCREENSHOTS) / f"report-{width}.png", full_page=True)
+        assert page.locator("h1").count() == 1
+        assert page.get_by_role("heading", name="What to teach next").is_visible()
+        assert all(
+            page.locator("svg").nth(place).get_attribute("aria-label")
+            or page.locator("svg").nth(place).locator("title").count()
+            for place in range(page.locator("svg").count())
+        )
+        text = page.inner_text("body")
+    assert fetched == [page_file.as_uri()] * 2
+    assert complaints == []
+    students = {entry["student"] for entry in read_truth(folder)["submissions"]}
+    assert not [name for name in students if name in text]

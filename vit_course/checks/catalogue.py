@@ -35,6 +35,7 @@ import vit_course.checks.pairs.layouts
 import vit_course.checks.pairs.positions
 import vit_course.checks.pairs.schedule
 import vit_course.checks.pairs.start
+import vit_course.checks.pairs.tokens
 import vit_course.checks.pairs.training
 import vit_course.checks.pairs.whole_model  # noqa: F401  # importing a module of mistakes adds them to its exercises
 from vit_course.checks.exercise import Exercise

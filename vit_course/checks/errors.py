@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import math
 import os
 import re
 import sysconfig
 import traceback
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,10 @@ _NOT_THE_STUDENTS = (
     "<frozen ",
 )
 _SHAPE = re.compile(r"\[[-0-9, ]+\]")
+# where Python and torch name the class of an object, and the function that was called
+_CLASS = re.compile(r"(?<=')\w+(?=' object)|(?<=object ')\w+(?=')|(?<=Module \[)\w+|(?<=state_dict for )\w+")
+_CALLED = re.compile(r"^[\w.<>]+\(\)")
+_EVERYBODYS = {*dir(builtins), *dir(torch), *dir(torch.nn), *(getattr(types, name).__name__ for name in types.__all__)}
 _LONGEST = 300  # characters that tell two errors apart
 # what torch and Python say often, and a question that leads on
 _LOOK_AT_WORDS = {
@@ -126,17 +132,22 @@ def _look(error: Raised) -> str:
 def fingerprint(error: Raised) -> str:
     """What tells one error from another: its type and, where Python or torch worded it, its words.
 
-    There are many ways to write the same mistake, so the student's own names are left out, and of a shape in
-    brackets only the number of its entries counts: [3, 12, 12] and [3, 6, 2, 6, 2] are one.
+    There are many ways to write the same mistake, so the student's own names are left out, those of classes and
+    functions too (a misconception's class is not called as the exercise asks). Of a shape in brackets only the number
+    of its entries counts: [3, 12, 12] and [3, 6, 2, 6, 2] are one.
     """
     kind = error.kind
     if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
         return kind
-    words = next(iter(error.words.splitlines()), "")[:_LONGEST]
+    words = _CLASS.sub(_everybodys, next(iter(error.words.splitlines()), ""))[:_LONGEST]
     if kind == "RuntimeError":
         return f"{kind}: {_SHAPE.sub(_entries, words)}"
-    own = r"attribute '.*" if kind == "AttributeError" else r"^[\w.<>]+\(\)"
+    own = r"attribute '.*" if kind == "AttributeError" else _CALLED
     return f"{kind}: {re.sub(own, '', words)}"
+
+
+def _everybodys(name: re.Match[str]) -> str:
+    return name[0] if name[0] in _EVERYBODYS else "own"
 
 
 def _entries(shape: re.Match[str]) -> str:

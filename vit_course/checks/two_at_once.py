@@ -2,27 +2,24 @@
 
 Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in each.
 Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer is
-a rearrangement of its input, both are found on numbered inputs and carried out one after the other. Parts: where the
+a rearrangement of its input, both are carried out one after the other (:mod:`vit_course.checks.rearranging`). Parts: where the
 mistakes are settings of one formula, declared in :mod:`vit_course.checks.pairs`, both are set.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from itertools import combinations
 from types import CodeType, FunctionType
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from vit_course.checks.exercise import Exercise, Misconception
+from vit_course.checks.rearranging import Function, Layout, alike, rearranged, rearranges
 from vit_course.checks.verdict import Cause
 
-Function = Callable[..., Any]
 # what stands in every class, whatever it overrides
 _IN_EVERY_CLASS = {*vars(type("Empty", (), {})), "__annotations__", "__annotate_func__", "__parameters__"}
 
@@ -45,32 +42,21 @@ class Pair(Misconception):
 
 
 @dataclass(frozen=True)
-class Layout:
-    """An exercise whose answers rearrange the numbers of the first input.
-
-    Attributes: ``right`` (the oracle), ``inputs`` on which mistakes of layout show, and the ``place`` of the function
-    among the exercise's objects.
-    """
-
-    right: Function
-    inputs: tuple[Any, ...]
-    place: int = 0
-
-
-@dataclass(frozen=True)
 class Parts:
     """An exercise whose mistakes are settings of one function.
 
     Attributes: ``make(*inputs, **settings)``, right without settings; for wrong implementations their ``settings``,
-    of which two that set different things can be made at once; ``quick``, whether a call takes next to no time.
+    of which two that set different things can be made at once; ``quick``, whether a call takes next to no time, and
+    ``slow``, whether one takes a whole model's.
     """
 
     make: Function
     settings: Mapping[Function, Mapping[str, Any]]
     quick: bool = False
+    slow: bool = False
 
 
-MOST_PAIRS, MOST_OF_QUICK = 60, 200
+MOST_PAIRS, MOST_OF_QUICK, MOST_OF_SLOW = 60, 200, 8
 _DECLARED: list[tuple[list[Misconception], Layout | Parts]] = []
 _BUILT: dict[int, tuple[int, tuple[Pair, ...]]] = {}
 
@@ -101,6 +87,8 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
 def most_asked(exercise: Exercise) -> int:
     """How many pairs may be asked about one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
+    if any(isinstance(each, Parts) and each.slow for each in sources):
+        return MOST_OF_SLOW
     return MOST_OF_QUICK if any(isinstance(each, Layout) or each.quick for each in sources) else MOST_PAIRS
 
 
@@ -221,58 +209,9 @@ def _of_two_layouts(
     if {place_of(first), place_of(second)} != {layout.place}:
         return
     for each in (first, second):
-        known.setdefault(each.name, _rearranges(layout, _wrong(each)))
+        known.setdefault(each.name, rearranges(layout, _wrong(each)))
     orders = [pair for pair in ((first, second), (second, first)) if known[pair[1].name]]
-    made = [_with(inner, partial(_rearranged, layout, _wrong(outer), _wrong(inner))) for inner, outer in orders]
-    if len(made) == 2 and _alike(layout, made[0][layout.place], made[1][layout.place]):
+    made = [_with(inner, partial(rearranged, layout, _wrong(outer), _wrong(inner))) for inner, outer in orders]
+    if len(made) == 2 and alike(layout, made[0][layout.place], made[1][layout.place]):
         del made[1]
     yield from made
-
-
-def _rearranges(layout: Layout, wrong: Function) -> bool:
-    """Whether a wrong answer has the numbers of the right one in other places."""
-    answer = _attempt(wrong, layout.inputs)
-    order = None if answer is None else _order(layout, answer, layout.inputs)
-    return order is not None and not (order == torch.arange(len(order))).all()
-
-
-def _alike(layout: Layout, one: Function, other: Function) -> bool:
-    first, second = (_attempt(each, layout.inputs) for each in (one, other))
-    return first is not None and second is not None and first.shape == second.shape and torch.equal(first, second)
-
-
-def _attempt(function: Function, inputs: tuple[Any, ...]) -> Tensor | None:
-    try:
-        answer = function(_numbered(inputs[0]), *inputs[1:])
-    except (RuntimeError, ValueError, IndexError):
-        return None
-    return answer if isinstance(answer, Tensor) else None
-
-
-def _numbered(like: Tensor) -> Tensor:
-    return torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
-
-
-def _order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
-    """For each number of an answer to numbered inputs its place in the right answer; None where one has none."""
-    right = layout.right(_numbered(inputs[0]), *inputs[1:]).flatten().long()
-    found = answer.flatten().long()
-    if not torch.equal(found.sort().values, right.sort().values):
-        return None
-    places = torch.empty(int(right.max()) + 1, dtype=torch.int64)
-    places[right] = torch.arange(len(right))
-    return places[found]
-
-
-def _rearranged(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
-    """What ``inner`` gives, rearranged as ``outer`` rearranges the right answer; alone where that cannot be."""
-    pattern = outer(_numbered(inputs[0]), *inputs[1:])
-    answer = inner(*inputs)
-    try:
-        order = _order(layout, pattern, inputs)
-        shape = layout.right(_numbered(inputs[0]), *inputs[1:]).shape
-    except (RuntimeError, ValueError):
-        return answer
-    if order is None or not isinstance(answer, Tensor) or answer.numel() != len(order):
-        return answer
-    return answer.flatten()[order.to(answer.device)].reshape(answer.shape if pattern.shape == shape else pattern.shape)

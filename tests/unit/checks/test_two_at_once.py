@@ -14,9 +14,10 @@ from vit_course.checks.compare import expect_equal
 from vit_course.checks.diagnosis import _observe
 from vit_course.checks.exercise import Exercise, Misconception
 from vit_course.checks.isolation import quiet
+from vit_course.checks.rearranging import Layout
 from vit_course.checks.run import check, run_checks, why_no_pair
 from vit_course.checks.student import Student
-from vit_course.checks.two_at_once import _DECLARED, Layout, Parts, declare, pairs_of, place_of
+from vit_course.checks.two_at_once import _DECLARED, Parts, declare, pairs_of, place_of
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.naming import Replays, commonest, name_failures
 

@@ -131,5 +131,6 @@ declare(
             weights.error_without_a_name: {"error": lambda misfit: ValueError("the weights do not fit")},
             weights.nothing_returned: {"told": lambda model: None},
         },
+        slow=True,
     ),
 )

@@ -9,8 +9,8 @@ from dataclasses import replace
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.diagnosis import Observe, Record, explain, explain_by_two
 from vit_course.checks.exercise import Misconception
-from vit_course.checks.student import Student
 from vit_course.checks.verdict import Cause, Verdict
+from vit_course.grading.judging.apart import student_apart
 from vit_course.grading.judging.hidden import HiddenChecks, Outcome
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
@@ -38,7 +38,7 @@ class Replays:
         """Whether a misconception fails the check of this name, and what it gives there."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
-            student = Student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            student = student_apart(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
             outcome = self._checks.ask(self._exercise.name, self._by_name[name], student, self._key)
             self._seen[place] = outcome.result.verdict == Verdict.FAIL, outcome.record
         return self._seen[place]

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from vit_course.checks.two_at_once import Layout
+from vit_course.checks.rearranging import Layout
 from vit_course.grading.simulating.bare import bare
 from vit_course.grading.simulating.modules import (
     NoSource,

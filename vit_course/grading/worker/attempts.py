@@ -37,6 +37,7 @@ _ANYBODYS = (
     *("/dev/null", "/dev/urandom", "/dev/zero", "/proc/cpuinfo", "/proc/meminfo", "/proc/self/", "/etc/localtime"),
     *("/usr/share/zoneinfo/", "/usr/share/fonts/", "/sys/devices/system/cpu/"),
 )
+_TORCHS = ("ctypes libnvidia-ml.so.1",)  # torch counts the GPUs with it, for torch.random.fork_rng() as for others
 
 
 class Attempts:
@@ -56,7 +57,8 @@ class Attempts:
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an audit event when it is an attempt."""
         if event in _TOLD and len(self._found) < _MOST:
-            self._found[_told(event, arguments)] = None
+            if (attempt := _told(event, arguments)) not in _TORCHS:
+                self._found[attempt] = None
         elif event in _ON_PATHS and len(self._found) < _MOST and arguments and type(arguments[0]) in (str, bytes):
             path = os.path.abspath(os.fsdecode(arguments[0]))
             if not self._is_allowed(path):

@@ -1,0 +1,30 @@
+"""Attempts that are told to a person: what counts, and what torch does by itself."""
+
+import pytest
+
+from vit_course.grading.worker.attempts import Attempts
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "told"),
+    [
+        ("ctypes.dlopen", ("libc.so.6",), ["ctypes libc.so.6"]),
+        ("ctypes.dlopen", ("libnvidia-ml.so.1",), []),  # torch.random.fork_rng() counts the GPUs
+        ("os.system", (b"ls",), ["os.system ls"]),
+        ("open", ("/home/somebody/gradebook.db",), ["open /home/somebody/gradebook.db"]),
+        ("open", ("/scratch/mine.txt",), []),
+        ("open", ("/proc/cpuinfo",), []),
+    ],
+)
+def test_what_an_audit_event_tells(event, arguments, told):
+    attempts = Attempts(["/scratch"])
+    attempts.hear(event, arguments)
+    assert attempts.fresh() == told
+
+
+def test_each_attempt_is_told_once():
+    attempts = Attempts([])
+    for _ in range(2):
+        attempts.hear("os.fork", ())
+    assert attempts.fresh() == ["fork"]
+    assert attempts.fresh() == []
