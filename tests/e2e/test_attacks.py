@@ -111,7 +111,7 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     told = re.sub(r'"image/png": "[^"]*"', "", json.dumps(result.to_store()))  # letters of a picture spell anything
     assert result.status == "graded", result.reason
     assert result.score == attack.honest, told[:3000]
-    assert "LEAK" not in told
+    assert "LEAK" not in told, told[told.index("LEAK") :][:200]
     assert SECRET not in told
     assert not any(_can_be_live(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags

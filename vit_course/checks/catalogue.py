@@ -18,6 +18,7 @@ import vit_course.checks.misconceptions.mlp
 import vit_course.checks.misconceptions.parameters
 import vit_course.checks.misconceptions.patches
 import vit_course.checks.misconceptions.positions
+import vit_course.checks.misconceptions.positions_2d
 import vit_course.checks.misconceptions.resizing
 import vit_course.checks.misconceptions.results
 import vit_course.checks.misconceptions.schedule

@@ -29,7 +29,9 @@ _NOT_THE_STUDENTS = (
 )
 _SHAPE = re.compile(r"\[[-0-9, ]+\]")
 # where Python and torch name the class of an object, and the function that was called
-_CLASS = re.compile(r"(?<=')\w+(?=' object)|(?<=object ')\w+(?=')|(?<=Module \[)\w+|(?<=state_dict for )\w+")
+_CLASS = re.compile(
+    r"(?<=')\w+(?=' object)|(?<=object ')\w+(?=')|^\w+(?= has no attribute `)|(?<=Module \[)\w+|(?<=state_dict for )\w+"
+)
 _CALLED = re.compile(r"^[\w.<>]+\(\)")
 _EVERYBODYS = {*dir(builtins), *dir(torch), *dir(torch.nn), *(getattr(types, name).__name__ for name in types.__all__)}
 _LONGEST = 300  # characters that tell two errors apart
@@ -142,7 +144,7 @@ def fingerprint(error: Raised) -> str:
     words = _CLASS.sub(_everybodys, next(iter(error.words.splitlines()), ""))[:_LONGEST]
     if kind == "RuntimeError":
         return f"{kind}: {_SHAPE.sub(_entries, words)}"
-    own = r"attribute '.*" if kind == "AttributeError" else _CALLED
+    own = r"attribute ['`].*" if kind == "AttributeError" else _CALLED
     return f"{kind}: {re.sub(own, '', words)}"
 
 

@@ -65,7 +65,7 @@ def _order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | No
 
 
 def rearranged(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
-    """What ``inner`` gives for ``inputs``, rearranged as ``outer`` rearranges the right answer; alone where that cannot be."""
+    """What ``inner`` gives, rearranged as ``outer`` rearranges the right answer; alone where that cannot be."""
     pattern = outer(_numbered(inputs[0]), *inputs[1:])
     answer = inner(*inputs)
     try:

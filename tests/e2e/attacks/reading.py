@@ -216,6 +216,8 @@ def loot(images, patch_size):
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] in ("worker", "vit_course", "__main__", "answer"):
             for word, value in list(vars(module).items()):
+                if word == "SEED":  # the lesson's own, of its bug hunt
+                    continue
                 if any(part in word.lower() for part in ("expect", "reference", "secret", "seed", "score", "hidden")):
                     raise SystemExit("LEAK " + name + "." + word + "=" + repr(value)[:100])
 """

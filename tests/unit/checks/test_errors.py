@@ -146,3 +146,27 @@ def test_errors_of_one_type_are_told_apart_by_their_words() -> None:
     assert not same_record(record(lambda x: None + 1), record(lambda x: len(3)))
     assert same_record(record(lambda x: [].to(x)), record(lambda x: [].clone()))
     assert not same_record(record(lambda x: [].to(x)), record(lambda x: "".to(x)))
+
+
+def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
+    def named(name: str) -> type[torch.nn.Module]:
+        return type(name, (torch.nn.Module,), {})
+
+    def record(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
+        mine = student(lambda: use(named(name)))
+        with pytest.raises(Failure):
+            mine()
+        return mine.record
+
+    uses: list[Callable[[type[torch.nn.Module]], object]] = [
+        lambda made: made().blocks,
+        lambda made: made.blocks,
+        lambda made: made().get_submodule("blocks.0"),
+        lambda made: made()[0],
+        lambda made: made()(INPUT),
+        lambda made: made("depth"),
+        lambda made: made().load_state_dict({"weight": INPUT}),
+    ]
+    told = [record(use, "VisionTransformer") for use in uses]
+    assert told == [record(use, "TheSameBlockListedDepthTimes") for use in uses]
+    assert len({str(each) for each in told}) == 7

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vit_course.checks.lessons.positions import sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.checks.misconceptions import positions as wrong
+from vit_course.checks.misconceptions import positions_2d as wrong_2d
 from vit_course.checks.misconceptions.positions import BASE
 from vit_course.checks.two_at_once import Parts, declare
 
@@ -89,7 +90,7 @@ def _patches(
     walk: Callable[[Grid], list[Grid]] = _row_by_row,
     row_of: Callable[[int, int, Grid], int] = lambda row, column, grid: row,
     column_of: Callable[[int, int, Grid], int] = lambda row, column, grid: column,
-    code: Callable[[int, int], Tensor] = lambda number, embed_dim: wrong._code(number, embed_dim // 2),
+    code: Callable[[int, int], Tensor] = lambda number, embed_dim: wrong_2d._code(number, embed_dim // 2),
     joined: Callable[[Tensor, Tensor], Tensor] = lambda row, column: torch.cat([row, column]),
     odd: Callable[[int], None] = lambda embed_dim: None,
 ) -> Tensor:
@@ -118,24 +119,26 @@ declare(
     Parts(
         _patches,
         {
-            wrong.column_in_the_first_half: {"joined": lambda row, column: torch.cat([column, row])},
-            wrong.patches_column_by_column: {
+            wrong_2d.column_in_the_first_half: {"joined": lambda row, column: torch.cat([column, row])},
+            wrong_2d.patches_column_by_column: {
                 "walk": lambda grid: [(r, c) for c in range(grid[1]) for r in range(grid[0])]
             },
-            wrong.rows_counted_like_columns: {"row_of": lambda row, column, grid: (row * grid[1] + column) % grid[0]},
-            wrong.columns_counted_like_rows: {
+            wrong_2d.rows_counted_like_columns: {
+                "row_of": lambda row, column, grid: (row * grid[1] + column) % grid[0]
+            },
+            wrong_2d.columns_counted_like_rows: {
                 "column_of": lambda row, column, grid: (row * grid[1] + column) // grid[0]
             },
-            wrong.row_and_column_added: {"joined": torch.add, "code": wrong._code},
-            wrong.half_of_a_longer_table: {
-                "code": lambda number, embed_dim: wrong._code(number, embed_dim)[: embed_dim // 2]
+            wrong_2d.row_and_column_added: {"joined": torch.add, "code": wrong_2d._code},
+            wrong_2d.half_of_a_longer_table: {
+                "code": lambda number, embed_dim: wrong_2d._code(number, embed_dim)[: embed_dim // 2]
             },
-            wrong.row_and_column_interleaved: {
+            wrong_2d.row_and_column_interleaved: {
                 "joined": lambda row, column: torch.stack([row, column], dim=1).flatten()
             },
-            wrong.columns_taken_for_rows: {"read": lambda grid: (grid[1], grid[0])},
-            wrong.square_grid_assumed: {"read": lambda grid: (grid[0], grid[0])},
-            wrong.refused_for_its_half: {"odd": _refused_for_its_half},
+            wrong_2d.columns_taken_for_rows: {"read": lambda grid: (grid[1], grid[0])},
+            wrong_2d.square_grid_assumed: {"read": lambda grid: (grid[0], grid[0])},
+            wrong_2d.refused_for_its_half: {"odd": _refused_for_its_half},
         },
         quick=True,
     ),

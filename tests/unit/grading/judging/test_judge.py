@@ -59,7 +59,9 @@ def test_right_and_wrong_answers(judge):
     assert result.flags == ("not-sandboxed",)
     assert 0 < result.seconds < 60
     again = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
-    assert again.exercises == result.exercises
+    assert [replace(each, seconds=0.0) for each in again.exercises] == [
+        replace(each, seconds=0.0) for each in result.exercises
+    ]
 
 
 def test_another_submission_is_asked_otherwise(judge):
