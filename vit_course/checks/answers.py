@@ -127,7 +127,7 @@ def _same_numbers(first: Tensor, second: Tensor) -> bool:
 
 def _largest(tensor: Tensor) -> float:
     """The largest finite number, without its sign."""
-    finite = tensor[tensor.isfinite()]
+    finite = tensor.detach()[tensor.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
 
 
