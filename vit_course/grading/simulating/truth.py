@@ -16,7 +16,7 @@ from vit_course.grading.judging.apart import student_apart
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.hidden import Outcome as Found
 from vit_course.grading.judging.naming import Replays, commonest, name_failures
-from vit_course.grading.simulating.answers import Answer, Outcome
+from vit_course.grading.simulating.answers import Answer, Kind, Outcome
 
 # from which the checks draw when it is asked which mistake can be named: that does not depend on the draws
 _KEY = b"a simulated class"
@@ -60,8 +60,8 @@ class Oracle:
         """What the checks of an answer's exercise find.
 
         Whether a mistake shows in a check may depend on the sizes that it draws (a patch of 2 x 2 hides what one of
-        3 x 3 shows), so verdicts are asked with the submission's own key. Which mistake it is does not depend on them
-        as long as the same checks fail, so that is asked once.
+        3 x 3 shows), so verdicts are asked with the submission's own key. Which single mistake it is does not depend on
+        them as long as the same checks fail, so that is asked once.
 
         Args:
             answer: the answer.
@@ -82,6 +82,8 @@ class Oracle:
 
     def _name(self, answer: Answer, objects: Mapping[str, Any], outcomes: Sequence[Found], key: bytes) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
+        if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
+            return commonest(name_failures(answer.exercise, outcomes, Replays(self._checks, answer.exercise, key)))
         failed = tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:

@@ -11,7 +11,7 @@ from vit_course.grading.worker.attempts import Attempts
         ("ctypes.dlopen", ("libc.so.6",), ["ctypes libc.so.6"]),
         ("ctypes.dlopen", ("libnvidia-ml.so.1",), []),  # torch.random.fork_rng() counts the GPUs
         ("os.system", (b"ls",), ["os.system ls"]),
-        ("open", ("/home/somebody/gradebook.db",), ["open /home/somebody/gradebook.db"]),
+        ("open", ("/elsewhere/gradebook.db",), ["open /elsewhere/gradebook.db"]),
         ("open", ("/scratch/mine.txt",), []),
         ("open", ("/proc/cpuinfo",), []),
     ],
