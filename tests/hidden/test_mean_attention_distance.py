@@ -67,9 +67,10 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
 @pytest.mark.exercise("mean_attention_distance", points=0.25)
 def test_the_weights_are_left_alone(student, reference, probe):
     """The distances are right, and the weights that went in are what they were."""
-    for class_token in (True, False):
+    for _ in range(2):
         grid_size = probe.choice(_grids(probe))
-        _expect(student, reference, _weights(probe, grid_size, class_token), grid_size, 3, "What are the rows' sums?")
+        # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number
+        _expect(student, reference, _weights(probe, grid_size, True), grid_size, 3, "What are the rows' sums?")
     expect_left_alone(student)
 
 

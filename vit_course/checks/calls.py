@@ -115,9 +115,13 @@ class ModuleHere:
         """See :class:`Module`."""
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
-            return Answer({name: None for name, _ in self.module.named_parameters()})
+            return Answer(dict.fromkeys(self._parameters()))
         _, error = _attempt(output.backward, (cotangent,), NO_OPTIONS)
-        return Answer({name: each.grad for name, each in self.module.named_parameters()}, error)
+        return Answer({name: each.grad for name, each in self._parameters().items()}, error)
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        """By name; one that has two names under both."""
+        return dict(self.module.named_parameters(remove_duplicate=False))
 
     def held(self) -> Answer:
         """See :class:`Module`."""
