@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,19 +47,33 @@ class Updates:
 
     def step(self, loss: Tensor) -> None:
         """Differentiate the loss, clip, and update every parameter once."""
-        self._set_rates()
         self.clear()
         self.scaler.scale(loss).backward()
+        self.update()
+
+    def update(self) -> None:
+        """Clip the gradients that are there, and update every parameter once."""
+        self._set_rates()
         if self.settings.gradient_clip is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-            nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
+            self._clip(self.settings.gradient_clip)
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)
         self.scaler.update()
         if self.average is not None:
             self.average.update_parameters(self.model)
         self.steps += 1
+
+    def _clip(self, largest: float) -> None:
+        """Shrink all gradients alike, to this norm at most.
+
+        A float16 gradient that is no number makes its own optimiser sit the step out. The other one's gradients
+        become 0: multiplied by a norm that is no number, they would spoil its parameters.
+        """
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        norm = nn.utils.get_total_norm(gradients).nan_to_num(nan=math.inf, posinf=math.inf)
+        nn.utils.clip_grads_with_norm_(self.parameters, largest, norm)
 
     def clear(self) -> None:
         """Forget all gradients."""

@@ -46,6 +46,16 @@ def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None
     assert not torch.equal(model.head.weight, before)
 
 
+def test_a_gradient_that_is_no_number_spoils_no_other_optimizers_parameters(tiny_model) -> None:
+    model = tiny_model()
+    model.patch_embedding.projection.weight.register_hook(lambda gradient: gradient * math.nan)  # AdamW's, not Muon's
+    before = model.patch_embedding.projection.weight.clone()
+    updates = Updates(model, replace(SETTINGS, gradient_clip=1.0), 10, CPU, scaled=True)
+    updates.step(loss_of(model))
+    assert torch.equal(model.patch_embedding.projection.weight, before)
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
 def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
     model = tiny_model()
     updates = Updates(model, replace(SETTINGS, gradient_clip=0.01), 10, CPU, scaled=False)
