@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.training.optimizers import build_optimizers, warmup_cosine
 from vit_course.training.safe_files import CheckpointError
 from vit_course.training.settings import TrainingSettings
+
+
+class Together:
+    """Several optimisers as one, for the scale of float16 gradients: where one overflows, none steps."""
+
+    def __init__(self, optimizers: Sequence[Optimizer]) -> None:
+        self.optimizers = optimizers
+        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+
+    def step(self) -> None:
+        """Take a step with each."""
+        for optimizer in self.optimizers:
+            optimizer.step()
 
 
 class Updates:
@@ -22,7 +35,7 @@ class Updates:
     Attributes:
         steps: how many were taken.
         learning_rate: of AdamW at the last step.
-        average: the moving average of the model, or None.
+        average: the model with the moving average of its parameters, or None.
     """
 
     def __init__(
@@ -34,16 +47,14 @@ class Updates:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizers = build_optimizers(model, settings)
         self.peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
+        self.together = cast(Optimizer, Together(self.optimizers))
         self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
-        self.average: AveragedModel | None = None
-        if settings.ema_decay is not None:
-            self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.ema_decay))
-            self.average.n_averaged = self.average.n_averaged.cpu()  # on a GPU, reading it would stop every step
+        self.average = None if settings.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
 
     @property
     def measured(self) -> nn.Module:
         """The model to measure and keep: the average where there is one."""
-        return self.model if self.average is None else self.average.module
+        return self.model if self.average is None else self.average
 
     def step(self, loss: Tensor) -> None:
         """Differentiate the loss, clip, and update every parameter once."""
@@ -55,25 +66,23 @@ class Updates:
         """Clip the gradients that are there, and update every parameter once."""
         self._set_rates()
         if self.settings.gradient_clip is not None:
-            for optimizer in self.optimizers:
-                self.scaler.unscale_(optimizer)
-            self._clip(self.settings.gradient_clip)
-        for optimizer in self.optimizers:
-            self.scaler.step(optimizer)
+            self.scaler.unscale_(self.together)
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
+        self.scaler.step(self.together)
         self.scaler.update()
-        if self.average is not None:
-            self.average.update_parameters(self.model)
+        self._move_average()
         self.steps += 1
 
-    def _clip(self, largest: float) -> None:
-        """Shrink all gradients alike, to this norm at most.
-
-        A float16 gradient that is no number makes its own optimiser sit the step out. The other one's gradients
-        become 0: multiplied by a norm that is no number, they would spoil its parameters.
-        """
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        norm = nn.utils.get_total_norm(gradients).nan_to_num(nan=math.inf, posinf=math.inf)
-        nn.utils.clip_grads_with_norm_(self.parameters, largest, norm)
+    @torch.no_grad()
+    def _move_average(self) -> None:
+        """As torch's AveragedModel does, which counts in a tensor: reading that would make a GPU wait at every step."""
+        if self.average is None or self.settings.ema_decay is None:
+            return
+        averages, parameters = (list[Tensor](each.parameters()) for each in (self.average, self.model))
+        if self.steps == 0:
+            torch._foreach_copy_(averages, parameters)
+        else:
+            get_ema_multi_avg_fn(self.settings.ema_decay)(averages, parameters, 0)
 
     def clear(self) -> None:
         """Forget all gradients."""

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -46,14 +47,20 @@ def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None
     assert not torch.equal(model.head.weight, before)
 
 
-def test_a_gradient_that_is_no_number_spoils_no_other_optimizers_parameters(tiny_model) -> None:
+@pytest.mark.parametrize("name", ["patch_embedding.projection.weight", "blocks.0.mlp.fc1.weight"])
+@pytest.mark.parametrize("factor", [math.inf, math.nan])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
+    tiny_model, name: str, factor: float, clip: float | None
+) -> None:
     model = tiny_model()
-    model.patch_embedding.projection.weight.register_hook(lambda gradient: gradient * math.nan)  # AdamW's, not Muon's
-    before = model.patch_embedding.projection.weight.clone()
-    updates = Updates(model, replace(SETTINGS, gradient_clip=1.0), 10, CPU, scaled=True)
+    model.get_parameter(name).register_hook(lambda gradient: gradient * factor)
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    updates = Updates(model, replace(SETTINGS, gradient_clip=clip), 10, CPU, scaled=True)
+    assert len(updates.optimizers) == 2  # AdamW has the patch embedding, Muon the blocks' matrices
     updates.step(loss_of(model))
-    assert torch.equal(model.patch_embedding.projection.weight, before)
-    assert all(parameter.isfinite().all() for parameter in model.parameters())
+    assert all(torch.equal(before[name], parameter) for name, parameter in model.named_parameters())
+    assert updates.scaler.get_scale() < 65536
 
 
 def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
