@@ -62,7 +62,7 @@ class Muon(Optimizer):
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, averages, group["momentum"])
         wide = torch.stack([each.mT if _is_tall(each) else each for each in ahead])  # (matrices, rows, columns)
-        directions = orthogonalize(wide).to(parameters[0].dtype)
+        directions = orthogonalize(wide, product_dtype(wide.device)).to(parameters[0].dtype)
         torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
         tall = [(each, way.mT) for each, way in zip(parameters, directions, strict=True) if _is_tall(each)]
         rest = [(each, way) for each, way in zip(parameters, directions, strict=True) if not _is_tall(each)]
@@ -78,18 +78,24 @@ class Muon(Optimizer):
         return state["momentum_buffer"]
 
 
-def orthogonalize(matrices: Tensor) -> Tensor:
-    """Bring all singular values near 1, into about 0.7 to 1.2, by five Newton-Schulz steps in bfloat16.
+def product_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16, or float16 on a GPU that only emulates bfloat16, as a T4 does."""
+    emulated = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.float16 if emulated else torch.bfloat16
+
+
+def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """Bring all singular values near 1, into about 0.7 to 1.2, by five Newton-Schulz steps.
 
     Args:
         matrices: (matrices, rows, columns), not taller than wide.
+        dtype: of the products. No number in them is large, and float16 holds the small ones once the norm is 1.
 
     Returns:
-        (matrices, rows, columns) bfloat16.
+        (matrices, rows, columns) of that dtype.
     """
     a, b, c = COEFFICIENTS
-    x = matrices.bfloat16()
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST_NORM)
+    x = (matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST_NORM)).to(dtype)
     for _ in range(STEPS):
         gram = x @ x.mT  # (matrices, rows, rows)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

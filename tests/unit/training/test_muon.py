@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from vit_course.training import Muon
-from vit_course.training.muon import orthogonalize
+from vit_course.training.muon import orthogonalize, product_dtype
 
 
 def test_it_equals_torchs_matrix_by_matrix() -> None:
@@ -34,11 +34,22 @@ def test_a_matrix_without_a_gradient_stays() -> None:
     assert not torch.equal(moved, torch.eye(3))
 
 
-def test_singular_values_come_near_one() -> None:
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])  # of gradients, beyond what float16 holds
+def test_singular_values_come_near_one(dtype: torch.dtype, size: float) -> None:
     torch.manual_seed(0)
-    values = torch.linalg.svdvals(orthogonalize(torch.randn(3, 16, 40)).float())
+    values = torch.linalg.svdvals(orthogonalize(size * torch.randn(3, 16, 40), dtype).float())
     assert values.min() > 0.6
     assert values.max() < 1.3
+
+
+@pytest.mark.parametrize(("native", "dtype"), [(True, torch.bfloat16), (False, torch.float16)])
+def test_a_gpu_without_bfloat16_of_its_own_multiplies_in_float16(
+    native: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
+    assert product_dtype(torch.device("cuda")) == dtype
+    assert product_dtype(torch.device("cpu")) == torch.bfloat16
 
 
 def test_a_vector_is_refused() -> None:
