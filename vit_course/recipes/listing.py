@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vit_course.metrics import Spread
 from vit_course.recipes import RECIPES
+from vit_course.recipes.calculated import SHARES, minutes_by_calculation
 from vit_course.recipes.measured import Measured, read_measured
 from vit_course.recipes.recipe import Published, Recipe
 from vit_course.recipes.result import definition
@@ -105,7 +106,7 @@ def _wrapped(paragraphs: Iterable[str]) -> list[str]:
 def _measured_lines(recipe: Recipe) -> list[str]:
     entries = read_measured().get(recipe.name)
     if not entries:
-        return [f"expected    {UNMEASURED}"]
+        return [f"expected    {UNMEASURED}", *_calculated_lines(recipe)]
     lines = []
     for entry in entries:
         lines += [
@@ -113,7 +114,20 @@ def _measured_lines(recipe: Recipe) -> list[str]:
             f"            on {entry.device}, {entry.precision}, {entry.images_per_second.mean:,.0f} images/s, "
             f"seeds {', '.join(map(str, entry.seeds))}",
         ]
+        if entry.cpu_seconds is not None:
+            lines.append(f"            {entry.cpu_seconds.mean / 60:.1f} minutes of one core's work")
     return lines
+
+
+def _calculated_lines(recipe: Recipe) -> list[str]:
+    minutes_of_training = minutes_by_calculation(recipe)
+    if minutes_of_training is None:
+        return []
+    few, many = minutes_of_training
+    most, least = (f"1/{round(1 / share)}" for share in SHARES)
+    return [
+        f"calculated  {few:.1f} to {many:.1f} minutes, where the {recipe.hardware} does {most} to {least} of its peak"
+    ]
 
 
 def _published_lines(recipe: Recipe) -> list[str]:

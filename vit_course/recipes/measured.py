@@ -26,6 +26,8 @@ class Measured:
         seeds: those that were run.
         accuracy, top5: on the test images, in [0, 1].
         seconds: of training and validation by the clock.
+        cpu_seconds: of all threads, which tells more than the clock where other work ran beside; None where no run
+            counted them.
         images_per_second: training images.
         parameters: how many the training may change.
     """
@@ -36,6 +38,7 @@ class Measured:
     accuracy: Spread
     top5: Spread
     seconds: Spread
+    cpu_seconds: Spread | None
     images_per_second: Spread
     parameters: int
 
@@ -62,6 +65,7 @@ def counts(recipe: Recipe, result: RunResult) -> bool:
         and not result.changed
         and result.processes == 1
         and result.data["name"] == recipe.dataset
+        and result.data["validation_images"] == recipe.num_validation
         and result.ending in ("finished", "stopped early")
     )
 
@@ -72,6 +76,7 @@ def _row(result: RunResult) -> dict[str, Any]:
         "accuracy": result.test["top1"],
         "top5": result.test["top5"],
         "seconds": result.seconds,
+        "cpu_seconds": result.cpu_seconds if result.device == "CPU" else None,
         "images_per_second": result.images_per_second,
         "parameters": result.parameters,
         "device": device_of(result),
@@ -106,12 +111,18 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
             accuracy=_spread(of_one, "accuracy"),
             top5=_spread(of_one, "top5"),
             seconds=_spread(of_one, "seconds"),
+            cpu_seconds=_spread(counted, "cpu_seconds") if (counted := _counted(of_one)) else None,
             images_per_second=_spread(of_one, "images_per_second"),
             parameters=of_one[0]["parameters"],
         )
         for (device, precision), of_one in machines.items()
     ]
     return sorted(entries, key=lambda entry: -len(entry.seeds))
+
+
+def _counted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not interrupted, on a CPU."""
+    return [run for run in runs if run["cpu_seconds"] is not None]
 
 
 def _spread(runs: list[dict[str, Any]], name: str) -> Spread:

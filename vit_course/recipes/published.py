@@ -24,6 +24,7 @@ from vit_course.training import TrainingSettings
 ONE_GPU = "one GPU"
 LAB_SLIPS = (TORCH_START, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS)
 CRITICAL_SLIPS = (TORCH_START, NO_PROJECTION, GELU_AFTER_MLP, SOFTMAX_BEFORE_LOSS)
+SPLIT_A = "Of CIFAR-10 the notebook keeps 10,000 training images back, and 5,000 are kept here."
 SPLIT = "A validation split is kept back, and the test images are looked at once, at the end."
 CROPS = "Flips, and shifts for the notebook's random crops and rotations."
 UNSAID = "The notebook's augmentation is not known to us: flips and shifts here."
@@ -80,8 +81,8 @@ A_CIFAR10 = replace(
     summary="The lab sheet's further experiment: CIFAR-10 with 16 numbers a token and four blocks.",
     dataset="cifar10",
     config=PRESETS["lab_cifar10"],
-    num_validation=10_000,
     published=Published(0.3944, epochs=5, device="Tesla T4"),
+    differences=(SPLIT, SPLIT_A),
 )
 B_MNIST = Recipe(
     name="seed-b-mnist",
@@ -126,7 +127,7 @@ D_CIFAR100 = Recipe(
         augmentation=Augmentation(max_shift=4, flip=True),
         precision="auto",
     ),
-    num_validation=10_000,
+    num_validation=5_000,
     hardware=ONE_GPU,
     published=Published(0.37, of="validation"),
     slips=CRITICAL_SLIPS,

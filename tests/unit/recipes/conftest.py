@@ -26,7 +26,7 @@ def make_result() -> Make:
             "recipe": recipe.name,
             "definition": definition(recipe),
             "seed": 0,
-            "data": {"name": recipe.dataset, "train_images": 900, "validation_images": 100, "test_images": 1000},
+            "data": {"name": recipe.dataset, "train_images": 55_000, "validation_images": recipe.num_validation},
             "changed": {},
             "device": "CPU",
             "processes": 1,

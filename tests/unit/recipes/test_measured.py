@@ -55,6 +55,7 @@ class TestWhatCounts:
             {"ending": "interrupted"},
             {"data": {"name": "my own"}},
             {"definition": {"dataset": "mnist"}},
+            {"data": {"name": "mnist", "validation_images": 4_000}},
         ],
         ids=lambda changes: next(iter(changes)),
     )
@@ -88,6 +89,7 @@ class TestListing:
         assert page.startswith("vit-course train cpu-minute\n")
         assert "98.70 ± 0.20 % (3 seeds) of the test images, in 1.0 minutes" in page
         assert "on CPU, 2 threads, fp32, 4,600 images/s, seeds 0, 1, 2" in page
+        assert "2.0 minutes of one core's work" in page
         assert "99.00 % (1 seed) of the test images, in 0.1 minutes" in page
 
     def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
@@ -96,7 +98,10 @@ class TestListing:
         assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
     def test_an_unmeasured_recipe_says_so(self, measured) -> None:
-        assert "not measured yet" in listing.as_page(RECIPES["h200-best"])
+        page = listing.as_page(RECIPES["h200-best"])
+        assert "not measured yet" in page
+        assert "calculated  0.8 to 2.5 minutes, where the H200 does 1/3 to 1/10 of its peak" in page
+        assert "calculated" not in listing.as_page(RECIPES["seed-e-cifar10"])
         row = next(row for row in self.shown(listing.as_table()).splitlines() if row.startswith("h200-best "))
         assert "not measured yet" in row
 

@@ -10,6 +10,7 @@ import torch
 
 from vit_course.data import ImageDataset
 from vit_course.recipes import RECIPES, Recipe, RecipeError, find
+from vit_course.recipes.calculated import TRAINING_IMAGES, minutes_by_calculation, training_operations
 from vit_course.recipes.published import AS_PUBLISHED
 from vit_course.recipes.result import definition
 
@@ -53,6 +54,22 @@ def test_every_definition_survives_json(recipe: Recipe) -> None:
     assert json.loads(json.dumps(known)) == known
     assert definition(replace(recipe, settings=replace(recipe.settings, seed=9, device="auto"))) == known
     assert definition(replace(recipe, settings=replace(recipe.settings, epochs=1234))) != known
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_what_is_kept_back_is_a_tenth_at_most_and_so_what_a_run_keeps_back(recipe: Recipe) -> None:
+    assert recipe.num_validation <= TRAINING_IMAGES[recipe.dataset] // 10
+
+
+def test_the_minutes_by_calculation_follow_from_images_and_epochs() -> None:
+    minute, best = RECIPES["h200-minute"], RECIPES["h200-best"]
+    few, many = minutes_by_calculation(minute)
+    assert many / few == pytest.approx(10 / 3)
+    assert minutes_by_calculation(best)[0] / few == pytest.approx(best.settings.epochs / minute.settings.epochs)
+    # nine blocks of 295 thousand weights for 65 tokens, and what attention and the ends add: 2 operations, 3 passes
+    per_image = training_operations(minute) / (45_000 * minute.settings.epochs)
+    assert per_image == pytest.approx(3 * 2 * 65 * 9 * 8 * 192**2, rel=0.2)
+    assert minutes_by_calculation(RECIPES["cpu-coffee"]) is None
 
 
 @pytest.mark.parametrize("name", REPORTED)
