@@ -25,7 +25,9 @@ check: install
 	$(RUN) -m mypy
 	$(RUN) -m vit_course build --check
 
-# make bench DATA=path/to/cifar10.npz; without DATA what trains on CIFAR-10 is left out
+# make bench DATA=path/to/cifar10.npz RECIPES="cpu-minute cpu-coffee" WEIGHTS=path/to/best.safetensors
+# Without DATA what trains on CIFAR-10 is left out, without RECIPES no recipe is trained, and without WEIGHTS nobody
+# measures how far a trained model looks. What has its log is not trained again.
 bench: install
 	$(RUN) benchmarks/grading.py
 	$(RUN) benchmarks/attacks.py
@@ -33,7 +35,11 @@ bench: install
 	$(RUN) benchmarks/models.py
 	$(RUN) benchmarks/loops.py
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)")
+	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)" --selection classics)
 	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
+	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
+	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")
+	$(RUN) benchmarks/readme_tables.py
 
 install: $(VENV)/installed
 

@@ -1,4 +1,5 @@
-"""The tables of README.md: what recipes reach, from measured.json, and what proves the checks, from proof.json.
+"""The tables of README.md: what recipes reach, from measured.json; what proves the checks, from proof.json; and how
+fast the reference is, from models_cpu.json and loops.json.
 
 python benchmarks/readme_tables.py
 """
@@ -10,12 +11,15 @@ from pathlib import Path
 
 from vit_course.checks.library import as_json
 from vit_course.recipes import RECIPES
+from vit_course.recipes.calculated import minutes_by_calculation
 from vit_course.recipes.listing import expected, first_measured, minutes
 from vit_course.recipes.published import AS_PUBLISHED
 
 README = Path(__file__).resolve().parents[1] / "README.md"
-PROOF = Path(__file__).resolve().parent / "results" / "proof.json"
+RESULTS = Path(__file__).resolve().parent / "results"
+PROOF = RESULTS / "proof.json"
 OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100")
+ON_GPUS = ("colab-t4", "h200-minute", "h200-best")
 NOT_RUN = "not run yet"
 
 
@@ -25,6 +29,18 @@ def our_recipes() -> str:
         measured = first_measured(RECIPES[name])
         accuracy = expected(measured.accuracy) if measured else NOT_RUN
         lines.append(f"| `{name}` | {accuracy} | {minutes(measured)} |")
+    return "\n".join(lines)
+
+
+def recipes_for_gpus() -> str:
+    lines = ["| recipe | GPU | test accuracy | minutes by calculation |", "|---|---|---|---|"]
+    for name in ON_GPUS:
+        recipe, measured = RECIPES[name], first_measured(RECIPES[name])
+        accuracy = f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
+        calculated = minutes_by_calculation(recipe)
+        assert calculated is not None
+        few, many = calculated
+        lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | {few:.1f} to {many:.1f} |")
     return "\n".join(lines)
 
 
@@ -73,7 +89,45 @@ def _caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
     return f"{totals[caught]:,} caught, {totals[equivalent]:,} listed one by one with the reason"
 
 
-TABLES = {"our recipes": our_recipes, "published notebooks": published_recipes, "proof": proof}
+def speed() -> str:
+    """How many times our time the others take: other libraries at two sizes; and what loops cost."""
+    sizes = json.loads((RESULTS / "models_cpu.json").read_text(encoding="utf-8"))["sizes"]
+    works = ("forward", "forward + backward")
+    parts = [size["float32"][work] for size in sizes.values() for work in works]
+    heads = [f"{size}: {work}" for size in sizes for work in works]
+    lines = [f"| times our time | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for name, facts in next(iter(sizes.values()))["float32"]["models"].items():
+        if "version" in facts:
+            cells = [_with_quartiles(part["seconds_over_ours"][name]) for part in parts]
+            lines.append(f"| {name} {facts['version']} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *_loops()])
+
+
+def _with_quartiles(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+
+
+def _loops() -> list[str]:
+    """A sentence about the loops of published notebooks, at the sizes of two of them."""
+    sizes = json.loads((RESULTS / "loops.json").read_text(encoding="utf-8"))["sizes"].values()
+    cut, step = (
+        " and ".join(f"{size[what]['times_ours']['looped']['median']:.0f}" for size in sizes)
+        for what in ("patchify", "whole model, forward + backward")
+    )
+    return [
+        f"Patches cut one by one, as in published notebooks, take {cut} times as long as `patchify`, at the sizes of",
+        f"two of them (MNIST, CIFAR-10). A step of training takes {step} times as long if its attention loops",
+        "over images and heads, too.",
+    ]
+
+
+TABLES = {
+    "our recipes": our_recipes,
+    "recipes for GPUs": recipes_for_gpus,
+    "published notebooks": published_recipes,
+    "proof": proof,
+    "speed": speed,
+}
 
 
 def with_tables(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from canvas import Canvas
+from dark import WHITE_STAYS
 from patches import cut
 from style import (
     BLUE,
@@ -51,8 +52,8 @@ def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
     canvas.picture(photo, x, y, size, size)
     for step in range(1, SIDE):
         at = step * size / SIDE
-        canvas.line([(x + at, y), (x + at, y + size)], WHITE, 0.7)
-        canvas.line([(x, y + at), (x + size, y + at)], WHITE, 0.7)
+        canvas.line([(x + at, y), (x + at, y + size)], WHITE_STAYS, 0.7)
+        canvas.line([(x, y + at), (x + size, y + at)], WHITE_STAYS, 0.7)
     for number in SHOWN.values():
         row, column = divmod(number, SIDE)
         side = size / SIDE

@@ -33,8 +33,10 @@ LESSONS = {
 INTRODUCTION = """# Figures of the lessons
 
 Each figure is drawn by the script of its family from numbers that the script computes; `make figures` redraws
-them all, and this page with them. `name.svg` is for pages, `name.png` is the same picture for the inside of a
-notebook. A figure lies on its own opaque card, so that it reads on light and dark pages.
+them all, and this page with them. `name.svg` is for pages; it has its text equivalent inside, as on this page. On a
+page that asks for dark colours its card turns dark, and all that is drawn with it (`dark.py`); pictures keep their
+pixels. `name.png` is the light card for the inside of a notebook, where Colab shows no SVG. Both lie on their own
+opaque card, so that they read on light and dark pages, whichever colours they have.
 The portrait is that of Grace Hopper which comes with matplotlib (US Navy, public domain).
 
 `python figures/draw_all.py` refuses a figure whose text leaves the card or lies on other text.
@@ -49,7 +51,7 @@ def main() -> None:
         for family in families:
             for name, draw in family.FIGURES.items():
                 canvas = draw()
-                path = save(canvas.figure, name)
+                path = save(canvas, name)
                 print(f"{path.name:28s} {path.stat().st_size / 1024:6.1f} kB")
                 script = f"`{family.__name__}.py`"
                 page.append(f"### {name}.svg\n\n![{canvas.alt}]({name}.svg)\n\n{canvas.description} ({script})\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from canvas import Canvas
+from dark import WHITE_STAYS
 from style import (
     BLUE,
     GREEN,
@@ -34,9 +35,9 @@ def _photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scal
     side = 16 * scale
     canvas.picture(photo, x, y, width * scale, height * scale)
     for column in range(1, width // 16):
-        canvas.line([(x + column * side, y), (x + column * side, y + height * scale)], WHITE, 3)
+        canvas.line([(x + column * side, y), (x + column * side, y + height * scale)], WHITE_STAYS, 3)
     for row in range(1, height // 16):
-        canvas.line([(x, y + row * side), (x + width * scale, y + row * side)], WHITE, 3)
+        canvas.line([(x, y + row * side), (x + width * scale, y + row * side)], WHITE_STAYS, 3)
     for number in range((height // 16) * (width // 16)):
         row, column = divmod(number, width // 16)
         canvas.disc(x + column * side + 16, y + row * side + 16, 11, str(number), WHITE, size=12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import itertools
 import re
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
+from dark import INK_STAYS, WHITE_STAYS, contrast, dark, luminance, with_dark_rules
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import get_sample_data
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
@@ -59,10 +61,9 @@ def shade(colour: str, amount: float = 0.3) -> str:
 
 
 def readable_on(fill: str) -> str:
-    """The text colour, ink or white, that contrasts more with `fill` (relative luminance of WCAG 2)."""
-    channels = np.array(to_rgb(fill))
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return WHITE if linear @ (0.2126, 0.7152, 0.0722) < 0.2 else INK
+    """The text colour, ink or white, that contrasts more with `fill`; and so does its partner on the dark card."""
+    choice = (WHITE, WHITE_STAYS) if luminance(fill) < 0.2 else (INK, INK_STAYS)
+    return max(choice, key=lambda colour: contrast(dark(colour), dark(fill)))
 
 
 DIVERGING: Colormap = LinearSegmentedColormap.from_list(
@@ -105,12 +106,15 @@ def _holds(outer: Bbox, inner: Bbox) -> bool:
     return bool(np.all(outer.min <= inner.min) and np.all(inner.max <= outer.max))
 
 
-def save(figure: Figure, name: str, folder: Path = FOLDER) -> Path:
+def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
     """Write `name`.svg and, for notebooks, `name`.png; the same bytes each time with the same matplotlib.
+
+    The SVG holds its text equivalent, and its colours on a dark page.
 
     Raises:
         ValueError: a text leaves the card or lies on another.
     """
+    figure = canvas.figure
     if faults := layout_faults(figure):
         raise ValueError(f"{name}: " + "; ".join(faults))
     buffer = io.StringIO()
@@ -118,7 +122,8 @@ def save(figure: Figure, name: str, folder: Path = FOLDER) -> Path:
         metadata = {"Title": figure.get_label(), "Date": None, "Creator": None}
         figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
     path = folder / f"{name}.svg"
-    path.write_text(_compact(buffer.getvalue()), encoding="utf-8", newline="\n")
+    svg = _described(with_dark_rules(_compact(buffer.getvalue())), canvas.description)
+    path.write_text(svg, encoding="utf-8", newline="\n")
     _save_png(figure, path.with_suffix(".png"))
     return path
 
@@ -154,8 +159,14 @@ def _compact(svg: str) -> str:
     return svg
 
 
+def _described(svg: str, description: str) -> str:
+    """The SVG with its full text equivalent behind its title, so that it goes wherever the picture goes."""
+    svg = svg.replace("<svg ", '<svg role="img" ', 1)
+    return svg.replace("</title>\n", f"</title>\n<desc>{html.escape(description, quote=False)}</desc>\n", 1)
+
+
 def save_all(drawings: dict[str, Callable[[], Canvas]]) -> None:
     """Draw and save a family of figures."""
     for name, draw in drawings.items():
-        path = save(draw().figure, name)
+        path = save(draw(), name)
         print(f"{path.name:30s} {path.stat().st_size / 1024:6.1f} kB")

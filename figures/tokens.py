@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from canvas import Canvas
+from dark import INK_STAYS, WHITE_STAYS
 from style import BLUE, DIVERGING, GREEN, GREY, INK, PURPLE, QUIET, WHITE, paint, save_all, shade
 
 SIDE = 28
@@ -86,7 +87,7 @@ def _table(canvas: Canvas, x: float, class_row: np.ndarray, grid: np.ndarray, di
     canvas.picture(DIVERGING((class_row[None] + 1) / 2)[..., :3], x, 112, w * rows.shape[1], 14)
     canvas.box(x, 112, w * rows.shape[1], 14, "none", PURPLE, line=2.4, radius=2)
     canvas.picture(DIVERGING((rows + 1) / 2)[..., :3], x, 134, w * rows.shape[1], h * len(rows))
-    canvas.box(x + w * dimension, 134, w, h * len(rows), "none", INK, line=2, radius=0)
+    canvas.box(x + w * dimension, 134, w, h * len(rows), "none", INK_STAYS, line=2, radius=0)
 
 
 def resize_positions() -> Canvas:
@@ -107,7 +108,10 @@ def resize_positions() -> Canvas:
     )
     for x, y, grid, words in ((168, 180, old, "4 × 4"), (376, 152, new, "6 × 6")):
         side = 28
-        canvas.cells(x, y, paint(grid[..., dimension], DIVERGING, -1, 1), side, edge=WHITE)
+        canvas.picture(DIVERGING((grid[..., dimension] + 1) / 2)[..., :3], x, y, side * len(grid), side * len(grid))
+        for at in range(side, side * len(grid), side):
+            canvas.line([(x + at, y), (x + at, y + side * len(grid))], WHITE_STAYS, 1.2)
+            canvas.line([(x, y + at), (x + side * len(grid), y + at)], WHITE_STAYS, 1.2)
         canvas.box(x, y, side * len(grid), side * len(grid), "none", INK, line=2, radius=0)
         canvas.text(x + side * len(grid) / 2, y + side * len(grid) + 18, words, 13, align="center")
     canvas.arrow((118, 236), (160, 236), GREY, 2.2)

@@ -111,7 +111,7 @@ def rate_finder() -> Canvas:
     peak = log["training"]["learning_rate"]
     canvas = Canvas(366, "The learning-rate finder", "100 steps, the rate of each 1.12 times that of the one before.")
     axes = canvas.plot_area(52, 94, 620, 208)
-    axes.axvspan(peak / 2, peak * 2, color=tint(GREEN, 0.3), zorder=0)
+    axes.axvspan(peak / 2, peak * 2, color=tint(GREEN, 0.16), zorder=0)
     axes.plot(rates, losses, color=tint(BLUE, 0.45), linewidth=1)
     axes.plot(rates[2:-2], smooth(list(losses)), color=BLUE, linewidth=2)
     axes.set(xscale="log", xlim=(rates[0], rates[-1]), ylim=(1.6, 3.4), yticks=(1.6, 2, 2.4, 2.8, 3.2))

@@ -1,0 +1,49 @@
+"""The figures as they are kept, and how one is saved: text equivalent and dark colours travel inside the SVG."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from canvas import Canvas
+from dark import dark
+from style import BLUE, CARD, save
+
+FOLDER = Path(__file__).parents[3] / "figures"
+PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def canvas():
+    made = Canvas(120, "A bar", "One bar.")
+    made.box(24, 80, 200, 20, BLUE)
+    return made.describe("A blue bar.", "A bar, 200 pixels long & blue: a < b.")
+
+
+def test_a_saved_figure_says_what_it_shows(canvas, tmp_path):
+    root = ElementTree.parse(save(canvas, "bar", tmp_path)).getroot()
+    assert root.get("role") == "img"
+    assert [child.tag for child in root[:2]] == [f"{SVG}title", f"{SVG}desc"]
+    assert [child.text for child in root[:2]] == ["A bar", "A bar, 200 pixels long & blue: a < b."]
+
+
+def test_the_same_figure_is_the_same_bytes(canvas, tmp_path):
+    (tmp_path / "again").mkdir()
+    first, again = save(canvas, "bar", tmp_path), save(canvas, "bar", tmp_path / "again")
+    assert first.read_bytes() == again.read_bytes()
+    assert first.with_suffix(".png").read_bytes() == again.with_suffix(".png").read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.svg")), ids=lambda path: path.stem)
+def test_a_kept_figure_has_its_text_and_its_dark_colours(path):
+    root = ElementTree.parse(path).getroot()
+    description = root.findtext(f"{SVG}desc")
+    assert f"]({path.name})\n\n{description} (`" in PAGE
+    sheets = "".join(sheet.text for sheet in root.iter(f"{SVG}style"))
+    rules = dict(re.findall(r'\[(?:fill|stroke)="(#\w{6})"\]\{\w+: (#\w{6})\}', sheets))
+    assert rules[CARD] == dark(CARD)
+    drawn = {element.get(name) for element in root.iter() for name in ("fill", "stroke")} - {None, "none"}
+    assert {colour for colour in drawn if rules.get(colour, colour) != dark(colour)} == set()
+    styles = " ".join(element.get("style") or "" for element in root.iter())
+    assert not re.search(r"(fill|stroke): ?#", styles)
