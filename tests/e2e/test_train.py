@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,24 @@ def test_ctrl_c_ends_in_words_and_the_test_images_stay_unseen(place: Path, tmp_p
     assert "best.safetensors is the best model so far" in error
     assert "The test images were not looked at. The same command with --resume goes on from here." in error
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.skipif(find_spec("accelerate") is None, reason="several processes need accelerate")
+def test_two_processes_write_one_run_and_speak_once(place: Path, in_two_processes) -> None:
+    drawings = place / "drawings.npz"
+    folder, done = in_two_processes(
+        lambda folder: ["-m", "vit_course", "train", RECIPE, "--data", drawings, "--epochs", 2, "--out", "run"]
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    result = json.loads((folder / "run" / "result.json").read_text(encoding="utf-8"))
+    assert (result["processes"], result["epochs"], result["test"]["num_images"]) == (2, 2, 100)
+    assert len(result["history"]["validation_loss"]) == 2
+    assert len((folder / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+    assert done.stdout.count("of the 100 test images of drawings are right") == 1
+    assert not [path.name for path in (folder / "run").iterdir() if path.name.startswith(".")]
+    shown = vit_course("evaluate", folder / "run", "--data", drawings, "--json", "-", cwd=place)
+    assert json.loads(shown.stdout)["top1"] == pytest.approx(result["test"]["top1"])
 
 
 def test_ones_own_class_folders_train_by_any_recipe(tmp_path: Path) -> None:

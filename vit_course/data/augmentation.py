@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-RANDAUGMENT_CHUNK = 8  # images changed alike: fewer are slower, more make a batch less varied
+from vit_course.data.randaugment import randaugment
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Augmentation:
         erase: side in pixels of a square that is painted over in the image's mean colour; 0 for none.
         mixup: alpha of MixUp; 0 for none.
         cutmix: alpha of CutMix; 0 for none. With both, each batch gets one of the two.
-        randaugment: two random operations of RandAugment, the same for a few neighbours in the batch.
+        randaugment: two random operations of RandAugment for each image.
 
     Raises:
         ValueError: for a negative number.
@@ -64,7 +64,7 @@ def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generat
     if augmentation.max_shift or augmentation.flip:
         images = _shift_and_flip(images, augmentation, generator)
     if augmentation.randaugment:
-        images = _randaugment(images, generator)
+        images = randaugment(images, generator)
     if augmentation.erase:
         images = _erase(images, augmentation.erase, generator)
     return images
@@ -128,17 +128,6 @@ def _shift_and_flip(images: Tensor, augmentation: Augmentation, generator: torch
     source = rows[:, :, None] * width + columns[:, None, :]  # (batch, height, width)
     source = source.view(batch, 1, -1).expand(-1, channels, -1)
     return images.flatten(2).gather(2, source).view_as(images)
-
-
-def _randaugment(images: Tensor, generator: torch.Generator) -> Tensor:
-    """torchvision's RandAugment, which changes all images of a call alike, on a few images at a time."""
-    from torchvision.transforms import v2
-
-    if images.shape[1] not in (1, 3):
-        raise ValueError(f"RandAugment takes images of 1 or 3 channels, not {images.shape[1]}")
-    change = v2.RandAugment()
-    with drawing_from(generator):
-        return torch.cat([change(chunk) for chunk in images.split(RANDAUGMENT_CHUNK)])
 
 
 def _erase(images: Tensor, side: int, generator: torch.Generator) -> Tensor:

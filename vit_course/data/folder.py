@@ -41,7 +41,7 @@ def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageD
     """Read class folders of small images whole: the training and the test images.
 
     The images have one channel when all of them are grey, otherwise three: grey ones among coloured ones get
-    three equal channels. Transparency is dropped, and photographs are turned upright.
+    three equal channels. What is transparent becomes white, and photographs are turned upright.
 
     Args:
         root: see above.
@@ -50,8 +50,8 @@ def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageD
 
     Raises:
         MissingDatasetError: when there are no class folders.
-        DatasetError: for a class without images or in one split only, files that cannot be read, images of
-            different sizes, or ones larger than 64 pixels.
+        DatasetError: for splits without class folders, a class without images or in one split only, files that
+            cannot be read, images of different sizes, or ones larger than 64 pixels.
     """
     found = find_images(root)
     images = read_images(found.train.paths + found.test.paths, image_size)
@@ -81,6 +81,11 @@ def find_images(root: Path | str) -> ClassFolder:
     if test is None:
         raise DatasetError(f"{root} holds train/, but no test/ (or {'/, '.join(TEST_NAMES[1:])}/) beside it")
     classes, test_classes = _classes(root / "train"), _classes(test)
+    if not classes and not test_classes:
+        raise DatasetError(
+            f"{root}: train/ and {test.name}/ hold no class folders: expected image files in "
+            f"{root.name}/train/<class>/ and {root.name}/{test.name}/<class>/"
+        )
     if classes != test_classes:
         only_train, only_test = set(classes) - set(test_classes), set(test_classes) - set(classes)
         raise DatasetError(

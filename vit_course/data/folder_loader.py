@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -106,6 +107,12 @@ class FolderBatches:
         epoch, self.epoch = self.epoch, self.epoch + 1
         return self._one_pass(epoch)
 
+    def to(self, device: torch.device | str) -> FolderBatches:
+        """The same batches, from the next pass on, for another device."""
+        moved = copy.copy(self)
+        moved.device = device
+        return moved
+
     def _one_pass(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         generator = generator_of(self.images.seed, epoch)
         count = len(self.images)
@@ -154,7 +161,7 @@ def folder_batches(
         augmentation: of the training images; None for nothing but the crop.
         min_crop: least share of the area that a random crop keeps; 1 for no random crop.
         seed: of the order, the crops and the augmentation.
-        device: where the batches go.
+        device: where the batches go; `fit` sends them to that of its settings.
         num_workers: processes that read files beside this one.
         rank, world_size: which of how many training processes this is.
 

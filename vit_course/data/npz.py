@@ -75,6 +75,8 @@ def _read_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
             f"{path} holds Python objects, which are not read since they could run any code; save arrays of numbers, "
             "and the names of the classes as np.array([...], dtype=str)"
         ) from error
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, AttributeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # zipfile, its decompressors and numpy trip over damage in many ways
         raise DatasetError(f"{path} is damaged or no .npz file ({error}); make or download it again") from error
     raise DatasetError(f"{path} lacks {', '.join(missing)}; it holds {held or 'no array'}")

@@ -10,8 +10,9 @@ from typing import Any
 from vit_course.recipes.images import name_of
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.result import RunResult, definition, read_result
-from vit_course.training import TrainingDivergedError
+from vit_course.training import OutOfMemoryError, TrainingDivergedError
 from vit_course.training.safe_files import CannotWriteError
+from vit_course.training.tracking import TrackerError
 
 
 class RunInterruptedError(Exception):
@@ -52,6 +53,14 @@ def in_words_of_the_command(folder: Path) -> Iterator[None]:
         raise TrainingDivergedError(
             f"{error}. The rates stand in the recipe: try another --seed, a larger --batch-size or --precision fp32, "
             f"or train in Python with settings of your own (vit_course.training.fit). Its epochs are in {folder}"
+        ) from error
+    except OutOfMemoryError as error:
+        size = error.batch_size
+        way = "--resume and --device cpu" if size is None else f"--batch-size {size} and another folder by --out"
+        raise OutOfMemoryError(f"{error}. That is the same command with {way}", size) from error
+    except TrackerError as error:
+        raise RecipeError(
+            f"{error}. Then the same command with --resume begins; without --wandb it does too"
         ) from error
     except CannotWriteError as error:
         raise CannotWriteError(f"{error}. With room, the same command with --resume goes on") from error

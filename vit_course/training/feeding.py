@@ -53,7 +53,7 @@ def feed(
     settings: TrainingSettings,
     processes: Processes,
 ) -> Feed:
-    """Put data sets on the device and cut them into batches; batches of large images come as they are.
+    """Put data sets on the device and cut them into batches; ready-made batches go to the device as they are.
 
     Measuring keeps nothing for a backward pass, so its batches are twice as large.
 
@@ -63,6 +63,7 @@ def feed(
     if isinstance(train, FolderBatches) and isinstance(validation, FolderBatches):
         _check(train, settings, processes)
         _check(validation, settings, processes)
+        train, validation = train.to(processes.device), validation.to(processes.device)
         return Feed(train, validation, len(train.images), len(validation.images), train)
     if not isinstance(train, ImageDataset) or not isinstance(validation, ImageDataset):
         raise ValueError("train and validation must both be an ImageDataset, or both come from folder_batches")
@@ -78,6 +79,10 @@ def _check(batches: FolderBatches, settings: TrainingSettings, processes: Proces
         raise ValueError(f"batch_size is {settings.batch_size} in the settings and {batches.batch_size} in the batches")
     if batches.shuffle and batches.images.augmentation != settings.augmentation:
         raise ValueError("the settings' augmentation is not that of the batches: give both the same")
+    if batches.shuffle and batches.images.seed != settings.seed:
+        raise ValueError(
+            f"seed is {settings.seed} in the settings and {batches.images.seed} in the batches: give both the same"
+        )
     if (batches.rank, batches.world_size) != (processes.rank, processes.count):
         raise ValueError(
             f"this is process {processes.rank} of {processes.count}, and the batches are for {batches.rank} of "

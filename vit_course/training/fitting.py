@@ -52,16 +52,18 @@ def fit(
 
     Raises:
         TrainingDivergedError: naming the step at which a loss was NaN or infinite.
-        OutOfMemoryError: naming a batch size that fits.
+        OutOfMemoryError: naming a batch size that fits, where a smaller one would help.
         RunFolderError: when `folder` holds a run and `resume` is false, or holds another run.
         CheckpointError: when the run's files cannot be read or written.
         ValueError: when settings, device and data do not fit together.
         ImportError: naming what to install for several processes or a tracker.
+        TrackerError: when Weights & Biases does not start.
     """
     from vit_course.training.feeding import (
         check_classes,
         feed,
     )  # here, since a grader's worker has no part of the loop itself
+    from vit_course.training.memory import room_on
     from vit_course.training.processes import start_processes
     from vit_course.training.progress import Bar, draws_progress
     from vit_course.training.run_folder import RunFolder, describe_run
@@ -71,12 +73,14 @@ def fit(
     if resume and folder is None:
         raise ValueError("resume goes on with the run in a folder, and none is given")
     processes = start_processes(settings.device)
-    images = feed(train, validation, settings, processes)
+    with room_on(processes.device):
+        images = feed(train, validation, settings, processes)
     check_classes(model, images)
     description = describe_run(model, images, settings)
     place = None if folder is None else Path(folder)
     run_folder = None if place is None else RunFolder(place, description, resume)
-    trainer = Trainer(model, images, settings, processes, run_folder)
+    with room_on(processes.device):
+        trainer = Trainer(model, images, settings, processes, run_folder)
     processes.wait()  # until all have looked at the folder
     if processes.is_main and run_folder is not None:
         run_folder.begin()

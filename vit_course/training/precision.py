@@ -10,8 +10,9 @@ from torch import nn
 from vit_course.training.settings import Precision
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-# From here on bfloat16 gained on a core that has it. Measured on two cores, a step in float32 over one in bfloat16:
-# width 96: 0.87, width 128: 1.2, width 192: 1.8. Narrow products are too short to pay for the conversions.
+# From here on bfloat16 is worth it on a core that has it. Measured on two machines of two cores, a step in float32 over
+# one in bfloat16: width 96: 0.87 and 0.66, width 128: 1.2 and 0.9, width 192: 1.8 and 1.5. Narrow products are too
+# short to pay for the conversions.
 WIDE_ENOUGH = 128
 
 
@@ -31,8 +32,12 @@ def choose_precision(asked: Precision, device: torch.device, model: nn.Module) -
 
 
 def has_bf16_core() -> bool:
-    """Whether this CPU multiplies bfloat16 by itself, by AVX-512 BF16 or AMX; emulated, it is slower than float32."""
-    abilities = torch.cpu.get_capabilities()
+    """Whether this CPU multiplies bfloat16 by itself, by AVX-512 BF16 or AMX; emulated, it is slower than float32.
+
+    An older torch cannot tell, and float32 is never wrong.
+    """
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    abilities = {} if ask is None else ask()
     return bool(abilities.get("avx512_bf16") or abilities.get("amx_bf16"))
 
 

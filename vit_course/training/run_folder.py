@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STATE_VERSION = 1
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors")
-MAY_DIFFER = {"device"}  # settings that another machine may need
+MAY_DIFFER = {"device", "compile"}  # settings that another machine may need
 NO_WAY_ON = "the run cannot go on without it: begin anew in another folder"
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb"}
 
 
+class TrackerError(RuntimeError):
+    """Weights & Biases does not start; the message says why and what to do."""
+
+
 def open_trackers(
     names: Sequence[str] | None, folder: Path | None, description: dict[str, Any], epochs_done: int
 ) -> list[GeneralTracker]:
@@ -27,6 +31,7 @@ def open_trackers(
     Raises:
         ValueError: for another name, or TensorBoard without a folder.
         ImportError: naming what to install.
+        TrackerError: when Weights & Biases does not start.
     """
     if names is None:
         installed = find_spec("accelerate") is not None and find_spec("tensorboard") is not None
@@ -49,10 +54,17 @@ def _tensorboard(folder: Path | None, epochs_done: int) -> GeneralTracker:
 
 def _wandb(description: dict[str, Any]) -> GeneralTracker:
     from accelerate.tracking import WandBTracker
+    from wandb.errors import Error
 
     tracker = WandBTracker("vit_course")
-    tracker.start()
-    tracker.store_init_configuration(description)
+    try:
+        tracker.start()
+        tracker.store_init_configuration(description)
+    except (Error, OSError) as error:
+        raise TrackerError(
+            f"Weights & Biases does not start: {' '.join(str(error).split())}. "
+            "Log in by `wandb login`, or keep its files here by WANDB_MODE=offline"
+        ) from error
     return tracker
 
 

@@ -6,7 +6,7 @@ import copy
 import math
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vit_course.data.loaders import generator_of
 from vit_course.training.checkpoints import check_fits
+from vit_course.training.compiling import Fusible
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
 from vit_course.training.history import Ending, History
@@ -52,7 +53,8 @@ class Trainer:
         self.device = processes.device
         self.precision = choose_precision(settings.precision, self.device, model)
         self.model = model.to(self.device)
-        self.network = processes.wrap(compiled(self.model) if settings.compile else self.model)
+        self.fusible = Fusible(self.model) if settings.compile else None
+        self.network = processes.wrap(self.fusible or self.model)
         self.batch_sizes = feed.batch_sizes()
         total_steps = settings.epochs * len(self.batch_sizes)
         self.updates = Updates(self.model, settings, total_steps, self.device, scaled=self.precision == "fp16")
@@ -71,18 +73,20 @@ class Trainer:
         out_of_memory = False
         try:
             with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-                if self.settings.compile and len(self.history.seconds) < self.settings.epochs:
-                    self._compile()
+                if self.fusible is not None and len(self.history.seconds) < self.settings.epochs:
+                    self.history.compile_seconds = self.fusible.fuse(self.processes, self._differentiate_every_size)
                 self.history.ending = self._run_epochs(bar, trackers)
         except KeyboardInterrupt:
             self.history.ending = "interrupted"
             self._write_state()
         except TrainingDivergedError:
+            self._write_state()
             self._leave_best()
             raise
         except torch.OutOfMemoryError:
             out_of_memory = True  # and told below, since until here the error holds the step's tensors
         if out_of_memory:
+            self._write_state()
             self._say_what_fits()
         self.updates.clear()
         if self.history.ending == "finished":
@@ -201,15 +205,14 @@ class Trainer:
             self.folder.save_best(self.model, self.best, self.feed.about)
             self.best_is_written = True
 
-    def _compile(self) -> None:
-        """Compile for every size of batch that will come, so that no epoch's seconds hold it."""
-        started = time.perf_counter()
-        self.network.train()
+    def _differentiate_every_size(self) -> None:
+        """Before the first epoch, so that no epoch's seconds hold the compiling."""
+        assert self.fusible is not None
+        self.fusible.train()
         images, labels = next(iter(self.feed.train))
         for batch_size in sorted(set(self.batch_sizes), reverse=True):
             share = len(range(self.processes.rank, batch_size, self.processes.count))
-            self._differentiate(self.network, images[:share], labels[:share])
-        self.history.compile_seconds = time.perf_counter() - started
+            self._differentiate(self.fusible, images[:share], labels[:share])
 
     def _differentiate(self, network: nn.Module, images: Tensor, labels: Tensor) -> None:
         with autocast(self.precision, self.device):
@@ -231,11 +234,3 @@ class Trainer:
 def reads_every(device: torch.device) -> int:
     """Steps between two looks at the losses: a GPU waits each time, a CPU has them at hand."""
     return 1 if device.type == "cpu" else 50
-
-
-def compiled(model: nn.Module) -> nn.Module:
-    """The same model and the same parameters, with a forward and backward pass that torch.compile has fused.
-
-    Each size of batch gets code of its own: code for any size is slower, and an epoch has two sizes at most.
-    """
-    return cast(nn.Module, torch.compile(model, dynamic=False))

@@ -128,7 +128,8 @@ class Updates:
                 state["state"] = _by_index(_under(f"optimizer.{number}", tensors))
                 _check_state(optimizer, state["state"])
                 optimizer.load_state_dict(state)
-            self.scaler.load_state_dict(numbers["scaler"])
+            if numbers["scaler"]:  # empty where the run was begun in another precision than fp16
+                self.scaler.load_state_dict(numbers["scaler"])
             self.steps = int(numbers["steps"])
         except (RuntimeError, ValueError, LookupError, TypeError) as error:
             raise CheckpointError(f"the run's state does not fit this model: {error}") from error

@@ -86,12 +86,10 @@ class TestErase:
 
 
 class TestRandAugment:
-    def test_neighbours_are_changed_alike_and_groups_apart(self) -> None:
+    def test_neighbours_are_changed_apart(self) -> None:
         images = shapes(1).images.repeat(64, 1, 1, 1)
         result = augment(images, EACH["randaugment"], generator())
-        groups = result.split(8)
-        assert all(torch.equal(image, group[0]) for group in groups for image in group)
-        assert len({group[0].numpy().tobytes() for group in groups}) > 3
+        assert len({image.numpy().tobytes() for image in result}) > 24
 
     def test_grey_images_can_be_changed(self) -> None:
         images = shapes(32).images[:, :1]
@@ -149,7 +147,7 @@ def test_negative_numbers_are_refused(name: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")
 def test_a_gpu_sees_the_same_shifts_flips_and_squares() -> None:
     images = shapes(64).images
-    changes = replace(EVERYTHING, randaugment=False)  # its interpolation is that of the device
+    changes = replace(EVERYTHING, randaugment=False)  # it blends with means, which each device rounds in its way
     on_gpu = augment(images.cuda(), changes, generator())
     assert torch.equal(on_gpu.cpu(), augment(images, changes, generator()))
 

@@ -88,6 +88,15 @@ class TestWhatIsWrong:
         with pytest.raises(DatasetError, match=r"train: there is no image in owl; put some in \(\.png, .*or delete"):
             load_folder(pets)
 
+    @pytest.mark.parametrize("name", ["test", "val"])
+    def test_images_that_lie_in_no_class(self, tmp_path: Path, save_picture, name: str) -> None:
+        for place in ("train/a.png", "train/b.png", f"{name}/a.png"):
+            save_picture(tmp_path / "flat" / place)
+        expected = rf"train/ and {name}/ hold no class folders: .* flat/train/<class>/ and flat/{name}/<class>/"
+        with pytest.raises(DatasetError, match=expected) as caught:
+            load_folder(tmp_path / "flat")
+        assert not isinstance(caught.value, MissingDatasetError)  # no other set must take its place
+
     def test_no_test_folder(self, pets: Path) -> None:
         (pets / "test").rename(pets / "probe")
         with pytest.raises(DatasetError, match=r"holds train/, but no test/ \(or val/, valid/, validation/\)"):

@@ -109,6 +109,16 @@ def test_mixing_gives_targets(photos: Path) -> None:
         torch.testing.assert_close(targets.sum(1), torch.ones(6))
 
 
+def test_they_go_to_another_device(photos: Path) -> None:
+    train, _ = folder_batches(photos, 32, 5, CHANGES)
+    train.epoch = 2
+    moved = train.to("meta")  # shapes without numbers, for want of a GPU
+    images, labels = next(iter(moved))
+    assert (images.device.type, labels.device.type) == ("meta", "meta")
+    assert (images.shape, moved.epoch) == ((5, 3, 32, 32), 3)
+    assert (train.device, train.epoch) == ("cpu", 2)
+
+
 def test_a_broken_file_is_named_when_its_turn_comes(photos: Path) -> None:
     train, test = folder_batches(photos, 32, 5)
     next((photos / "test" / "owl").iterdir()).write_bytes(b"no image")

@@ -61,6 +61,35 @@ def test_a_flipped_byte_is_seen(tmp_path: Path) -> None:
         load_npz(path)
 
 
+def test_damage_anywhere_in_a_compressed_file_is_told(tmp_path: Path) -> None:
+    """Or it hits a byte that nobody reads: then the arrays are what they were."""
+    with np.load(write_npz(tmp_path / "plain.npz")) as arrays:
+        np.savez_compressed(tmp_path / "small.npz", **arrays)
+    whole = load_npz(tmp_path / "small.npz")
+    content, told = (tmp_path / "small.npz").read_bytes(), 0
+    for place in range(0, len(content), 5):
+        changed = bytearray(content)
+        changed[place] ^= 255
+        (tmp_path / "small.npz").write_bytes(changed)
+        try:
+            dataset = load_npz(tmp_path / "small.npz")
+        except DatasetError:
+            told += 1
+        else:
+            assert dataset.images.equal(whole.images)
+            assert dataset.labels.equal(whole.labels)
+    assert told > len(content) // 10
+
+
+def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 1 TiB")
+
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError, match="1 TiB"):
+        load_npz(write_npz(tmp_path / "large.npz"))
+
+
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "pickle.npz", classes=np.array([{}, {}], dtype=object))
     with pytest.raises(DatasetError, match="holds Python objects, which are not read"):

@@ -20,7 +20,8 @@ from vit_course.recipes.images import keep_back, load_images
 from vit_course.recipes.measuring import predict
 from vit_course.recipes.result import definition, read_result
 from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
-from vit_course.training import CheckpointError, History, TrainingDivergedError, TrainingSettings
+from vit_course.training import CheckpointError, History, OutOfMemoryError, TrainingDivergedError, TrainingSettings
+from vit_course.training.tracking import TrackerError
 
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
@@ -226,6 +227,35 @@ def test_divergence_says_what_a_command_can_change(few_shapes, tmp_path) -> None
     wild = replace(TINY, settings=replace(TINY.settings, learning_rate=1e30, warmup=0.0, gradient_clip=None))
     with pytest.raises(TrainingDivergedError, match="try another --seed"):
         train_recipe(wild, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "words"),
+    [
+        (256, r"^no room\. That is the same command with --batch-size 256 and another folder by --out$"),
+        (None, r"^no room\. That is the same command with --resume and --device cpu$"),
+    ],
+)
+def test_out_of_memory_says_what_a_command_can_change(few_shapes, tmp_path, monkeypatch, batch_size, words) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OutOfMemoryError("no room", batch_size)
+
+    monkeypatch.setattr(run, "fit", fail)
+    with pytest.raises(OutOfMemoryError, match=words) as told:
+        train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
+    assert told.value.batch_size == batch_size
+
+
+def test_a_tracker_that_does_not_start_is_a_refusal_and_resume_begins(few_shapes, tmp_path, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise TrackerError("no account")
+
+    options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "fit", fail)
+        with pytest.raises(RecipeError, match=r"no account\. Then the same command with --resume begins"):
+            train_recipe(TINY, options)
+    assert train_recipe(TINY, replace(options, resume=True)) is not None
 
 
 class TestImages:

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from vit_course.data import Augmentation, folder_batches
 from vit_course.training import TrainingSettings, fit
+from vit_course.training.feeding import feed
+from vit_course.training.processes import Processes
 
 SETTINGS = TrainingSettings(epochs=3, batch_size=8, learning_rate=0.01, augmentation=Augmentation(flip=True))
 
@@ -41,6 +44,7 @@ def test_large_images_are_read_while_it_trains(photos: Path, tiny_model, tmp_pat
         ({"batch_size": 4}, {}, "batch_size is 4 in the settings and 8 in the batches"),
         ({"augmentation": Augmentation()}, {}, "augmentation is not that of the batches"),
         ({}, {"rank": 1, "world_size": 2}, "process 0 of 1, and the batches are for 1 of 2"),
+        ({"seed": 4}, {"seed": 3}, "seed is 4 in the settings and 3 in the batches"),
     ],
 )
 def test_batches_that_fit_other_settings_are_refused(
@@ -49,6 +53,21 @@ def test_batches_that_fit_other_settings_are_refused(
     train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation, **keywords)
     with pytest.raises(ValueError, match=words):
         fit(tiny_model(in_channels=3, num_classes=2), train, validation, replace(SETTINGS, **changes))
+
+
+def test_they_go_where_the_model_is(photos: Path) -> None:
+    """On a GPU, too, where `folder_batches` would leave them on the CPU."""
+    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation)
+    fed = feed(train, validation, SETTINGS, Processes(torch.device("meta")))  # for want of a GPU
+    for batches in (fed.train, fed.validation):
+        images, labels = next(iter(batches))
+        assert (images.device.type, labels.device.type) == ("meta", "meta")
+
+
+def test_a_seed_of_their_own_is_fine_when_the_settings_say_so(photos: Path, tiny_model) -> None:
+    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation, seed=3)
+    settings = replace(SETTINGS, epochs=1, seed=3)
+    fit(tiny_model(in_channels=3, num_classes=2), train, validation, settings, trackers=())
 
 
 def test_a_mixture_of_both_is_refused(photos: Path, tiny_model, random_dataset) -> None:

@@ -40,20 +40,6 @@ class TestLearning:
         assert set(seen) == {torch.bfloat16}
         assert model.head.weight.dtype == torch.float32
 
-    def test_a_compiled_model_learns_the_same(
-        self, tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        compilation = torch.compile
-        monkeypatch.setattr(torch, "compile", lambda model, dynamic: compilation(model, backend="eager"))
-        settings = TrainingSettings(epochs=2, batch_size=16, augmentation=Augmentation(max_shift=1))
-        weights = []
-        for compiles in (True, False):
-            model = tiny_model(mlp_dropout=0.1)
-            history = fit(model, random_dataset(), random_dataset(), replace(settings, compile=compiles))
-            assert (history.compile_seconds > 0) is compiles
-            weights.append(model.head.weight)
-        assert torch.equal(*weights)
-
     def test_frozen_parameters_stay(self, tiny_model, random_dataset) -> None:
         model = tiny_model()
         model.blocks[0].attention.projection.weight.requires_grad_(False)
@@ -170,6 +156,25 @@ class TestStopping:
             fit(model, random_dataset(), random_dataset(), settings, folder=tmp_path, trackers=())
         assert all(parameter.isfinite().all() for parameter in model.parameters())
         assert torch.equal(load_model(tmp_path / "best.safetensors").model.head.weight, model.head.weight)
+
+    def test_after_it_a_run_goes_on_from_the_last_whole_epoch(self, tiny_model, random_dataset, tmp_path) -> None:
+        settings = TrainingSettings(epochs=3, batch_size=16)
+        wild, steps = tiny_model(), iter(range(1, 13))
+        wild.register_forward_hook(
+            lambda module, inputs, out: out * math.nan if module.training and next(steps) == 11 else out
+        )
+        with pytest.raises(TrainingDivergedError, match="step 11 of 12"):
+            fit(wild, random_dataset(), random_dataset(), settings, folder=tmp_path / "run", trackers=())
+        whole, resumed = tiny_model(), tiny_model()
+        expected = fit(whole, random_dataset(), random_dataset(), settings)
+        seen = []
+        resumed.register_forward_hook(lambda module, inputs, out: seen.append(1) if module.training else None)
+        found = fit(
+            resumed, random_dataset(), random_dataset(), settings, folder=tmp_path / "run", resume=True, trackers=()
+        )
+        assert len(seen) == 4  # the steps of one epoch
+        assert found.validation_loss == expected.validation_loss
+        assert torch.equal(resumed.head.weight, whole.head.weight)
 
     def test_weights_that_went_wrong_in_the_last_step_are_no_checkpoint(
         self, tiny_model, random_dataset, tmp_path

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.training.precision import autocast, choose_precision, width
+from vit_course.training.precision import autocast, choose_precision, has_bf16_core, width
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -17,6 +17,19 @@ def test_a_cpu_takes_bf16_where_its_cores_have_it_and_the_model_is_wide(
 ) -> None:
     monkeypatch.setattr("vit_course.training.precision.has_bf16_core", lambda: has_bf16)
     assert choose_precision("auto", CPU, tiny_model(embed_dim=embed_dim, num_heads=4)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("abilities", "has_it"), [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx2": True}, False)]
+)
+def test_a_core_is_asked_what_it_has(abilities: dict[str, bool], has_it: bool, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: abilities, raising=False)
+    assert has_bf16_core() is has_it
+
+
+def test_with_a_torch_that_cannot_tell_a_cpu_takes_fp32(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert choose_precision("auto", CPU, tiny_model(embed_dim=256, num_heads=4)) == "fp32"
 
 
 @pytest.mark.parametrize(("native", "chosen"), [(True, "bf16"), (False, "fp16")])

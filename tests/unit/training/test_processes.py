@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,23 +30,11 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for _ in range(2):
-        file = tmp_path_factory.mktemp("together") / "result.json"
-        done = subprocess.run(
-            [*launcher, str(SCRIPT), str(file)],
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        # torch now and then aborts while it takes its threads down, after a run that is finished and written
-        if "terminate called without an active exception" not in done.stderr:
-            break
+def together(in_two_processes) -> dict[str, Any]:
+    folder, done = in_two_processes(lambda folder: [SCRIPT, folder / "result.json"])
     assert done.returncode == 0, done.stderr
     assert "Error" not in done.stderr
-    return json.loads(file.read_text()) | {"folder": file.with_suffix(".run")}
+    return json.loads((folder / "result.json").read_text()) | {"folder": folder / "result.run"}
 
 
 @needs_accelerate

@@ -11,6 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from vit_course.training import CheckpointError, RunFolderError, TrainingSettings, fit, load_model
+from vit_course.training.updates import Updates
 
 SETTINGS = TrainingSettings(epochs=2, batch_size=16, learning_rate=4e-3)
 
@@ -25,6 +26,21 @@ def run(tiny_model, random_dataset, tmp_path: Path) -> Path:
 def go_on(folder: Path, tiny_model, random_dataset, settings: TrainingSettings = SETTINGS, **changes: object):
     model = tiny_model(**changes)
     return model, fit(model, random_dataset(), random_dataset(), settings, folder=folder, resume=True, trackers=())
+
+
+def begin(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, monkeypatch) -> None:
+    """Train for one epoch, and be stopped by Ctrl-C in the second."""
+    whole = Updates.step
+
+    def step(self: Updates, loss: torch.Tensor) -> None:
+        if self.steps == 5:
+            raise KeyboardInterrupt
+        whole(self, loss)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Updates, "step", step)
+        history = fit(tiny_model(), random_dataset(), random_dataset(), settings, folder=folder, trackers=())
+    assert (history.ending, len(history.seconds)) == ("interrupted", 1)
 
 
 class TestFiles:
@@ -74,6 +90,32 @@ class TestGoingOn:
         _, first = go_on(tmp_path / "run", tiny_model, random_dataset, settings)
         assert first.ending == "stopped early"
         assert go_on(tmp_path / "run", tiny_model, random_dataset, settings)[1] == first
+
+    @pytest.mark.parametrize("begun_compiled", [True, False])
+    def test_another_device_may_compile_or_not(
+        self, begun_compiled: bool, tiny_model, random_dataset, tmp_path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compilation = torch.compile
+        monkeypatch.setattr(torch, "compile", lambda model, dynamic: compilation(model, backend="eager"))
+        begin(tmp_path, tiny_model, random_dataset, replace(SETTINGS, compile=begun_compiled), monkeypatch)
+        settings = replace(SETTINGS, compile=not begun_compiled)
+        model, history = go_on(tmp_path, tiny_model, random_dataset, settings)
+        whole = tiny_model()
+        assert history.validation_loss == fit(whole, random_dataset(), random_dataset(), SETTINGS).validation_loss
+        assert torch.equal(model.head.weight, whole.head.weight)
+
+    @pytest.mark.parametrize(("begun_in", "goes_on_in"), [("bf16", "fp16"), ("fp16", "fp32")])
+    def test_another_device_may_scale_its_gradients_or_not(
+        self, begun_in: str, goes_on_in: str, tiny_model, random_dataset, tmp_path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What "auto" becomes is the device's, and only in float16 the gradients have a scale."""
+        chosen = [begun_in, goes_on_in]
+        monkeypatch.setattr("vit_course.training.trainer.choose_precision", lambda *_: chosen.pop(0))
+        settings = replace(SETTINGS, precision="auto")
+        begin(tmp_path, tiny_model, random_dataset, settings, monkeypatch)
+        model, history = go_on(tmp_path, tiny_model, random_dataset, settings)
+        assert (history.ending, len(history.seconds)) == ("finished", 2)
+        assert model.head.weight.isfinite().all()
 
     def test_where_there_is_none_yet_it_begins(self, tiny_model, random_dataset, tmp_path) -> None:
         _, history = go_on(tmp_path / "deep" / "new", tiny_model, random_dataset)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from vit_course.training import TrainingSettings, fit
+from vit_course.training.tracking import TrackerError
 
 
 def scalars(folder: Path) -> dict[str, list[int]]:
@@ -60,3 +63,68 @@ def test_what_is_missing_is_named(missing: str, words: str, tiny_model, random_d
 def test_what_cannot_be_tracked_is_refused(name: str, words: str, tiny_model, random_dataset) -> None:
     with pytest.raises(ValueError, match=words):
         fit(tiny_model(), random_dataset(), random_dataset(), TrainingSettings(epochs=1), trackers=[name])
+
+
+class TestWeightsAndBiases:
+    """By a package of its name that writes down what it is told, since the real one wants an account."""
+
+    @pytest.fixture
+    def told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        pytest.importorskip("accelerate", reason="trackers are accelerate's")
+        (tmp_path / "packages" / "wandb").mkdir(parents=True)
+        (tmp_path / "packages" / "wandb" / "__init__.py").write_text(WANDB)
+        (tmp_path / "packages" / "wandb" / "errors.py").write_text("class Error(Exception): pass")
+        monkeypatch.syspath_prepend(tmp_path / "packages")
+        for name in ("wandb", "wandb.errors"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        yield importlib.import_module("wandb").told
+        for name in ("wandb", "wandb.errors"):
+            sys.modules.pop(name, None)
+
+    def test_it_gets_the_run_and_a_row_an_epoch(self, told: list[Any], tiny_model, random_dataset) -> None:
+        settings = TrainingSettings(epochs=2)
+        history = fit(tiny_model(), random_dataset(), random_dataset(), settings, trackers=["wandb"])
+        (_, project), (_, description), *rows, end = told
+        assert project == "vit_course"
+        assert description["settings"]["epochs"] == 2
+        assert [(row["validation_loss"], step) for _, row, step in rows] == [
+            (history.validation_loss[0], 1),
+            (history.validation_loss[1], 2),
+        ]
+        assert end == ("finish",)
+
+    @pytest.mark.parametrize("error", ["wandb.errors.Error", "ConnectionError"])
+    def test_when_it_does_not_start_it_is_told(
+        self, error: str, told: list[Any], tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("wandb.fails", error)
+        with pytest.raises(TrackerError, match=r"does not start: No API key configured\. Log in by `wandb login`, or"):
+            fit(tiny_model(), random_dataset(), random_dataset(), TrainingSettings(epochs=1), trackers=["wandb"])
+        assert told == []
+
+
+WANDB = """
+import wandb.errors
+
+told, fails = [], None
+
+
+class Run:
+    def log(self, row, step):
+        told.append(("log", row, step))
+
+    def finish(self):
+        told.append(("finish",))
+
+
+class config:
+    def update(values, allow_val_change):
+        told.append(("config", values))
+
+
+def init(project):
+    if fails is not None:
+        raise eval(fails)("No API key\\nconfigured")
+    told.append(("init", project))
+    return Run()
+"""

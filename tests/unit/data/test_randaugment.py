@@ -1,0 +1,140 @@
+"""RandAugment image by image, against torchvision's, which changes all images of a call alike."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional
+
+from vit_course.data.randaugment import changes, one_operation, randaugment
+
+CPU = torch.device("cpu")
+BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a grey level here and there
+UNSIGNED = {
+    "identity": lambda images: images,
+    "posterize": partial(functional.posterize, bits=7),
+    "solarize": partial(functional.solarize, threshold=178.5),
+    "autocontrast": functional.autocontrast,
+    "equalize": functional.equalize,
+}
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def noise(*shape: int) -> Tensor:
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator(3))
+
+
+def signed(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], Tensor]]:
+    """torchvision's own calls at level 9 of 30."""
+    shear, factor = sign * math.degrees(math.atan(0.09)), 1 + sign * BLENDED
+    right, down = (sign * math.floor(150 / 331 * 9 / 30 * length) for length in (width, height))
+    affine = partial(functional.affine, angle=0.0, scale=1.0)
+    return {
+        "shear x": partial(affine, translate=[0, 0], shear=[shear, 0.0], center=[0, 0]),
+        "shear y": partial(affine, translate=[0, 0], shear=[0.0, shear], center=[0, 0]),
+        "translate x": partial(affine, translate=[right, 0], shear=[0.0, 0.0]),
+        "translate y": partial(affine, translate=[0, down], shear=[0.0, 0.0]),
+        "rotate": partial(functional.rotate, angle=sign * 9.0),
+        "brightness": partial(functional.adjust_brightness, brightness_factor=factor),
+        "color": partial(functional.adjust_saturation, saturation_factor=factor),
+        "contrast": partial(functional.adjust_contrast, contrast_factor=factor),
+        "sharpness": partial(functional.adjust_sharpness, sharpness_factor=factor),
+    }
+
+
+@pytest.mark.parametrize("size", [(32, 32), (28, 28), (9, 14), (64, 47), (2, 5)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) -> None:
+    images = noise(40, channels, *size)
+    images[0] = 7  # of one colour, which autocontrast and equalize leave alone
+    images[1, :, :1] = 255
+    expected = [*signed(1, *size).items(), *UNSIGNED.items(), *signed(-1, *size).items()]
+    for (name, theirs), ours in zip(expected, changes(*size, CPU), strict=True):
+        assert torch.equal(ours(images), theirs(images)), name
+
+
+def outcomes(images: Iterator[Tensor] | Tensor) -> Counter[bytes]:
+    return Counter(image.numpy().tobytes() for image in images)
+
+
+def test_operations_come_as_often_as_torchvisions() -> None:
+    image, draws = noise(1, 3, 16, 16), 1400
+    transform = v2.RandAugment(num_ops=1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        theirs = outcomes(transform(image)[0] for _ in range(draws))
+    ours = outcomes(one_operation(image.repeat(draws, 1, 1, 1), generator()))
+    assert set(ours) == set(theirs)
+    assert len(ours) == 23  # nine operations with a sign and five without
+    without_sign = {operation(image)[0].numpy().tobytes() for operation in UNSIGNED.values()}
+    for outcome in theirs:
+        expected = draws / 14 if outcome in without_sign else draws / 28
+        for counts in (ours, theirs):
+            assert abs(counts[outcome] - expected) < 5 * math.sqrt(expected)  # five standard deviations
+
+
+def test_every_image_of_a_batch_has_its_own_two_operations() -> None:
+    image = noise(1, 3, 32, 32)
+    result = randaugment(image.repeat(256, 1, 1, 1), generator())
+    assert len(outcomes(result)) > 128  # 529 pairs, of which the likeliest comes once in 49 times
+    source = generator()
+    twice = one_operation(one_operation(image.repeat(256, 1, 1, 1), source), source)
+    assert torch.equal(result, twice)
+
+
+def test_images_keep_their_places() -> None:
+    images = noise(60, 3, 8, 8)
+    drawn = one_operation(images, generator())
+    candidates = [change(images) for change in changes(8, 8, CPU)]
+    assert all(any(torch.equal(drawn[i], each[i]) for each in candidates) for i in range(60))
+
+
+def test_no_image_is_no_change() -> None:
+    assert randaugment(noise(0, 3, 8, 8), generator()).shape == (0, 3, 8, 8)
+
+
+class Waits(TorchDispatchMode):
+    """Notes copies between devices for which one of them waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.ops.aten._to_copy.default:
+            moved = kwargs.get("device", args[0].device) != args[0].device
+            if moved and not kwargs.get("non_blocking", False):
+                self.seen.append(str(func))
+        return func(*args, **kwargs)
+
+
+def test_nothing_waits_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device of shapes without numbers stands in for it: no number can be read there."""
+    images = noise(256, 3, 32, 32).to("meta")
+    randaugment(images, generator())  # once, where each pixel comes from is copied
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("torch.tensor copies to a GPU and waits")
+
+    monkeypatch.setattr(torch, "tensor", refuse)
+    with Waits() as waits:
+        result = randaugment(images, generator(1))
+    assert waits.seen == []
+    assert (result.device.type, result.shape, result.dtype) == ("meta", images.shape, torch.uint8)
+    with Waits() as waits:
+        noise(1, 1, 2, 2).to("meta")
+    assert len(waits.seen) == 1  # what the test rests on, as on the next
+    with pytest.raises(AssertionError, match="copies to a GPU and waits"):
+        functional.adjust_sharpness(images, 1.27)
