@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from vit_course.grading.batch.store import write_atomically
 from vit_course.grading.batch.told import broken_checks, one_line, overview, sheet
 from vit_course.grading.judging.result import Result, as_json
 from vit_course.grading.submissions.finding import HandedIn, find
+from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
 from vit_course.grading.submissions.released import Lessons, class_of
 
 
@@ -80,7 +81,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         _require_walls()
     handed_in = find(options.paths, lessons.names)
     done = _graded(options, class_dir, handed_in, err)
-    results = [each.result for each in done if each.result is not None]
+    results = _flagged(done)
     _remarks(options, done, results, err)
     if options.json is None:
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
@@ -127,6 +128,16 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
         raise GradeError(f"there is no scheduler at {options.scheduler}: {error}") from None
     with grader, _progress(err, len(handed_in)) as advance:
         return list(grader.run(handed_in, lambda _: advance()))
+
+
+def _flagged(done: Sequence[Done]) -> list[Result]:
+    """The results; of students who handed in the same file, each with a flag."""
+    found = [(each.result, each.files) for each in done if each.result is not None]
+    shared = with_same_file([(result.student or result.path, files) for result, files in found])
+    return [
+        replace(result, flags=(*result.flags, SAME_FILE)) if same else result
+        for (result, _), same in zip(found, shared, strict=True)
+    ]
 
 
 @contextmanager

@@ -51,11 +51,13 @@ class Task:
 class Done:
     """What came of a task.
 
-    Attributes: ``result`` (None: the file is no submission) and ``taken_over`` (no exercise had to be graded).
+    Attributes: ``result`` (None: the file is no submission), ``taken_over`` (no exercise had to be graded) and
+    ``files`` (the digests of what counts beside the notebook).
     """
 
     result: Result | None
     taken_over: bool = False
+    files: tuple[str, ...] = ()
 
 
 def start_process() -> None:
@@ -96,6 +98,10 @@ def _done(task: Task) -> Done:
         return Done(_result(submission, "rejected", submission.reason))
     if not submission.exercises:
         return Done(None)
+    return replace(_kept_or_judged(task, submission), files=submission.files)
+
+
+def _kept_or_judged(task: Task, submission: Submission) -> Done:
     keys = exercise_keys(submission, task.place, task.confined)
     store = Store(task.place.results)
     kept = None if task.fresh else store.load(submission, keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from vit_course.grading.judging.result import VERSION, ExerciseResult, Result
 from vit_course.grading.report.by_hand import read_gradebook
 from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
 from vit_course.grading.submissions.finding import SUBMITTED, HandedIn, find
+from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
 from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
 from vit_course.grading.submissions.reading import NoSubmission, read, rejection
 from vit_course.grading.submissions.released import CONFIG, Lessons, ReleasedError, ReleasedLesson, class_of
@@ -56,7 +57,18 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
     plans = tuple(_plan(lessons.get(name)) for name in names)
-    return ClassWork(folder.name, tuple(kept), plans, read_gradebook(folder / "gradebook.db", lesson), folder)
+    return ClassWork(folder.name, _flagged(kept), plans, read_gradebook(folder / "gradebook.db", lesson), folder)
+
+
+def _flagged(works: Sequence[HandedInWork]) -> tuple[HandedInWork, ...]:
+    """The same, with the flag that depends on others: each result is kept for its own submission alone."""
+    shared = with_same_file([(each.who, each.files) for each in works])
+    return tuple(
+        replace(each, result=replace(each.result, flags=(*each.result.flags, SAME_FILE)))
+        if same and each.result
+        else each
+        for each, same in zip(works, shared, strict=True)
+    )
 
 
 def _plan(lesson: ReleasedLesson) -> LessonPlan:
@@ -81,8 +93,7 @@ class _Finder:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
                 return self._by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            entry = self._entry(_content(handed_in.path, lesson), lesson.name)
-            found = self._judged(handed_in, lesson, entry) if entry else None
+            found = self._kept(handed_in, lesson, _content(handed_in.path, lesson))
             return found or self._without_result(handed_in)
         except Unreadable as error:
             return _work(handed_in, State.REJECTED, str(error))
@@ -96,13 +107,17 @@ class _Finder:
         if submission.rejected or submission.lesson is None:
             return _work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
-        entry = self._entry(submission.content, lesson.name)
-        found = self._judged(handed_in, lesson, entry) if entry else None
+        found = self._kept(handed_in, lesson, submission.content)
         return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: HandedIn) -> HandedInWork:
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
+
+    def _kept(self, handed_in: HandedIn, lesson: ReleasedLesson, content: str) -> HandedInWork | None:
+        entry = self._entry(content, lesson.name)
+        found = self._judged(handed_in, lesson, entry) if entry else None
+        return found and replace(found, files=tuple(filter(None, content.split("/")[1:])))
 
     def _entry(self, content: str, lesson: str) -> dict[str, Any] | None:
         name = hashlib.sha256(f"{content}/{lesson}".encode()).hexdigest()

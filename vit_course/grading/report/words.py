@@ -14,6 +14,7 @@ FLAGS = {
     flags.FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
     flags.TIMEOUT: "the code took too long and was stopped",
     flags.STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
+    flags.SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
     flags.NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
 }
 # what joins within Persian words, and within one picture made of several; and the space that does not break

@@ -34,7 +34,7 @@ class HandedInWork:
     """A file.
 
     Attributes: ``path``, ``student`` and ``lesson`` where they are known, ``state``, the ``result`` that is kept of it
-    (None: there is none), and the ``reason`` of a rejection.
+    (None: there is none), the ``reason`` of a rejection, and ``files`` (the digests of what counts beside a notebook).
     """
 
     path: Path
@@ -43,6 +43,7 @@ class HandedInWork:
     state: State
     result: Result | None = None
     reason: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def who(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vit_course.grading.submissions.notebook_file import HandedInCell
 from vit_course.grading.submissions.released import ReleasedLesson
@@ -14,6 +14,20 @@ FORBIDDEN_FUNCTION = "forbidden-function"
 TIMEOUT = "timeout"
 STOPPED = "sandbox-stopped"
 NOT_SANDBOXED = "not-sandboxed"
+SAME_FILE = "same-file"
+
+
+def with_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:
+    """Of each submission, whether a file handed in beside it is, byte for byte, one of another student's.
+
+    Args:
+        handed_in: for each submission whose it is, and the digests of those files.
+    """
+    owners: dict[str, set[str]] = {}
+    for who, digests in handed_in:
+        for digest in digests:
+            owners.setdefault(digest, set()).add(who)
+    return [any(len(owners[digest]) > 1 for digest in digests) for _, digests in handed_in]
 
 
 def test_cell_flags(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> tuple[str, ...]:

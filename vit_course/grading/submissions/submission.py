@@ -70,6 +70,11 @@ class Submission:
         return "/".join([self.digest, *(each.file.digest for each in self.exercises if each.file)])
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The digests of the files beside the notebook that count and can be read."""
+        return tuple(each.file.digest for each in self.exercises if each.file and each.file.digest)
+
+    @property
     def max_score(self) -> float:
         """The points of all its exercises that are known."""
         return sum(each.max_score or 0.0 for each in self.exercises)

@@ -1,6 +1,9 @@
 """What `vit-course grade --json` publishes."""
 
-from vit_course.grading.batch.command import _published
+import pytest
+
+from vit_course.grading.batch.command import _flagged, _published
+from vit_course.grading.batch.job import Done
 from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
 
 FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
@@ -21,3 +24,26 @@ def test_exactly_the_published_keys():
     assert all(list(check) == ["name", "verdict", "message", "misconception"] for check in told["checks"])
     messages = [check["message"] for check in told["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
+
+
+def done(student, *files, path="a.ipynb", flags=()):
+    return Done(Result(path, student, "06_cifar", "graded", flags=flags), files=files)
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "flagged"),
+    [
+        ([done("ada", "one"), done("ben", "other"), done("eve", "one")], [True, False, True]),
+        ([done("ada", "one", path="1.ipynb"), done("ada", "one", path="2.ipynb")], [False, False]),
+        ([done(None, "one", path="1.ipynb"), done(None, "one", path="2.ipynb")], [True, True]),
+        ([done("ada"), done("ben")], [False, False]),
+    ],
+    ids=["of another student", "one's own, again", "nobody knows whose", "no file"],
+)
+def test_who_hands_in_the_file_of_another_is_flagged(handed_in, flagged):
+    assert [each.flags == ("same-file",) for each in _flagged(handed_in)] == flagged
+
+
+def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
+    results = _flagged([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
+    assert [each.flags for each in results] == [("timeout", "same-file"), ("same-file",)]

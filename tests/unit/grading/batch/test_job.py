@@ -107,6 +107,17 @@ def test_reasons_and_flags_of_reading_and_of_running_are_told_together(judge, wo
         assert done.result.flags == ("test-cell-deleted", "timeout")
 
 
+def test_the_files_beside_a_notebook_are_told_whether_graded_or_taken_over(judge, work, place):
+    path = work("06_cifar").write()
+    task = Task(HandedIn(path), place)
+    assert do(task).files == ()
+    (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
+    graded, kept = do(task), do(task)
+    assert kept.taken_over
+    assert graded.files == kept.files
+    assert len(graded.files) == 1
+
+
 def test_an_error_of_ours_is_not_kept(judge, task):
     judge.status = "error"
     assert do(task).result.status == "error"

@@ -64,6 +64,16 @@ def test_content_is_what_the_grader_reads(tmp_path):
     assert gathering._content(path, lesson) == klass.submission(path).content
 
 
+def test_one_file_of_two_students_is_flagged(tmp_path):
+    klass = Class(tmp_path / "vision", "06_cifar")
+    for student, weights in (("ann", b"mine"), ("ben", b"ours"), ("eve", b"ours")):
+        path = klass.hand_in(student, "06_cifar")
+        (path.parent / "vit_cifar.safetensors").write_bytes(weights)
+        klass.keep(path, flags=("timeout",))
+    flags = {each.student: each.result.flags for each in gather(klass.folder).handed_in}
+    assert flags == {"ann": ("timeout",), "ben": ("timeout", "same-file"), "eve": ("timeout", "same-file")}
+
+
 def test_a_file_outside_the_tree_is_read(klass):
     path = klass.folder / "submitted" / "ann"
     klass.hand_in("ben").rename(path.with_suffix(".ipynb"))
