@@ -41,6 +41,7 @@ import torch.nn.functional as F
 from vit_course import check
 from vit_course.config import PRESETS, ViTConfig
 from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
+from vit_course.data.decoding import own_picture
 from vit_course.hunts import hunt
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.plots_attention import (
@@ -70,8 +71,8 @@ show_images(pictures.images[:8], titles=[classes[label] for label in pictures.la
 
 # %% [markdown]
 # Why not your own model of lesson 06? It has its turn at the end: then you know what to look for, and have something to
-# compare it with. Now the small one goes to school. **It takes about 40 seconds on one core**, and is the only wait in
-# this lesson.
+# compare it with. Now the small one goes to school. **It takes a minute or so on one core**, and the cell says how long
+# it was. There is one more wait in this lesson, for a download of 330 MB that you may skip.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -79,6 +80,7 @@ print("6,000 drawings, six times over:")
 shifted = Augmentation(max_shift=2)
 settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
 history = fit(model, train, pictures, settings, progress=False)
+print(f"{sum(history.seconds):.0f} seconds of school")
 print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it has not seen")
 
 # %% [markdown]
@@ -336,8 +338,11 @@ plot_attention_distance(distances, everywhere.item())
 
 # %% [markdown]
 # What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not
-# 14 × 14, six thousand drawings of one thing on an empty ground and not millions of photos, 40 seconds of training.
-# With the internet in reach the next cell puts the famous ViT-B/16 to the same test, on one photo.
+# 14 × 14, six thousand drawings of one thing on an empty ground and not millions of photos, six looks at each.
+#
+# With the internet in reach the next cell puts the famous ViT-B/16 to the same test, on one photo. If lesson 05 has not
+# fetched its weights for you, 330 MB are downloaded first (on Colab in every new runtime). Without them nothing is
+# drawn, and nothing later needs them.
 
 # %% tags=["experiment"]
 import torchvision
@@ -393,8 +398,8 @@ figure
 # Nearer than any of ours, yet no neighbourhood: eight neighbours alike would be 4.8. And the *first* layer holds no
 # near head.
 #
-# This does not settle your question. Photos, size, depth and hours of training all differ from ours at once, and it is
-# one run of one seed.
+# This does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once, and
+# it is one run of one seed.
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -409,7 +414,7 @@ figure
 show_position_similarity(model.positions.detach(), config.grid_size)
 
 # %% [markdown]
-# After 40 seconds neighbours are alike, and something else has appeared: the rim is alike all the way round. Some of
+# After six epochs neighbours are alike, and something else has appeared: the rim is alike all the way round. Some of
 # our drawings reach it, but on average the shape is in the middle and the rim is background. So the first thing worth
 # knowing about a place is not its row or its column, but whether it is *inside*. The model has learned our data set's
 # habits.
@@ -463,8 +468,9 @@ for handle in handles:
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# The hook is called again, which calls the module, which calls the hook ... Python stops it after a thousand rounds. So
-# keep the input, remove the hook, and ask afterwards.
+# The hook is called again, which calls the module, which calls the hook ... Python allows a thousand calls inside one
+# another and each round takes about five: after some two hundred rounds there is a `RecursionError`. So keep the input,
+# remove the hook, and ask afterwards.
 #
 # </details>
 
@@ -613,28 +619,25 @@ suspect.check(mended)
 # %% [markdown]
 # ## A picture of your own
 #
-# Put the path of a picture of yours into `path`, a photo, a scan, a doodle. Without one, Grace Hopper sits for us
-# again, resized to what the model can see.
+# Put the path of a picture of yours into `path`: a photo, a scan, a doodle, in any of the usual kinds of file. It is
+# turned upright, laid on white where it is transparent, cut to its middle square and shrunk to what the model can see.
+# Without one, Grace Hopper sits for us again.
 #
 # **Predict first.** Our model knows ten shapes and no people. What will it say to her, and how sure will it be?
 
-# %%
-path = ""  # such as "my_drawing.png"
-if path:
-    from torchvision.io import ImageReadMode, decode_image
 
-    own = decode_image(path, ImageReadMode.RGB)  # (3, height, width) uint8
-else:
-    own = photo()
-side = min(own.shape[1:])
-left = (own.shape[2] - side) // 2
-square = own[:, :side, left : left + side]
-small = F.interpolate(square[None].float(), size=(config.height, config.width), mode="area")
-image = pictures.normalize(small.to(torch.uint8))[0]
-probabilities, seen = predict_with_attention(model, image)
+# %%
+def shrunk(picture):
+    """(1, 3, height, width) uint8: all that the model gets to see of a picture."""
+    return F.interpolate(picture[None].float(), size=(config.height, config.width), mode="area").to(torch.uint8)
+
+
+path = ""  # such as "my_drawing.png"
+own = own_picture(path, otherwise=photo())  # (3, side, side) uint8
+probabilities, seen = predict_with_attention(model, pictures.normalize(shrunk(own))[0])
 for share, index in zip(*probabilities.topk(3), strict=True):
     print(f"{share:6.1%}  {classes[index]}")
-show_maps(square, {"where it looked": seen})
+show_maps(own, {"where it looked": seen})
 
 # %% [markdown]
 # A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever comes in. So it names the least
@@ -734,6 +737,8 @@ show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 # 2. Will a head of its first block look clearly nearer than the dashed line?
 # 3. Positions: is the rim one thing again, or do you expect rows and columns?
 # 4. Covering: which map will find the patches that it needs, and will the fresh model's do nearly as well?
+#
+# Your own picture has a second turn too, after the heads. Try a thing that is among its ten classes, and then yourself.
 
 # %% tags=["experiment"]
 USE_MINE = Path("vit_cifar.safetensors").is_file()  # or False, to stay with the drawings
@@ -762,6 +767,16 @@ if USE_MINE:
     logits, weights = look(image[None])
     print(f"the model says: {classes[logits.argmax()]}")
     figure = show_every_head(image, [taken(layer)[0] for layer in weights])
+figure
+
+# %% tags=["experiment"]
+figure = None
+if USE_MINE:
+    own = own_picture(path, otherwise=photo())  # your picture from above; or put another path here
+    logits, weights = look(shrunk(own))
+    for share, index in zip(*logits[0].softmax(dim=0).topk(3), strict=True):
+        print(f"{share:6.1%}  {classes[index]}")
+    figure = show_maps(own, {"where it looked": taken(weights[-1])[0].mean(dim=0)})
 figure
 
 # %% tags=["experiment"]
@@ -811,8 +826,9 @@ if USE_MINE and pictures.classes == classes:  # otherwise nobody can say what is
 # </details>
 # <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or as far as can be?</summary>
 #
-# Neither. It is the mean distance between two patches of the grid, about half the side of the picture: our dashed line.
-# Only a head that looks at opposite corners does better.
+# Neither. It is the mean distance between two patches of the grid, 16.55 pixels, about half the side of the picture:
+# our dashed line. A head that prefers far patches lies above it. One that shares all its weight among the patches of
+# the rim comes to 18.97; the most is 31.43, where every patch looks at the corner that is farthest from it.
 #
 # </details>
 # <details><summary>3. Your hook works, and the second call of your function hears two inputs. What happened?</summary>
@@ -837,4 +853,10 @@ if USE_MINE and pictures.classes == classes:  # otherwise nobody can say what is
 # You can cut a picture into a sentence, let the sentence look at itself, build a Vision Transformer that runs the
 # famous weights, send it to school, and then ask what it has on its mind, with a healthy distrust of the answer. Now
 # take pictures that nobody has trained on, yours, with one folder for each class: `vit-course recipes` lists ways to
-# train, and what you wrote today looks into whatever comes out, as long as it has a class token.
+# train. What you wrote today looks into what comes out, with one change. Recipes of ours have no class token: they pool
+# by the mean of all tokens, so every token's look counts. Rollout and distance run as they are. For the maps, `taken`
+# above knows what to do, and in `predict_with_attention` row 0 gives way to the mean over all rows:
+#
+# ```python
+# seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads, then over all that ask
+# ```

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from vit_course.data.errors import DatasetError
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 SMALL = 64  # pixels along an axis: up to here all images of a set lie in memory at once
 GREY_MODES = ("L", "LA", "1")
+DEEP_MODES = ("I", "F")  # Pillow's names for more than 8 bits a pixel begin like this
 
 
 def read_images(paths: Sequence[Path], image_size: int | None = None) -> Tensor:
@@ -48,25 +56,38 @@ def read_images(paths: Sequence[Path], image_size: int | None = None) -> Tensor:
 
 
 def read_image(path: Path) -> Tensor:
-    """One image, upright and without transparency: (1 or 3, height, width) uint8.
+    """The first picture in a file, upright, and on white where it is transparent: (1 or 3, height, width) uint8.
 
     Raises:
         DatasetError: when the file cannot be read, or holds more than 8 bits a pixel and channel.
     """
-    import numpy as np
-    from PIL import Image, ImageOps
+    with _blamed_on(path):
+        image = _opened(path)
+        if not image.mode.startswith(DEEP_MODES):
+            return _pixels(image)
+    raise DatasetError(f"{path} holds more than 8 bits a pixel (mode {image.mode}); save it with 8")
 
-    try:
-        with Image.open(path) as file:
-            image = ImageOps.exif_transpose(file)
-        if image.mode.startswith(("I", "F")):
-            raise DatasetError(f"{path} holds more than 8 bits a pixel (mode {image.mode}); save it with 8")
-        pixels = np.array(image.convert("L" if image.mode in GREY_MODES else "RGB"))
-    except DatasetError:
-        raise
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise DatasetError(f"{path} cannot be read ({error}); delete or replace it") from error
-    return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
+
+def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tensor:
+    """The middle square of a picture that somebody has, in whatever kind of file: (3, side, side) uint8.
+
+    As `read_image` takes it, but more than 8 bits a pixel will do: the brightest pixel becomes white.
+
+    Args:
+        path: of the file; empty for none.
+        otherwise: (1 or 3, height, width) uint8: taken when there is no path, or no picture at its end, which a
+            printed sentence says.
+        largest: the most pixels a side; a larger square is scaled down to it.
+    """
+    image, path = otherwise, os.path.expanduser(path)
+    if path:
+        try:
+            with _blamed_on(Path(path)), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
+                image = _pixels(_eight_bits(_opened(Path(path), largest)))
+        except DatasetError as error:
+            print(f"{error}. Going on without it.")
+    return fit_to_square(image.expand(3, -1, -1), min(largest, *image.shape[1:]))
 
 
 def fit_to_square(image: Tensor, image_size: int) -> Tensor:
@@ -76,6 +97,53 @@ def fit_to_square(image: Tensor, image_size: int) -> Tensor:
     if image.shape[1:] == (image_size, image_size):
         return image
     return functional.center_crop(functional.resize(image, [image_size], antialias=True), [image_size])
+
+
+@contextmanager
+def _blamed_on(path: Path) -> Iterator[None]:
+    """Whatever Pillow finds wrong in a file becomes a DatasetError."""
+    from PIL import Image
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DatasetError(f"There is no file {path.absolute()}") from error
+    except Image.DecompressionBombError as error:
+        raise DatasetError(f"{path} is too large ({error}); save a smaller copy") from error
+    except (OSError, ValueError, SyntaxError, EOFError, RuntimeError) as error:
+        raise DatasetError(f"{path} cannot be read ({error}); save it as PNG or JPEG, or leave it out") from error
+
+
+def _opened(path: Path, least: int | None = None) -> Image.Image:
+    """The first picture in a file, upright; a JPEG may come scaled down, but with no side below `least`."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as file:
+        if least is not None:
+            file.draft(None, (least, least))
+        return ImageOps.exif_transpose(file)
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    import numpy as np
+    from PIL import Image
+
+    if not image.mode.startswith(DEEP_MODES):
+        return image
+    values = np.nan_to_num(np.asarray(image, dtype=np.float32), posinf=0, neginf=0).clip(min=0)
+    return Image.fromarray((values * (255 / max(values.max(), 1e-30))).astype(np.uint8))
+
+
+def _pixels(image: Image.Image) -> Tensor:
+    """(1 or 3, height, width) uint8."""
+    import numpy as np
+    from PIL import Image
+
+    mode = "L" if image.mode in GREY_MODES else "RGB"
+    if image.has_transparency_data:
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+    pixels = np.array(image.convert(mode))
+    return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
 
 
 _OTHER_WAY = "larger ones can be trained on in Python (vit_course.data.folder_batches)"
