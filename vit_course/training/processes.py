@@ -7,6 +7,7 @@ Started otherwise, this process is alone, and nothing here needs accelerate.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import warnings
 from dataclasses import dataclass
@@ -84,6 +85,10 @@ def start_processes(device: str) -> Processes:
         raise ImportError(
             'several processes need accelerate, which is missing: pip install "vit-course[train]"'
         ) from error
+    # DistributedDataParallel imports this. Its functions take the group that there is by then for a default, and keep
+    # it, with threads that outlive destroy_process_group and now and then abort Python's end; before, there is none.
+    import torch.distributed.nn  # noqa: F401
+
     accelerator = Accelerator(cpu=chosen.type == "cpu", mixed_precision="no")  # precision is chosen elsewhere
     atexit.unregister(_part)
     atexit.register(_part)
@@ -108,6 +113,7 @@ def device_named(name: str) -> torch.device:
 
 
 def _part() -> None:
-    """Leave the group before Python takes its threads down, which now and then aborted a finished run."""
+    """Leave the group, and end its threads, before Python ends: a finished run would now and then abort there."""
     if torch.distributed.is_initialized():
+        gc.collect()  # a wrapped model of an ended training holds the group, too
         torch.distributed.destroy_process_group()

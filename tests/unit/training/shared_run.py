@@ -1,10 +1,13 @@
 """One run, alone or as one of several processes: writes what came out as JSON.
 
 torchrun --nproc-per-node 2 shared_run.py FILE
+
+Beside FILE, one named .threads then says which threads are left when Python ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import sys
 from dataclasses import asdict
@@ -41,5 +44,11 @@ def train(file: Path) -> None:
         file.write_text(json.dumps(result))
 
 
+def write_threads(file: Path) -> None:
+    file.write_text("".join(path.read_text() for path in sorted(Path("/proc/self/task").glob("*/comm"))))
+
+
 if __name__ == "__main__":
+    if is_main_process():
+        atexit.register(write_threads, Path(sys.argv[1]).with_suffix(".threads"))  # the first of all, so it runs last
     train(Path(sys.argv[1]))

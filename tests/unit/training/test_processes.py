@@ -49,6 +49,13 @@ class TestTwoProcesses:
         names = {each.name for each in together["folder"].iterdir()}
         assert names == {"config.json", "metrics.jsonl", "best.safetensors", "last.safetensors"}
 
+    @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from Linux's /proc")
+    def test_no_thread_of_the_group_outlives_it(self, together: dict[str, Any]) -> None:
+        """One that does may abort Python's end: "terminate called without an active exception"."""
+        threads = together["folder"].with_suffix(".threads").read_text()
+        assert threads
+        assert "gloo" not in threads
+
     def test_a_second_training_in_the_same_processes_works(self, together: dict[str, Any]) -> None:
         assert len(together["again"]) == 3
 
