@@ -90,5 +90,5 @@ def _attention_figure(model: VisionTransformer, validation: ImageDataset, num_im
     weights = stages[f"blocks.{CONFIG.depth - 1}.attention.weights"]
     names = [validation.classes[answer] for answer in logits.argmax(dim=-1)]
     figure = show_attention(images, weights, CONFIG.grid_size, names)
-    figure.suptitle("Where the class token looks in the last block, head by head")
+    figure.suptitle("Where the class token looks in the last block, head by head; left, what the model calls it")
     return figure
