@@ -1,7 +1,8 @@
 """The processes that train one model together, each on its device.
 
-`torchrun --nproc-per-node 2 -m vit_course train ...` or `accelerate launch -m vit_course train ...` starts them.
-Started otherwise, this process is alone, and nothing here needs accelerate.
+`torchrun --nproc-per-node 2 -m vit_course train ...` or `accelerate launch --multi_gpu --num_processes 2 -m vit_course
+train ...` starts two, on a CPU as well with `--device cpu`. Started otherwise, this process is alone, and nothing here
+needs accelerate.
 """
 
 from __future__ import annotations
