@@ -10,6 +10,8 @@ from typing import Any
 from canvas import Canvas
 from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
 
+from vit_course.checks.in_training import TIE
+
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
 CHANCE, HIGHEST = 0.1, 0.6
@@ -25,7 +27,6 @@ WORDS = {
     "VisionTransformer: softmax in the head": "softmax before the loss",
 }
 RISE = 9  # pixels between the dots of two seeds, so that they never hide each other
-TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 
 
 def place(accuracy: float) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from statistics import mean
 
-from broken_vit import TIE
 from canvas import Canvas
 from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
 from style import BLUE, GREY, HAIR, INK, QUIET, VERMILION, save_all
+
+from vit_course.checks.in_training import TIE
 
 STEP = 7.2
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from broken_vit import TIE
 from canvas import Canvas
 from style import BLUE, GREY, HAIR, QUIET, VERMILION, tint
+
+from vit_course.checks.in_training import TIE
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_all.json"
 LESSONS = {
