@@ -394,7 +394,7 @@ figure
 
 # %% [markdown]
 # A convolution has no choice: after four layers it sees 9 × 9 pixels. Attention may look everywhere, and here it comes
-# to prefer what is near. One head of the second layer looks 12.2 pixels far, where 16.6 would be blind to distance.
+# to prefer what is near. One head of the second layer looks 12.2 pixels far, where 16.55 would be blind to distance.
 # Nearer than any of ours, yet no neighbourhood: eight neighbours alike would be 4.8. And the *first* layer holds no
 # near head.
 #
