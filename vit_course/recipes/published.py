@@ -89,11 +89,14 @@ B_MNIST = Recipe(
     summary="The torchvision-style walk-through on MNIST: patches of 2 pixels, a head of two layers.",
     dataset="mnist",
     config=PRESETS["walkthrough_mnist"],
-    settings=replace(PLAIN_ADAM, epochs=3, learning_rate=1e-3),
+    settings=replace(PLAIN_ADAM, epochs=10, learning_rate=1e-3),
     num_validation=5_000,
     hardware=TWO_CORES,
     published=Published(0.9588),
-    differences=(SPLIT, "The notebook's epochs and optimiser are not known to us: 3 epochs of Adam here."),
+    differences=(
+        SPLIT,
+        "The notebook's epochs and optimiser are not known to us: 10 epochs of Adam here. Three came to 88.3 %.",
+    ),
 )
 C_CIFAR10 = Recipe(
     name="seed-c-cifar10",
