@@ -9,10 +9,8 @@ Prints a table and writes results/broken_vit_all.json or results/broken_vit_clas
 the library tells students (vit_course/checks/in_training.json); a run that was stopped goes on where it was. With a
 GPU or a long night, `--train 50000 --epochs 10 --wrong-seeds 3` says more.
 
-results/broken_vit.json is an earlier run of the eight, with two seeds of each wrong model and three of the right one.
-Lessons 00, 05 and 06 quote it, and figures/broken_vit.py draws it. It was written when the training settings had fewer
-fields, and kept no training losses, so no run of today may add its rows to it: they begin a log of their own. Once that
-has all its rows, it can take the place of the earlier one, and the lessons' numbers with it.
+Lessons 00, 05 and 06 quote the eight, and figures/broken_vit.py draws them. results/broken_vit_first.json is an earlier
+run of them, with two seeds of each wrong model and three of the right one; lesson 06 tells what the second run changed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 from vit_course.checks.in_training import TIE
 
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit.json"
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_classics.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
 CHANCE, HIGHEST = 0.1, 0.6
 WORDS = {

@@ -58,13 +58,13 @@ show_images(picture, titles=["Grace Hopper"])
 
 # %% [markdown]
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Two broken models
-# lie above the right one, two beside it, three lower; attention over the batch stays at
+# lie above the right one, three beside it, two lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
 # Reading downwards: 49 %, like the right model, which learns where each patch stands, wherever that is. Attention
 # over the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (The other names will
-# mean something to you by lesson 05. Our run is `benchmarks/results/broken_vit.json`; numbers are means over its
-# seeds.)
+# mean something to you by lesson 05. Our run is `benchmarks/results/broken_vit_classics.json`; numbers are means over
+# three seeds.)
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
 # a broken one yourself.

@@ -387,20 +387,21 @@ plt.show()
 # yours. Would you have gone looking for a bug in it?
 #
 # This is no freak of ten drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
-# (`benchmarks/results/broken_vit.json`). **Predict first:** how many of the eight ended clearly below the right one?
+# (`benchmarks/results/broken_vit_classics.json`). **Predict first:** how many of the eight ended clearly below the right
+# one?
 #
 # <details><summary>Written down? Then look.</summary>
 #
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each seed. Two broken models land
-# above the right one, two beside it, three a few points below; attention over the batch alone stays at
+# above the right one, three beside it, two a few points below; attention over the batch alone stays at
 # chance.](../figures/broken_vit.svg)
 #
 # </details>
 
 # %% [markdown]
-# The right model gets 49 % in this short training. Two broken ones do better (52 %), two cannot be told from it, and
-# three lose two to six points, as one does with an unlucky learning rate. Only attention over the batch stays at 10 %,
-# which is guessing: there class tokens meet nothing but class tokens, and none of them ever sees a picture.
+# The right model gets 49 % in this short training. Two broken ones do better (52 %), three cannot be told from it,
+# and two lose seven or eight points, as one does with an unlucky learning rate. Only attention over the batch stays at
+# 10 %, which is guessing: there class tokens meet nothing but class tokens, and none of them ever sees a picture.
 #
 # **Accuracy cannot grade correctness. Checks can.**
 

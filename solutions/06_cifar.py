@@ -1301,38 +1301,42 @@ compare(
 # ## A broken ViT still learns
 #
 # Now the heart of the matter. You know this picture from lesson 00: one right model and eight wrong ones, trained alike
-# on 30,000 photos for six epochs (`benchmarks/results/broken_vit.json`). Then you could only look. Now you can *read*
-# it.
+# on 30,000 photos for six epochs (`benchmarks/results/broken_vit_classics.json`). Then you could only look. Now you can
+# *read* it.
 #
 # And object: it was measured on 5,000 *test* images! That is allowed as long as the table only reports. Whoever picks a
 # model from it has chosen by the sealed pile.
 #
 # | model | each seed, % right | mean |
 # |---|---|---|
-# | patches reshaped where transposed | 52.6, 52.0 | 52.3 |
-# | heads split by `view` | 51.8, 52.1 | 52.0 |
-# | **the right model** | 49.2, 48.9, 49.1 | 49.1 |
-# | tokens column by column | 48.6, 48.9 | 48.8 |
-# | no output projection | 48.7, 48.5 | 48.6 |
-# | softmax over the queries | 47.4, 46.7 | 47.0 |
-# | no scaling | 43.8, 43.3 | 43.5 |
-# | softmax before the loss | 42.5, 43.0 | 42.8 |
-# | attention over the batch | 9.7, 9.7 | 9.7 |
+# | patches reshaped where transposed | 52.3, 52.1, 52.6 | 52.3 |
+# | heads split by `view` | 51.6, 51.9, 51.8 | 51.7 |
+# | no output projection | 49.9, 49.1, 49.3 | 49.4 |
+# | **the right model** | 49.3, 48.7, 49.4 | 49.1 |
+# | tokens column by column | 49.9, 47.9, 48.8 | 48.9 |
+# | softmax over the queries | 48.0, 48.4, 47.8 | 48.1 |
+# | no scaling | 42.9, 41.5, 42.3 | 42.2 |
+# | softmax before the loss | 41.4, 42.0, 41.4 | 41.6 |
+# | attention over the batch | 9.7, 9.7, 9.7 | 9.7 |
 #
 # **Predict first.** Hold each gap against the spreads of both. Of how many may you say aloud that they differ from the
-# right model? Of how many, that they are *worse*? (The right model has three runs, and a range grows with the number of
-# runs: here the rule is a little stricter than where you counted its false alarms.)
+# right model? Of how many, that they are *worse*? (Here each has three runs, and a range grows with the number of runs: the
+# rule is a little stricter than where you counted its false alarms.)
 
 # %% [markdown]
 # <details><summary>Two numbers written down? Then look.</summary>
 #
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each seed. Two broken models land
-# above the right one, two beside it, three a few points below; attention over the batch alone stays at
+# above the right one, three beside it, two a few points below; attention over the batch alone stays at
 # chance.](../figures/broken_vit.svg)
 #
-# Six of the eight differ by more than twice the spreads, the sixth, softmax over the queries, only just (2.06 against
-# 1.96). The columns (gap 0.3) and the missing projection (gap 0.5 against spreads of 0.5) are noise. So it is *six*,
-# and *four*: two of the six are **better** than the right model, by three points, and pass the rule with room to spare.
+# Five of the eight differ by more than twice the spreads. The columns (gap 0.3), the missing projection (0.3, in the
+# bug's favour) and softmax over the queries (1.1 against spreads of 1.4) are noise. So it is *five*, and *three*: two
+# of the five are **better** than the right model, by about three points, and pass the rule.
+#
+# We ran it twice. The first time, with two seeds of each broken model, softmax over the queries passed the rule, too,
+# by a hair: 2.06 against 1.96 (`benchmarks/results/broken_vit_first.json`). What passes by a hair wants another run. It
+# got one, and here it is noise.
 #
 # </details>
 #

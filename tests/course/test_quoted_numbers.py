@@ -41,10 +41,34 @@ def test_overfitting_is_told_as_it_was():
     assert " to ".join(percent([accuracies[best], accuracies[-1]])) in LESSON
 
 
+def classics(name: str) -> dict[str, list[float]]:
+    """The accuracies of the right model and of eight broken ones, in per cent."""
+    return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}
+
+
+def against_the_right(models: dict[str, list[float]], broken: str) -> tuple[float, float]:
+    """The gap of two means, above 0 where the broken model is better; and the spreads of both added up."""
+    arms = models["right"], models[broken]
+    return mean(arms[1]) - mean(arms[0]), sum(max(arm) - min(arm) for arm in arms)
+
+
 def test_the_table_of_broken_models_is_that_of_its_benchmark():
-    rows = [row["accuracies"] for row in log("broken_vit.json")["rows"]]
-    quoted = [f"| {', '.join(percent(each))} | {100 * mean(each):.1f} |" for each in rows]
+    rows = classics("broken_vit_classics.json").values()
+    quoted = [f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |" for row in rows]
     assert [line for line in quoted if line not in LESSON] == []
+
+
+def test_what_is_said_of_the_table_follows_from_it():
+    models = classics("broken_vit_classics.json")
+    compared = {name: against_the_right(models, name) for name in models if name != "right"}
+    aloud = [gap for gap, spreads in compared.values() if abs(gap) > 2 * spreads]
+    assert (len(compared), len(aloud), sum(gap < 0 for gap in aloud)) == (8, 5, 3)
+    gap, spreads = compared["MultiHeadSelfAttention: softmax down the queries"]
+    assert f"softmax over the queries ({-gap:.1f} against spreads of {spreads:.1f}) are noise" in LESSON
+    gap, spreads = against_the_right(
+        classics("broken_vit_first.json"), "MultiHeadSelfAttention: softmax down the queries"
+    )
+    assert f"by a hair: {-gap:.2f} against {2 * spreads:.2f}" in LESSON
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
