@@ -387,8 +387,8 @@ plt.show()
 # yours. Would you have gone looking for a bug in it?
 #
 # This is no freak of ten drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
-# (`benchmarks/results/broken_vit_classics.json`). **Predict first:** how many of the eight ended clearly below the right
-# one?
+# (`benchmarks/results/broken_vit_classics.json`). **Predict first:** how many of the eight ended clearly below the
+# right one?
 #
 # <details><summary>Written down? Then look.</summary>
 #

@@ -1320,8 +1320,8 @@ compare(
 # | attention over the batch | 9.7, 9.7, 9.7 | 9.7 |
 #
 # **Predict first.** Hold each gap against the spreads of both. Of how many may you say aloud that they differ from the
-# right model? Of how many, that they are *worse*? (Here each has three runs, and a range grows with the number of runs: the
-# rule is a little stricter than where you counted its false alarms.)
+# right model? Of how many, that they are *worse*? (Here each has three runs, and a range grows with the number of runs:
+# the rule is a little stricter than where you counted its false alarms.)
 
 # %% [markdown]
 # <details><summary>Two numbers written down? Then look.</summary>
