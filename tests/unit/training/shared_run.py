@@ -8,6 +8,7 @@ Beside FILE, one named .threads then says which threads are left when Python end
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import sys
 from dataclasses import asdict
@@ -45,7 +46,11 @@ def train(file: Path) -> None:
 
 
 def write_threads(file: Path) -> None:
-    file.write_text("".join(path.read_text() for path in sorted(Path("/proc/self/task").glob("*/comm"))))
+    names = []
+    for path in sorted(Path("/proc/self/task").glob("*/comm")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread may end after it was listed
+            names.append(path.read_text())
+    file.write_text("".join(names))
 
 
 if __name__ == "__main__":
