@@ -5,7 +5,6 @@ Nothing in the file is believed: neither that it is JSON, nor that a field has t
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -14,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from vit_course.grading.conventions import EXPERIMENT_TAG
+from vit_course.grading.submissions.notebook_json import Unreadable as Unreadable
+from vit_course.grading.submissions.notebook_json import encoding_of, load
 
-FILE_BYTES = 50 << 20  # a lesson with all its pictures has less than 2 MB, with outputs seldom more than 10
+FILE_BYTES = 100 << 20  # a lesson with all its pictures has less than 2 MB, with outputs seldom more than 10
+SCRIPT_BYTES = 4 << 20
 MAX_CELLS = 2000
 # the longest cell of a lesson has 2 500, all of its code 19 000; what reads code costs time and memory for each
 CELL_CHARACTERS = 50_000
@@ -30,10 +32,6 @@ ADVICE = {
     "large": "it has more than {most} MB; {advice}hand it in again",
     "empty": "the file is empty",
 }
-
-
-class Unreadable(Exception):
-    """A file cannot be graded; the message is a clause that tells why."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,10 @@ def open_script(content: bytes) -> HandedInFile:
     """A Python file's cells: as it is divided by ``# %%`` or ``# In[3]:``, else one.
 
     Raises:
-        Unreadable: it is no text.
+        Unreadable: it is no text, or too much of it.
     """
+    if len(content) > SCRIPT_BYTES:
+        raise Unreadable(ADVICE["large"].format(most=SCRIPT_BYTES >> 20, advice="make it smaller and "))
     text = _text(content)
     if "\0" in text:
         raise Unreadable("it is no text file")
@@ -107,15 +107,10 @@ def open_notebook(content: bytes) -> HandedInFile:
     Raises:
         Unreadable: it is no notebook, or one that is too large to be anybody's work.
     """
-    text, oddities = _text(content), []
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        oddities.append("it was saved as UTF-16, where notebooks are UTF-8")
-    try:
-        notebook = json.loads(text)
-    except RecursionError:
-        raise Unreadable("it is nested deeper than any notebook") from None
-    except ValueError as error:
-        raise Unreadable(f"it is no notebook, for it is not JSON ({_clause(error)})") from None
+    notebook, oddities = load(content), []
+    encoding = encoding_of(content)
+    if not encoding.startswith("utf-8"):
+        oddities.append(f"it was saved as {encoding[:6].upper()}, where notebooks are UTF-8")
     if not isinstance(notebook, dict):
         raise Unreadable("it is JSON, but no notebook")
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
@@ -137,11 +132,6 @@ def _text(content: bytes) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError:
         raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
-
-
-def _clause(error: ValueError) -> str:
-    words = str(error)
-    return words[0].lower() + words[1:120] if words else "unreadable"
 
 
 def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import tracemalloc
 
 import pytest
 
+from vit_course.grading.submissions import notebook_json
 from vit_course.grading.submissions.notebook_file import FILE_BYTES, Unreadable, open_notebook, open_script, read_bytes
 
 
@@ -31,6 +33,13 @@ def code(source, **more):
         (notebook(code("x" * 600_000)), "more code than anybody writes"),
         (b'{"nbformat": 3, "worksheets": 7}', "converting it failed"),
         (b'{"n": ' + b"9" * 5000 + b"}", "not JSON"),
+        (notebook(metadata={"x": [{}] * 300_001}), "more pieces of data"),
+        (notebook(metadata={"x": [1] * 300_001}), "more pieces of data"),
+        (notebook(code("x", tags=["x" * (33 << 20)])), "more than 32 MB beside its outputs"),
+        (notebook(metadata={"x": json.loads("[" * 90 + "]" * 90)}), "nested deeper"),
+        (b'{"cells": [{"outputs": [' + b"[" * 100_000, "not JSON"),
+        (b'"' + b'\\"' * 2_000_000, "not JSON"),
+        (b"\\" * 1_000_000, "not JSON"),
     ],
 )
 def test_what_is_no_notebook_is_told_in_words(content, words):
@@ -66,6 +75,54 @@ def test_other_encodings_are_read():
     assert "UTF-16" in file.oddities[0]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_every_encoding_of_json_is_read(encoding):
+    text = json.dumps({"cells": [code("x = 'é𝛼'")]}, ensure_ascii=False)
+    file = open_notebook(text.encode(encoding))
+    assert file.cells[0].source == "x = 'é𝛼'"
+    assert [oddity[:22] for oddity in file.oddities] == (
+        [] if "8" in encoding else [f"it was saved as {encoding[:6].upper()}"]
+    )
+
+
+def test_outputs_of_any_size_are_read_over():
+    """Pictures, interactive figures, and words in a source that look like an output."""
+    source = "print('\"outputs\": [1, {')"
+    outputs = [
+        {"output_type": "display_data", "data": {"image/png": "A" * (60 << 20)}, "metadata": {}},
+        {"output_type": "display_data", "data": {"plotly": {"x": [0.5] * 400_000, "text": ['"]}\\'] * 1000}}},
+    ]
+    content = notebook(code(source, outputs=outputs), code("y = 1"), metadata={"widgets": {"state": [[]] * 400_000}})
+    file = open_notebook(content)
+    assert [cell.source for cell in file.cells] == [source, "y = 1"]
+    assert file.oddities == ()
+
+
+def test_outputs_of_endless_pieces_are_not_read_to_their_end(monkeypatch):
+    monkeypatch.setattr(notebook_json, "MAX_PIECES", 1000)
+    with pytest.raises(Unreadable, match="more pieces"):
+        open_notebook(notebook(code("", outputs=[{}] * 501)))
+
+
+def test_pictures_that_were_pasted_in_are_kept_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(notebook_json, "MAX_ATTACHED_BYTES", 100)
+    picture = {"a.png": {"image/png": "A" * 60}}
+    read = notebook_json.load(notebook(code("", attachments=picture), code("", attachments=picture)))
+    assert [cell["attachments"] for cell in read["cells"]] == [picture, {}]
+
+
+def test_a_file_that_swells_as_objects_is_refused_before_it_does(monkeypatch):
+    """16 MB of empty objects would become 7 GB in nbformat."""
+    monkeypatch.setattr(notebook_json, "MAX_KEPT_PIECES", 10_000)
+    content = notebook(metadata={"x": []}).replace(b'"x": []', b'"x": [{}' + b",{}" * 1_000_000 + b"]")
+    tracemalloc.start()
+    with pytest.raises(Unreadable, match="more pieces"):
+        open_notebook(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
 def test_a_script_is_divided_where_its_cells_begin():
     script = b"import torch\n# %% exercise\ndef f():\n    return 1\n# In[3]:\ng = 2\n"
     assert [cell.source for cell in open_script(script).cells] == [
@@ -88,7 +145,13 @@ def test_only_ordinary_files_of_some_size_are_opened(tmp_path):
         file.truncate(FILE_BYTES + 1)
     empty.touch()
     (tmp_path / "work.tar.gz").touch()
-    cases = [(link, "link"), (pipe, "no ordinary"), (large, "50 MB"), (empty, "empty"), (tmp_path / "no.py", "No such")]
+    cases = [
+        (link, "link"),
+        (pipe, "no ordinary"),
+        (large, "100 MB"),
+        (empty, "empty"),
+        (tmp_path / "no.py", "No such"),
+    ]
     for path, words in [*cases, (tmp_path / "work.tar.gz", "archive"), (tmp_path, "cannot be read|no ordinary")]:
         with pytest.raises(Unreadable, match=words):
             read_bytes(path)
