@@ -10,10 +10,12 @@ import torch
 
 from vit_course.checks.common import expect_left_alone
 from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.parts import located
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 
 AXES = ("image", "token", "dimension")
+PARTS = ("norm1", "attention", "norm2", "mlp")
 # embed_dim is even, so that embed_dim · ratio is whole, and cutting and rounding agree; 4 would be the default
 RATIOS = (0.5, 1.5, 2.0, 2.5, 3.0, 5.0)
 WRITES_ATTENTION, WRITES_MLP = ("attention.projection.",), ("mlp.fc2.",)
@@ -37,7 +39,8 @@ class _Pair:
 
     def expect_same(self, x, look, name="the block's output"):
         """Fail unless both give the same for tokens x."""
-        expect_equal(self.block(x), self.twin(x), name, AXES, look=look)
+        where = located(self.block, self.twin, PARTS, x, axes=AXES)
+        expect_equal(self.block(x), self.twin(x), name, AXES, where, look)
 
 
 def _pair(student, reference, probe, ratio=None, silent=(), heads=None):

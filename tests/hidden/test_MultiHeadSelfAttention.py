@@ -7,10 +7,12 @@ from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.lessons.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.checks.lessons.heads import TOKEN_AXES
+from vit_course.checks.parts import located
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import short
 
+PARTS = ("qkv", "projection")
 EVERY_LINE = "Write down the shape after every line, and which of its axes is the head's."
 AFTER_THE_WEIGHTS = "Are your weights right? Then look at what happens after them: values, merging, projection."
 
@@ -62,7 +64,8 @@ def asked_for_weights(module, x):
 def expect_output(module, right, x, described="", look=AFTER_THE_WEIGHTS):
     """Compare forward's output with the right one, and give the student's back."""
     output = module(x)
-    expect_equal(output, right(x).detach(), f"the output{described}", TOKEN_AXES, look=look)
+    where = located(module, right, PARTS, x, axes=TOKEN_AXES)
+    expect_equal(output, right(x).detach(), f"the output{described}", TOKEN_AXES, where, look)
     return output
 
 

@@ -6,7 +6,7 @@ A judge that runs the student's code elsewhere answers with the same :class:`Ans
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from vit_course.checks.answers import same_record, tensors_in
 from vit_course.checks.errors import Raised, described
 from vit_course.checks.isolation import settings_kept
 from vit_course.checks.practices import practice_called
+from vit_course.grading.worker.parts import observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
 
@@ -45,6 +46,9 @@ class Module(Protocol):
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """The module's own result."""
+
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """dict: "norm1:in", "norm1:out" → what enters and leaves the parts of these names in one more forward."""
 
     def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
         """dict: name of every parameter → its gradient, or None."""
@@ -110,6 +114,11 @@ class ModuleHere:
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """See :class:`Module`."""
         return _answer(self.module, inputs, options)
+
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """See :class:`Module`."""
+        given = tuple(copy.deepcopy(each) for each in inputs)
+        return Answer(*_attempt(observe_parts, (self.module, names, given, options), NO_OPTIONS))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
         """See :class:`Module`."""

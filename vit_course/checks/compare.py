@@ -79,7 +79,7 @@ def _difference(
     if described is None and (told := rows_off_one(actual, expected, axes)):
         return told
     by_hand = "Work out that one value by hand, line by line. Where does your code part from it?"
-    return *(described or first_difference(actual, expected, _tolerance(actual, expected), axes)), look or by_hand
+    return *(described or first_difference(actual, expected, tolerance_of(actual, expected), axes)), look or by_hand
 
 
 def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
@@ -113,7 +113,7 @@ def _in_words(sizes: Sequence[int]) -> str:
 
 def close(actual: Tensor, expected: Tensor) -> bool:
     """Whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
-    relative, absolute = _tolerance(actual, expected)
+    relative, absolute = tolerance_of(actual, expected)
     exact = not (actual.is_floating_point() or expected.is_floating_point())
     first, second = (each.detach().to("cpu", torch.int64 if exact else torch.float64) for each in (actual, expected))
     if exact:
@@ -121,7 +121,7 @@ def close(actual: Tensor, expected: Tensor) -> bool:
     return torch.allclose(first, second, rtol=relative, atol=absolute)
 
 
-def _tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
+def tolerance_of(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     """Relative and absolute, of the coarser of two dtypes; none for integers."""
     if not expected.is_floating_point():
         return 0.0, 0.0

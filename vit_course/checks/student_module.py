@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -61,6 +62,19 @@ class StudentModule:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run forward on copies of ``inputs``; Failure when it raises."""
         return self._student.read(f"{self.name}.forward", self._held.forward(inputs, options), inputs, options)
+
+    def parts(self, names: Sequence[str], *inputs: Any, **options: Any) -> dict[str, Tensor]:
+        """What enters and leaves the parts of these names when forward runs on copies of ``inputs``, in that order.
+
+        Keys are "norm1:in" and "norm1:out". It is for the words of a message alone: nothing of it goes on record, a
+        part that is not there or not called is left out, and where forward raises there is nothing.
+        """
+        answer = self._held.parts(names, inputs, options)
+        found: dict[str, Tensor] = {}
+        for key, tensor in ({} if answer.raised else answer.result).items():
+            with contextlib.suppress(Failure):
+                found[key] = plain(tensor, key, inputs)
+        return found
 
     def gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         """The gradient of every parameter by its name, by a backward pass of random cotangents from ``output``."""

@@ -15,11 +15,13 @@ from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.lessons.mlp import Weights, expect_gradients, expect_same_twice, transformed
+from vit_course.checks.parts import located
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.student_module import StudentModule
 from vit_course.checks.verdict import Failure
 
+PARTS = ("norm1", "attention", "norm2", "mlp")
 EPS = 1e-6
 EMBED_DIM, NUM_HEADS = 12, 3
 WRITES_ATTENTION = ("attention.projection.weight", "attention.projection.bias")
@@ -78,12 +80,29 @@ def _second_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
     return x + transformed(weights, normed(weights, "norm2", x, eps), "mlp.")
 
 
-def _expect_stream(actual: object, expected: Tensor, look: str) -> None:
-    """Fail unless a block gives ``expected``; zeros say that nothing of the tokens is left."""
+def _stages(weights: Weights, x: Tensor) -> dict[str, Tensor]:
+    """What a right block's parts are given and give, in order."""
+    first = normed(weights, "norm1", x)
+    stream = _first_half(weights, x)
+    second = normed(weights, "norm2", stream)
+    return {
+        "norm1:in": x,
+        "attention:in": first,
+        "attention:out": stream - x,
+        "norm2:in": stream,
+        "mlp:in": second,
+        "mlp:out": transformed(weights, second, "mlp."),
+    }
+
+
+def _expect_stream(module: StudentModule, weights: Weights, x: Tensor, look: str) -> None:
+    """Fail unless a block gives what a right one gives; zeros say that nothing of the tokens is left."""
+    actual, expected = module(x), _second_half(weights, _first_half(weights, x))
     if not expect_tensor(actual, expected.shape, "the block's output").any():
         zero = "What becomes of the stream in your forward when a branch gives zero?"
         raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
-    expect_equal(actual, expected, "the block's output", TOKEN_AXES, look=look)
+    where = located(module, _stages(weights, x), PARTS, x, axes=TOKEN_AXES)
+    expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
 
 
 @EncoderBlock.check
@@ -129,10 +148,10 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
     """With the weights and biases of all Linears at zero, the tokens come out as they went in."""
     linears = [name for name in _shapes(1) if not name.startswith("norm")]
-    module, _ = _block(student, probe, *linears)
+    module, weights = _block(student, probe, *linears)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "Both branches add zero here. What else does your forward do to the stream?"
-    _expect_stream(module(x), x, look)
+    _expect_stream(module, weights, x, look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -141,7 +160,7 @@ def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     module, weights = _block(student, probe, *WRITES_MLP)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the attention read, and to what is its output added?"
-    _expect_stream(module(x), _first_half(weights, x), look)
+    _expect_stream(module, weights, x, look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -150,7 +169,7 @@ def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     module, weights = _block(student, probe, *WRITES_ATTENTION)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the mlp read, and to what is its output added?"
-    _expect_stream(module(x), _second_half(weights, x), look)
+    _expect_stream(module, weights, x, look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -159,7 +178,7 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
     module, weights = _block(student, probe)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "The two branches come one after the other. Which x does the second one see?"
-    _expect_stream(module(x), _second_half(weights, _first_half(weights, x)), look)
+    _expect_stream(module, weights, x, look)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)

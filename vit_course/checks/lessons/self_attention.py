@@ -6,13 +6,15 @@ The oracle is torch's own ``nn.MultiheadAttention`` with the same weights.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.checks.lessons.heads import TOKEN_AXES
+from vit_course.checks.lessons.heads import TOKEN_AXES, heads_of, merged
+from vit_course.checks.parts import located
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.student_module import StudentModule
@@ -46,6 +48,14 @@ def _answer(oracle: nn.MultiheadAttention, x: Tensor) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         output, weights = oracle(x, x, x, average_attn_weights=False)
     return output, weights
+
+
+def _between(oracle: nn.MultiheadAttention, x: Tensor) -> dict[str, Tensor]:
+    """What a right module's Linears are given and give, but for its result."""
+    with torch.no_grad():
+        qkv = F.linear(x, oracle.in_proj_weight, oracle.in_proj_bias)
+        values = heads_of(qkv[..., -x.shape[-1] :], oracle.num_heads)
+        return {"qkv:in": x, "qkv:out": qkv, "projection:in": merged(_answer(oracle, x)[1] @ values)}
 
 
 def _with_weights(module: StudentModule, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +101,8 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
         x = probe.normal(2, tokens, embed_dim)
         name = f"the output with {num_heads} heads and {tokens} tokens"
         look = "Are your weights right? Then look at what happens after them: values, merging, projection."
-        expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, look=look)
+        where = located(module, _between(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES)
+        expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, where, look)
 
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right)

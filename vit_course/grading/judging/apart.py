@@ -6,7 +6,7 @@ in a worker. Where an answer draws by itself, its records follow from that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -81,6 +81,10 @@ class _ModuleApart:
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Run it."""
         return self._asked(self._module.forward, inputs, options)
+
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+        """Nothing: of a known mistake that is tried out only the answers matter, and each forward costs time."""
+        return Answer({})
 
     def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
         """Differentiate its last output."""

@@ -19,6 +19,7 @@ from .callbacks import Callbacks
 from .layers import named_parameters
 from .outputs import Gathered, Room
 from .packing import Packer, tensors_in
+from .parts import observe_parts
 from .values import Unpacker
 from .wire import Wire
 
@@ -131,6 +132,11 @@ class Answers:
         self._outputs[module] = list(tensors_in(told["result"]))
         return told
 
+    def _parts(
+        self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
+    ) -> dict[str, Any]:
+        return {"parts": observe_parts(self._modules[module], names, inputs, options)}
+
     def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
         held = named_parameters(self._modules[module])
         for parameter in held.values():
@@ -177,6 +183,7 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "load": Answers._load,
     "state": Answers._state,
     "forward": Answers._forward,
+    "parts": Answers._parts,
     "backward": Answers._backward,
     "cast": Answers._cast,
     "move": Answers._move,

@@ -80,11 +80,20 @@ def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
         (lambda it: it.tensors(), {"tensors": {"weight": "none"}}),
         (lambda it: it.gradients(INPUT), {"gradients": {"weight": 3}}),
         (lambda it: it.gradients(INPUT), {}),
+        (lambda it: it.parts(("norm",), INPUT), {"parts": [INPUT]}),
+        (lambda it: it.parts(("norm",), INPUT), {"parts": {3: INPUT}}),
+        (lambda it: it.parts(("norm",), INPUT), {}),
     ],
 )
 def test_so_does_one_about_a_module(ask, lie):
     with pytest.raises(Stopped, match="no sense"):
         ask(module(lie))
+
+
+def test_of_what_the_parts_are_given_only_tensors_count():
+    said = {"norm:in": INPUT, "norm:out": "x", "another": INPUT, "odd": Other("Tensor", "a nested tensor")}
+    assert list(module({"parts": said}).parts(("norm",), INPUT)) == ["norm:in", "another"]
+    assert module({"raised": {}}).parts(("norm",), INPUT) == {}
 
 
 def test_gradients_are_as_many_as_the_inputs():

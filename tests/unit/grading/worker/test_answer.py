@@ -378,3 +378,13 @@ def test_a_stand_in_shows_no_original(bench):
         FORBIDDEN,
     )
     assert set(call(worker, "f")["result"]) == {"str", "False"}
+
+
+def test_a_module_tells_what_its_parts_are_given_and_give(bench):
+    worker = bench.with_cell(LAYER)
+    number = worker.request("build", name="Layer", inputs=(3,))["module"]
+    x = torch.randn(4, 3)
+    found = worker.request("parts", module=number, names=["linear", "drop", "nowhere", "linear"], inputs=(x,))["parts"]
+    assert list(found) == ["linear:in", "linear:out", "drop:in", "drop:out"]
+    assert torch.equal(found["linear:in"], x)
+    assert torch.equal(found["linear:out"], found["drop:in"])
