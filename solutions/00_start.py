@@ -162,7 +162,7 @@ def normalize_images(images, mean, std):
     0.5 and std 0.5; channel 1 holds 0.25 and 0.75, with mean 0.25 and std 0.25.
 
     >>> image = torch.tensor([0.5, 1.0, 0.25, 0.75]).reshape(1, 2, 1, 2)
-    >>> normalize_images(image, mean=(0.5, 0.25), std=(0.5, 0.25)).flatten().tolist()
+    >>> normalize_images(image, (0.5, 0.25), (0.5, 0.25)).flatten().tolist()
     [0.0, 1.0, 0.0, 2.0]
 
     Allowed: anything in torch. About 6 lines.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vit_course.checks.answers import tensors_in
 from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from vit_course.checks.verdict import Failure, Undecided
 from vit_course.checks.words import quoted
 
 
@@ -25,6 +25,46 @@ def expect_left_alone(student: Student) -> None:
     if not answered:
         look = "Does every path end in a `return`?"
         raise Failure(f"{student.name} gave no tensor", "an answer, made without a change to the input", look)
+
+
+def expect_device_of_input(
+    student: Student,
+    *inputs: Any,
+    arguments: tuple[Any, ...] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Fail when the student's code makes a tensor on the CPU where its inputs lie on another device.
+
+    It is called with ``inputs`` on the CPU, and then on a device that every machine has and that holds no numbers:
+    see :mod:`vit_course.checks.practice_devices`.
+
+    Args:
+        student: whose first function is called.
+        inputs: tensors, modules, lists of them and plain values.
+        arguments: of a class: the module that it makes of them is moved to the device, and called.
+        options: by keyword.
+
+    Raises:
+        Failure: tensors of two devices met, or the result is not where the inputs are.
+        Undecided: the code went well on the CPU and raised anything else there, since it looked at a number perhaps.
+    """
+    if arguments is None:
+        student.call(student.name, *inputs)
+    else:
+        student.build(*arguments)(*inputs, **(options or {}))
+    fields = {"inputs": inputs, "options": options, "arguments": arguments}
+    notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
+    mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
+    student.record[-1:] = [("device", mixed, left)]
+    look = "Which line makes a new tensor, and on which device does it make it?"
+    if mixed:
+        seen = f"with the input of {student.name} on another device, as on a GPU, a tensor on the CPU got in the way"
+        raise Failure(seen, "every tensor on the device of the input", look)
+    if raised:
+        raise Undecided(f"{student.name} looks at numbers, and only a GPU could tell whether it computes there")
+    if left:
+        seen = f"{student.name} gave a tensor on the CPU for an input on another device, as on a GPU"
+        raise Failure(seen, "a result on the device of the input", look)
 
 
 def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from vit_course.checks.examples import EXAMPLES, expect_example
 from vit_course.checks.in_training import NOT_MEASURED, InTraining, Looks, looks
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -50,6 +51,11 @@ class Misconception:
         return self.cause.name
 
 
+def its_own_example_comes_out(student: Student, probe: Probe) -> None:
+    """The example in the docstring comes out as it stands there."""
+    expect_example(student)
+
+
 @dataclass
 class Exercise:
     """What a student writes in one cell.
@@ -75,6 +81,17 @@ class Exercise:
     def again(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
         """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
         return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
+
+    def example(self, text: str, of: str = "") -> None:
+        """Make the worked example of a docstring a check, once for an exercise.
+
+        Args:
+            text: the doctest, to the letter as in the lesson.
+            of: the object in whose docstring it stands; the exercise's first unless named.
+        """
+        EXAMPLES[of or self.objects[0]] = text
+        if not any(each.function is its_own_example_comes_out for each in self.checks):
+            self.check(worth=0.5)(its_own_example_comes_out)
 
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-HOMES = ("vit_course.checks.practice", "vit_course.checks.practice_pieces", "vit_course.checks.lessons.inside_model")
+HOMES = (
+    *("vit_course.checks.practice_devices", "vit_course.checks.practice_example"),
+    *("vit_course.checks.practice", "vit_course.checks.practice_pieces", "vit_course.checks.lessons.inside_model"),
+)
 
 
 def practice_called(name: str) -> Callable[..., dict[str, Any]]:

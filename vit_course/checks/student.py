@@ -41,13 +41,16 @@ class Student:
     Args:
         objects: name → the student's function or class; calling the Student calls the first.
         held: where they are held; in this process unless told.
+
+    Attributes: ``names`` of the objects, and the first of them, ``name``; ``record``, what they gave so far.
     """
 
     def __init__(self, objects: Mapping[str, Any], held: Objects | None = None) -> None:
         self._held = held or ObjectsHere(objects)
         # a misconception's class has a name of its own, a student's the exercise's
         self._classes = {*objects, *(each.__name__ for each in objects.values() if isinstance(each, type))}
-        self.name = next(iter(objects))
+        self.names = tuple(objects)
+        self.name = self.names[0]
         self.record: list[object] = []
         self.changed_inputs: list[str] = []
 
@@ -111,13 +114,23 @@ class Student:
         Returns:
             The practice's notes.
         """
-        answer = self._held.practise(self.name, practice, fields)
-        if answer.raised is not None:
-            self.record.append(("raised", fingerprint(answer.raised)))
-            raise in_words(self.name, answer.raised, _given(fields), NO_OPTIONS)
+        answer = self._practised(self.name, practice, fields)
         notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
         self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
         return notes
+
+    def example(self, name: str, source: str) -> list[Any]:
+        """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises."""
+        answer = self._practised(name, "example", {"name": name, "source": source})
+        values = answer.result["values"]
+        return [self._keep(each, name, ()) for each in values]
+
+    def _practised(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+        answer = self._held.practise(name, practice, fields)
+        if answer.raised is not None:
+            self.record.append(("raised", fingerprint(answer.raised)))
+            raise in_words(name, answer.raised, _given(fields), NO_OPTIONS)
+        return answer
 
     def read(self, name: str, answer: Answer, inputs: tuple[Any, ...], options: Mapping[str, Any] = NO_OPTIONS) -> Any:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
@@ -164,6 +177,8 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
         return _Word("a small model"), fields["weight_decay"]
     if "image" in fields:
         return _Word("a small model"), fields["image"]
+    if "source" in fields:
+        return (_Word("what the docstring's example gives it"),)
     if "losses" in fields:
         return fields["patience"], _Word("and told a few losses")
     return tuple(fields.get("inputs", fields.values()))

@@ -71,6 +71,11 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(images), _embedded(doubled, images, 2), "the embedding in float64", TOKEN_AXES)
 
 
+PatchEmbedding.example("""
+>>> tuple(PatchEmbedding(3, 4, 10)(torch.zeros(2, 3, 8, 12)).shape)
+(2, 6, 10)
+""")
+
 conv_from_linear = Exercise("conv_from_linear", LESSON, in_training=InTraining.UNSEEN)
 
 
@@ -130,3 +135,11 @@ def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     student.record.append(made.bias is None)
     if made.bias is not None and made.bias.abs().max() > 0:
         raise Failure("the convolution has a bias", "none, as the Linear has none")
+
+
+conv_from_linear.example("""
+>>> linear = nn.Linear(4, 1)
+>>> linear.weight.data = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+>>> conv_from_linear(linear, 1, 2).weight.tolist()
+[[[[1.0, 2.0], [3.0, 4.0]]]]
+""")

@@ -115,7 +115,16 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, (probe.images(2, 3, height, width), 4), (side, 4), f"{height} x {width} images")
 
 
+patchify.example("""
+>>> patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0].tolist()
+[[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+""")
+
 fix_patchify = patchify.again("fix_patchify")
+fix_patchify.example("""
+>>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
+[[0, 1, 4, 5], [2, 3, 6, 7]]
+""")
 
 unpatchify = Exercise("unpatchify", LESSON, in_training=InTraining.UNSEEN)
 
@@ -159,6 +168,12 @@ def the_patches_are_left_alone(student: Student, probe: Probe) -> None:
     """The patches that go in are not changed."""
     student(probe.normal(2, 6, 12), 2, (4, 6))
     expect_left_alone(student)
+
+
+unpatchify.example("""
+>>> unpatchify(torch.tensor([[[0, 1, 4, 5], [2, 3, 6, 7]]]), 2, (2, 4)).tolist()
+[[[[0, 1, 2, 3], [4, 5, 6, 7]]]]
+""")
 
 
 def _numbered(probe: Probe, batch: int, channels: int, height: int, width: int) -> Tensor:

@@ -118,6 +118,13 @@ def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, (5, 7), (7,), "embed_dim 7")
 
 
+sinusoidal_positions.example("""
+>>> sinusoidal_positions(2, 4)[0].tolist()
+[0.0, 1.0, 0.0, 1.0]
+>>> [round(number, 2) for number in sinusoidal_positions(2, 4)[1].tolist()]
+[0.84, 0.54, 0.01, 1.0]
+""")
+
 sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON, in_training=InTraining.HIDDEN)
 
 
@@ -168,3 +175,11 @@ def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     expect_value_error(student, ((3, 5), 6), (6,), "embed_dim 6")
+
+
+sinusoidal_positions_2d.example("""
+>>> [round(number, 2) for number in sinusoidal_positions_2d((2, 3), 8)[4].tolist()]
+[0.84, 0.54, 0.01, 1.0, 0.84, 0.54, 0.01, 1.0]
+>>> [round(number, 2) for number in sinusoidal_positions_2d((2, 3), 8)[2].tolist()]
+[0.0, 1.0, 0.0, 1.0, 0.91, -0.42, 0.02, 1.0]
+""")

@@ -98,5 +98,12 @@ def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, inputs, (channels, means), f"images of {channels} channels with {_count(means)}")
 
 
+normalize_images.example("""
+>>> image = torch.tensor([0.5, 1.0, 0.25, 0.75]).reshape(1, 2, 1, 2)
+>>> normalize_images(image, (0.5, 0.25), (0.5, 0.25)).flatten().tolist()
+[0.0, 1.0, 0.0, 2.0]
+""")
+
+
 def _count(means: int) -> str:
     return f"{means} mean{'' if means == 1 else 's'}"

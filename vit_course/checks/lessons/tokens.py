@@ -130,6 +130,12 @@ def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> No
         expect_value_error(student, (tokens, class_token, positions[:, :rows]), (rows,), described)
 
 
+add_class_token.example("""
+>>> tokens, class_token = torch.tensor([[[1], [2]]]), torch.tensor([[[9]]])
+>>> add_class_token(tokens, class_token, torch.tensor([[[10], [20], [30]]])).tolist()
+[[[19], [21], [32]]]
+""")
+
 resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.HIDDEN)
 
 
@@ -219,3 +225,10 @@ def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     for old in ((3, 5), (2, 4)):
         described = f"{shape((1, 13, 6))} positions for an old grid of {old}"
         expect_value_error(student, (_table(probe, (3, 4)), old, (5, 7)), (13,), described)
+
+
+resize_positions.example("""
+>>> positions = torch.tensor([[[9.0], [0.0], [0.0], [8.0], [8.0]]])
+>>> resize_positions(positions, (2, 2), (2, 3)).flatten().round(decimals=3).tolist()
+[9.0, 0.0, 0.0, 0.0, 8.0, 8.0, 8.0]
+""")

@@ -1,0 +1,53 @@
+"""The worked examples that are checks are those of the docstrings, and the right answers give what they say."""
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.examples import EXAMPLES, expect_example
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.grading.judging.reference import reference_student
+
+SOLUTIONS = Path(__file__).parents[3] / "solutions"
+CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)
+
+
+def _of(text):
+    return [(each.source, each.want) for each in doctest.DocTestParser().get_examples(text)]
+
+
+def _in_the_lessons():
+    """The doctest of every function and class in an exercise's cell, by its name."""
+    cells = (cell for path in sorted(SOLUTIONS.glob("*.py")) for cell in CELL.findall(path.read_text("utf-8")))
+    nodes = (
+        node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    )
+    return {node.name: examples for node in nodes if (examples := _of(ast.get_docstring(node) or ""))}
+
+
+def test_the_examples_are_those_of_the_lessons():
+    lessons = _in_the_lessons()
+    assert {name: _of(text) for name, text in EXAMPLES.items()} == {name: lessons[name] for name in EXAMPLES}
+
+
+@pytest.mark.parametrize("exercise", [each.name for each in EXERCISES.values() if set(each.objects) <= set(EXAMPLES)])
+def test_the_right_answer_gives_what_its_example_says(exercise):
+    expect_example(reference_student(exercise))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda images, patch_size: images, "gave `[[[0, 1, 2, 3],"),
+        (lambda images, patch_size: images.reshape(1, 4, 4).float(), "gave `[[0.0, 1.0,"),
+        (lambda images, patch_size: None, "raised TypeError"),
+    ],
+)
+def test_another_result_is_told_with_the_example(answer, words):
+    with pytest.raises(Failure, match=re.escape(words)):
+        expect_example(Student({"patchify": answer}))

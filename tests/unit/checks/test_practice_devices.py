@@ -1,0 +1,118 @@
+"""On the other device operators refuse what a GPU refuses, and nothing that a GPU takes."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vit_course.checks.common import expect_device_of_input
+from vit_course.checks.practice_devices import device
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Undecided
+
+X = torch.ones(2, 3, 4, 6)
+
+
+def _into_a_new_tensor(x):
+    made = torch.empty(2, 3, 4, 6)
+    made[:, 0] = x[:, 0]
+    return made
+
+
+def _into_one_of_its_own(x):
+    made = torch.zeros_like(x)
+    made[:, 0] = torch.ones(4, 6)
+    made[:, [0, 1]] += 1
+    made[torch.tensor([0])] = 2.0
+    return made
+
+
+def _scripted(x: torch.Tensor):
+    return x + torch.ones(6)
+
+
+MIXED = {
+    "plus": lambda x: x + torch.arange(6),
+    "first": lambda x: torch.arange(6) * x,
+    "matmul": lambda x: x @ torch.ones(6, 6),
+    "bmm": lambda x: torch.bmm(x[0], torch.ones(3, 6, 2)),
+    "linear": lambda x: F.linear(x, torch.ones(3, 6)),
+    "einsum": lambda x: torch.einsum("bchw,wk->bchk", x, torch.ones(6, 2)),
+    "cat": lambda x: torch.cat([torch.zeros(1, 3, 4, 6), x]),
+    "where": lambda x: torch.where(x > 0, x, torch.zeros(6)),
+    "mask": lambda x: x.masked_fill(torch.ones(4, 6).bool(), 0),
+    "indexed": lambda x: torch.arange(4)[x.long()],
+    "gather": lambda x: x.gather(0, torch.zeros(1, 3, 4, 6).long()),
+    "conv": lambda x: F.conv2d(x, torch.ones(3, 3, 2, 2)),
+    "layer_norm": lambda x: F.layer_norm(x, (6,), torch.ones(6)),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, torch.ones(2, 3, 4, 6)),
+    "in place": lambda x: x.add_(torch.ones(6)),
+    "scripted": torch.jit.script(_scripted),
+}
+FINE = {
+    "number": lambda x: x + torch.tensor(1.0),
+    "indices": lambda x: x[torch.tensor([0, 1])],
+    "lists": lambda x: x[:, [0, 2]],
+    "arange": lambda x: x + torch.arange(6, device=x.device),
+    "new": lambda x: x - x.new_tensor([1.0] * 6),
+    "like": lambda x: torch.tensor([1.0] * 6).to(x) * x,
+    "as_tensor": lambda x: torch.as_tensor([1.0] * 6, dtype=x.dtype, device=x.device) * x,
+    "written": _into_one_of_its_own,
+    "unfold": lambda x: F.unfold(x, 2, stride=2),
+    "interpolate": lambda x: F.interpolate(x, size=(5, 5), mode="bicubic"),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "there and back": lambda x: (x.cpu() + torch.arange(6)).to(x.device),
+    "pair": lambda x: (x, [x.mean(-1)]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_a_gpu_refuses_is_refused(name):
+    assert device(MIXED[name], [X])["mixed"]
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_a_gpu_takes_is_taken(name):
+    notes = device(FINE[name], [X])
+    assert notes["raised"] == "", notes
+    assert set(notes["devices"]) == {"meta"}
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda x: torch.ones(3), _into_a_new_tensor, lambda x: x.cpu() + 1, lambda x: torch.tensor(x.tolist())]
+)
+def test_a_result_on_the_cpu_is_told(answer):
+    with pytest.raises(Failure, match="gave a tensor on the CPU"):
+        expect_device_of_input(Student({"answer": answer}), X)
+
+
+LOOKS = [
+    lambda x: x + x.sum().item(),
+    lambda x: torch.from_numpy(x.numpy() + 1),
+    lambda x: x if x.sum() > 1 else -x,
+    lambda x: torch.stack([each / each.sum().item() for each in x]),
+]
+
+
+@pytest.mark.parametrize("answer", LOOKS)
+def test_what_looks_at_numbers_is_left_undecided(answer):
+    with pytest.raises(Undecided):
+        expect_device_of_input(Student({"answer": answer}), X)
+
+
+def test_a_module_goes_along_with_its_parameters_and_buffers():
+    class Shift(torch.nn.Module):
+        def __init__(self, registered):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(6))
+            if registered:
+                self.register_buffer("shift", torch.ones(6))
+            else:
+                self.shift = torch.ones(6)
+
+        def forward(self, x, negative=False):
+            return self.scale * x + self.shift if not negative else -x
+
+    expect_device_of_input(Student({"Shift": Shift}), X, arguments=(True,))
+    expect_device_of_input(Student({"Shift": Shift}), X, arguments=(False,), options={"negative": True})
+    with pytest.raises(Failure, match="another device"):
+        expect_device_of_input(Student({"Shift": Shift}), X, arguments=(False,))

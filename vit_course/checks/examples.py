@@ -1,0 +1,62 @@
+"""The worked examples of the exercises' docstrings, and whether a student's code gives what they say.
+
+The text of each stands here as in the lesson, put there by :meth:`vit_course.checks.exercise.Exercise.example`.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import math
+import re
+from typing import Any
+
+from torch import Tensor
+
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure
+from vit_course.checks.words import quoted
+
+EXAMPLES: dict[str, str] = {}
+"""The doctest in the docstring of the object of that name."""
+# examples print four decimals at least where they do not round themselves
+_ROUNDING = 1e-4
+_LONGEST = 160
+
+
+def expect_example(student: Student) -> None:
+    """Fail unless the example in the docstring of each of the exercise's objects comes out as written there."""
+    for name in student.names:
+        steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
+        found = student.example(name, "".join(each.source for each in steps))
+        shown = [each for each in steps if each.want]
+        for step, value in zip(shown, found, strict=True):
+            if not _alike(_told(value), _read(step.want)):
+                source, wanted = (" ".join(text.split()) for text in (step.source, step.want))
+                raise Failure(
+                    f"the docstring's example {quoted(source)} gave {quoted(repr(value), _LONGEST)}",
+                    f"`{wanted}`, as the docstring says",
+                    "Run that example in a cell, line by line. Which number is the first that you do not expect?",
+                )
+
+
+def _read(want: str) -> Any:
+    """What an example prints as a value; a tensor as ("tensor", its numbers)."""
+    bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
+    return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
+
+
+def _told(value: Any) -> Any:
+    """A value of a student's in the form of :func:`_read`."""
+    if isinstance(value, Tensor):
+        return "tensor", value.tolist()
+    return type(value)(map(_told, value)) if type(value) in (list, tuple) else value
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        same = type(found) is type(wanted) and len(found) == len(wanted)
+        return same and all(map(_alike, found, wanted))
+    if isinstance(wanted, float) and isinstance(found, float):
+        return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(found) is type(wanted) and bool(found == wanted)

@@ -1,0 +1,48 @@
+"""The worked example of an exercise's docstring, run with a student's own function in the place of the name.
+
+This runs beside a student's code, imports nothing else of the answers, holds none, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course.config import ViTConfig
+
+_FILE = "<the example>"
+
+
+def example(function: Callable[..., Any], name: str, source: str) -> dict[str, Any]:
+    """Run the statements of an example, in which ``function`` goes by ``name``.
+
+    Args:
+        source: the example's lines, without their prompts and without what they should give; they may use ``torch``,
+            ``nn``, ``F``, ``math``, ``ViTConfig``, and ``torchvision`` where there is one.
+
+    Returns:
+        "values", of every statement that is an expression, in order.
+    """
+    linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
+    names = {"torch": torch, "nn": nn, "F": F, "math": math, "ViTConfig": ViTConfig, name: function}
+    if "torchvision." in source:
+        import torchvision
+
+        names["torchvision"] = torchvision
+    values = []
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Expr):
+            values.append(eval(compile(ast.Expression(statement.value), _FILE, "eval"), names))
+        else:
+            exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
+    return {"values": values}
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"example": example}
