@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.checks.weights_file import Refused
 from vit_course.checks.words import listed, quoted
+from vit_course.grading.judging.carried import cells_with_parts, merge, sentence
 from vit_course.grading.judging.exam import NoImages
 from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.judging.marking import marked, unasked
@@ -63,6 +65,7 @@ class Sitting:
         self._left_out: dict[int, str] = {}
         self._raised: dict[int, str] = {}
         self._outputs: dict[int, CellOutputs] = {}
+        self._evaluated: dict[str, tuple[list[Outcome], str | None]] = {}
         self.reasons: list[str] = []
         self.flags: dict[str, None] = {}
         self.log: list[str] = []
@@ -80,7 +83,13 @@ class Sitting:
             WarmProcessLost: no worker can be made.
         """
         try:
-            return tuple(map(self._timed, self._submission.exercises))
+            results = [self._timed(answer) for answer in self._submission.exercises]
+            wrong = {each.name for each in results if each.score < each.max_score}
+            for place, answer in enumerate(self._submission.exercises):
+                results[place] = self._carried(answer, results[place], wrong - {answer.name})
+                if results[place].score == results[place].max_score:
+                    wrong.discard(answer.name)
+            return tuple(results)
         finally:
             self._dismiss()
 
@@ -138,7 +147,41 @@ class Sitting:
             self.flags[FORBIDDEN_FUNCTION] = None
             return unasked(answer.name, answer.max_score, checks, _why_not_allowed(answer.name, worker.used[0]))
         worker.exercise = None
+        if not worker.lost:
+            self._evaluated[answer.name] = outcomes, problem
         return marked(answer.name, answer.max_score, outcomes, problem)
+
+    def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
+        """The result with what passes once the answer's parts are right; see the module ``carried``."""
+        first, problem = self._evaluated.get(answer.name, ((), None))
+        failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
+        if not answer.parts or not failed or time.monotonic() >= self._end:
+            return result
+        began = time.perf_counter()
+        outcomes, gained = merge(first, self._with_model_parts(answer, failed))
+        if not gained:
+            return result
+        parts = [part.exercise for part in answer.parts]
+        note = sentence(answer.name, parts, wrong, gained, len(failed) - gained)
+        named = self._named(answer.name, outcomes)
+        better = marked(answer.name, answer.max_score, named, " ".join(filter(None, (problem, note))))
+        return replace(better, seconds=result.seconds + time.perf_counter() - began)
+
+    def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
+        """What checks find in a worker of its own, in which the answer calls the model solutions of its parts."""
+        self._dismiss()
+        cells = [each for each in self._submission.cells if each.index not in self._left_out]
+        outcomes: list[Outcome] = []
+        with self._sandbox.worker(self._view, _FORBIDDEN_NAMES) as worker, suppress(WorkerLost):
+            list(worker.run(cells_with_parts(cells, answer)))
+            worker.exercise = answer.name
+            for check in checks:
+                student = RemoteStudent(worker, EXERCISES[answer.name].objects)
+                outcome = self._checks.ask(answer.name, check, student, self._key)
+                if worker.lost or worker.used:
+                    break
+                outcomes.append(outcome)
+        return outcomes
 
     def _outcomes(self, name: str, checks: Sequence[HiddenCheck], worker: Worker) -> list[Outcome]:
         """What the checks find; once the worker is lost, the one that was running and all the others fail."""

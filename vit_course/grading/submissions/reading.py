@@ -24,6 +24,7 @@ from vit_course.grading.submissions.notebook_file import (
     open_script,
     read_bytes,
 )
+from vit_course.grading.submissions.parts import parts_of
 from vit_course.grading.submissions.released import Lessons, ReleasedError, ReleasedLesson
 from vit_course.grading.submissions.result_file import ResultFile, find_result
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
@@ -140,7 +141,10 @@ def _submission(
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
     cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
-    answers = tuple(replace(each, forbidden=forbidden_call(each.name, objects[each.name], cells)) for each in answers)
+    answers = tuple(
+        replace(each, forbidden=forbidden_call(each.name, objects[each.name], cells), parts=parts_of(each, lesson))
+        for each in answers
+    )
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
     flags: list[str] = []
     if not script:

@@ -21,6 +21,14 @@ class CellSource:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Another exercise whose answer an answer calls, and the source of the model solution that can take its place."""
+
+    exercise: str
+    source: str
+
+
+@dataclass(frozen=True)
 class ExerciseAnswer:
     """The answer to one exercise.
 
@@ -28,8 +36,9 @@ class ExerciseAnswer:
     of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
     None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
     answered twice; None otherwise), ``forbidden`` (a sentence on a function that this exercise asks not to call, found
-    by reading; the exercise fails with it), ``untouched`` (the answer is as it was released) and ``file`` (that the
-    exercise asks for in the place of an answer in a cell; None for all others).
+    by reading; the exercise fails with it), ``untouched`` (the answer is as it was released), ``file`` (that the
+    exercise asks for in the place of an answer in a cell; None for all others) and ``parts`` (the other exercises'
+    answers that it calls).
     """
 
     name: str
@@ -40,6 +49,7 @@ class ExerciseAnswer:
     forbidden: str | None = None
     untouched: bool = False
     file: ResultFile | None = None
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

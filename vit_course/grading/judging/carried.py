@@ -1,0 +1,79 @@
+"""An error carried forward is reported, and not paid twice.
+
+An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
+model solutions of its parts in their places: a check that passes then counts as passed, and the report says where the
+mistake is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from vit_course.checks.verdict import Verdict
+from vit_course.checks.words import listed
+from vit_course.grading.judging.hidden import Outcome
+from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer
+
+
+def cells_with_parts(cells: Sequence[CellSource], answer: ExerciseAnswer) -> list[CellSource]:
+    """A submission's cells, and the model solutions of an answer's parts.
+
+    They stand before the answer's cell, for what it looks up while it runs, and at the end, for what it looks up when
+    it is called.
+    """
+    model = "\n\n".join(part.source for part in answer.parts)
+    before = [each for each in cells if answer.cell is None or each.index < answer.cell]
+    after = list(cells[len(before) :])
+    last = max((each.index for each in cells), default=0) + 1
+    return [*before, CellSource(last, model), *after, CellSource(last + 1, model)]
+
+
+def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+    """The outcomes that count, and how many checks pass only with the model solutions of the parts.
+
+    Args:
+        first: with the student's own parts; of a class of which something is not written, its checks earn nothing.
+        second: of the same checks, with the model solutions; those that could not be evaluated are missing.
+    """
+    again = {each.check.name: each for each in second}
+    gained = {name for name, each in again.items() if each.result.verdict == Verdict.PASS} & {
+        each.check.name for each in first if each.result.verdict == Verdict.FAIL
+    }
+    if not gained:
+        return list(first), 0
+    return [_better(each, again.get(each.check.name, each)) for each in first], len(gained)
+
+
+def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+    """What the student reads about the parts.
+
+    Args:
+        name: of the exercise.
+        parts: the names of the exercises that its answer calls.
+        wrong: of which the own checks fail; empty where these were not evaluated.
+        gained: how many checks pass only with the model solutions of the parts.
+        failed: how many checks fail all the same.
+    """
+    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
+    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
+    if not failed:
+        return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
+    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
+    return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
+
+
+def _better(first: Outcome, second: Outcome) -> Outcome:
+    """The second, unless the first passed, or the second would show words that an exception holds.
+
+    A hostile answer could put the model solution into the text of an exception.
+    """
+    if first.result.verdict == Verdict.PASS:
+        return first
+    if second.result.verdict == Verdict.FAIL and any(_is_raised(entry) for entry in second.record):
+        return replace(first, record=second.record)
+    return second
+
+
+def _is_raised(entry: object) -> bool:
+    return isinstance(entry, tuple) and bool(entry) and entry[0] in ("raised", "backward raised")
