@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from vit_course.checks.arguments import find, problem_with, unknown
+from vit_course.checks.carried import parts_of, reference_in_place_of, sentence
+from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.diagnosis import Record, diagnose, run
 from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
 from vit_course.checks.isolation import quiet
@@ -41,11 +44,42 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return Report(name or "(no name)", points=points, problem=problem)
     if known.is_file:
         objects = tuple(map(opened, objects))
-    results = run_checks(known, dict(zip(known.objects, objects, strict=True)))
+    results, note = _with_right_parts(known, objects)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-    return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class))
+    return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class), note=note)
+
+
+def _with_right_parts(exercise: Exercise, objects: Sequence[object]) -> tuple[tuple[CheckResult, ...], str | None]:
+    """The results; where answers to other exercises that these objects call are wrong, as if they were right.
+
+    Returns:
+        the results, and a sentence on the answers that are wrong, or None.
+    """
+    named = dict(zip(exercise.objects, objects, strict=True))
+    results = run_checks(exercise, named)
+    parts = {} if _passing(results) == len(results) else parts_of(exercise, objects)
+    if not parts:
+        return results, None
+    with reference_in_place_of(parts, objects):
+        again = run_checks(exercise, named)
+    gained = _passing(again) - _passing(results)
+    if gained <= 0:
+        return results, None
+    wrong = {
+        name for name, held in parts.items() if not all(_passed(each) for each in run_checks(EXERCISES[name], held))
+    }
+    failed = sum(each.verdict == Verdict.FAIL for each in again)
+    return again, sentence(exercise.name, list(parts), wrong, gained, failed)
+
+
+def _passed(result: CheckResult) -> bool:
+    return result.verdict == Verdict.PASS
+
+
+def _passing(results: Sequence[CheckResult]) -> int:
+    return sum(map(_passed, results))
 
 
 def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckResult, ...]:

@@ -28,7 +28,7 @@ def as_text(report: Report) -> str:
     """The report for a terminal, wrapped at 100 columns."""
     if report.problem:
         return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
-    lines = [report.summary()]
+    lines = [report.summary(), *([_wrapped(report.note, "  ", "  ")] if report.note else [])]
     for result in report.results:
         lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
@@ -43,6 +43,7 @@ def as_html(report: Report) -> str:
         return section(heading, paragraph(told), Verdict.UNDECIDED)
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
+    heading += paragraph(rich(report.note)) if report.note else ""
     entries = "".join(entry(result) for result in report.results)
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
     return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>', verdict)

@@ -119,7 +119,8 @@ class Report:
 
     Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
     (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
-    of a class still has to be written: what it inherits or has by default earns nothing.
+    of a class still has to be written: what it inherits or has by default earns nothing; and a ``note``, a sentence
+    that comes before the results.
     """
 
     exercise: str
@@ -127,6 +128,7 @@ class Report:
     points: float | None = None
     problem: str | None = None
     complete: bool = True
+    note: str | None = None
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -171,7 +173,7 @@ class Report:
             "score": self.score,
             "max_score": self.points,
             "misconception": self.misconceptions[0] if self.misconceptions else None,
-            "problem": self.problem,
+            "problem": self.problem or self.note,
             "checks": [
                 {
                     "name": each.name,

@@ -7,11 +7,10 @@ mistake is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from vit_course.checks.verdict import Verdict
-from vit_course.checks.words import listed
 from vit_course.grading.judging.hidden import Outcome
 from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer
 
@@ -43,24 +42,6 @@ def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Out
     if not gained:
         return list(first), 0
     return [_better(each, again.get(each.check.name, each)) for each in first], len(gained)
-
-
-def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
-    """What the student reads about the parts.
-
-    Args:
-        name: of the exercise.
-        parts: the names of the exercises that its answer calls.
-        wrong: of which the own checks fail; empty where these were not evaluated.
-        gained: how many checks pass only with the model solutions of the parts.
-        failed: how many checks fail all the same.
-    """
-    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
-    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
-    if not failed:
-        return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
-    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
-    return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
 
 
 def _better(first: Outcome, second: Outcome) -> Outcome:

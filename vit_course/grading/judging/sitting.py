@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vit_course.checks.carried import sentence
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.lessons.results import HandedIn
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.checks.weights_file import Refused
 from vit_course.checks.words import listed, quoted
-from vit_course.grading.judging.carried import cells_with_parts, merge, sentence
+from vit_course.grading.judging.carried import cells_with_parts, merge
 from vit_course.grading.judging.exam import NoImages
 from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.judging.marking import marked, unasked

@@ -1,0 +1,94 @@
+"""An error carried forward: an answer that calls another exercise's is also evaluated with the reference there."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib import import_module
+from types import CodeType
+from typing import Any
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.exercise import Exercise
+from vit_course.checks.words import listed
+
+# exercises whose answers others call, and the module of the reference
+_REFERENCES = {
+    "patchify": "vit_course.patches",
+    "sinusoidal_positions": "vit_course.positions",
+    "scaled_dot_product_attention": "vit_course.attention",
+    "split_heads": "vit_course.attention",
+    "Mlp": "vit_course.encoder",
+    "attention_rollout": "vit_course.interpret",
+}
+
+
+def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
+    """The other exercises' answers that these objects call: exercise → the student's objects by name.
+
+    Args:
+        exercise: what the objects were written for.
+        objects: functions and classes; what calls by other ways than a global name is not seen.
+    """
+    functions = [function for each in objects for function in _functions(each)]
+    names = {name for function in functions for name in _names(function.__code__)}
+    found: dict[str, dict[str, Any]] = {}
+    for part in _REFERENCES:
+        known = EXERCISES[part]
+        if known.lesson != exercise.lesson or known.checks is exercise.checks or names.isdisjoint(known.objects):
+            continue
+        held = {name: function.__globals__[name] for name in known.objects for function in functions
+                if name in function.__globals__}  # fmt: skip
+        if held.keys() == set(known.objects):
+            found[part] = held
+    return found
+
+
+@contextlib.contextmanager
+def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
+    """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
+    right = {name: getattr(import_module(_REFERENCES[part]), name) for part, held in parts.items() for name in held}
+    homes = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
+    kept = [(home, {name: home[name] for name in right if name in home}) for home in homes.values()]
+    try:
+        for home, before in kept:
+            home.update({name: right[name] for name in before})
+        yield
+    finally:
+        for home, before in kept:
+            home.update(before)
+
+
+def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+    """What the student reads about the parts.
+
+    Args:
+        name: of the exercise.
+        parts: the names of the exercises whose answers it calls.
+        wrong: those of which checks of their own fail; empty where these were not evaluated.
+        gained: how many checks pass only with right answers to the parts.
+        failed: how many checks fail all the same.
+    """
+    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
+    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
+    if not failed:
+        return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
+    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
+    return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
+
+
+def _functions(of: object) -> Iterator[Callable[..., Any]]:
+    """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
+    held = vars(of).values() if inspect.isclass(of) else (of,)
+    for each in map(inspect.unwrap, filter(callable, held)):
+        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith("vit_course."):
+            yield each
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function looks up, in the functions inside it too."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
