@@ -89,6 +89,10 @@ def grade(
     paths: Annotated[
         list[Path], typer.Argument(help="Notebooks, .py files, folders of them, or nbgrader's submitted/ tree.")
     ],
+    class_dir: Annotated[
+        Path | None,
+        typer.Option("--class", metavar="DIR", help="Your class folder; else the one that the command runs in."),
+    ] = None,
     exercise: Annotated[str | None, typer.Option(help="Grade this exercise alone.")] = None,
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many submissions are graded at the same time.")] = 1,
@@ -107,7 +111,7 @@ def grade(
     with needs("grading"):
         from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError
         from vit_course.grading.batch.command import grade as grade_paths
-    options = GradeOptions(paths, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh)
+    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh)
     try:
         with in_words(GradeError), needs("grading"):
             every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))

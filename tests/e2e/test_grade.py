@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.attacks.folders import own_class
 from vit_course.grading.classroom.class_folder import new_class
 
 pytestmark = pytest.mark.xdist_group("grade")  # two cores do not grade two classes at a time
@@ -36,7 +38,8 @@ def class_dir(tmp_path):
 
 
 def command(folder, *options):
-    return [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--jobs", "2", *options]
+    grade = [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--class", str(folder)]
+    return [*grade, "--jobs", "2", *options]
 
 
 def results(path):
@@ -88,6 +91,39 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     assert [entry["student"] for entry in told] == [f"student {number}" for number in range(STUDENTS)]
     assert [entry["score"] for entry in told[:-1]] == [POINTS] * (STUDENTS - 1)
     assert (told[-1]["status"], told[-1]["score"]) == ("rejected", 0.0)
+
+
+def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path):
+    """Every entry: a notebook, folders, a tree of their own; from their folder, from outside, with --class."""
+    wrong = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
+    in_tree = class_dir / "submitted" / "eve" / LESSON
+    loose, in_own_tree = tmp_path / "downloads" / "eve", tmp_path / "downloads" / "mal"
+    for folder in (in_tree, loose, in_own_tree):
+        folder.mkdir(parents=True)
+        own_class(folder, wrong)
+    shutil.move(in_own_tree / f"{LESSON}.ipynb", tmp_path / "work.ipynb")
+    (in_own_tree / "submitted" / "ada" / LESSON).mkdir(parents=True)
+    shutil.move(tmp_path / "work.ipynb", in_own_tree / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb")
+    entries = [
+        in_tree / f"{LESSON}.ipynb",
+        in_tree,
+        in_tree.parent,
+        loose / f"{LESSON}.ipynb",
+        in_own_tree,
+        loose.parent,
+    ]
+    target = tmp_path / "results.json"
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for here, options in ((in_tree, ()), (tmp_path, ("--class", str(class_dir))), (tmp_path, ())):
+        order = [sys.executable, "-m", "vit_course", "grade", *map(str, entries), "--json", str(target), *options]
+        done = subprocess.run(order, cwd=here, env=environment, capture_output=True, text=True, check=False)
+        found = {Path(entry["path"]).relative_to(tmp_path).parts[-4:]: entry for entry in results(target)}
+        assert len(found) == 3, done.stderr
+        assert {(entry["status"], entry["score"]) for entry in found.values()} == {("graded", 0.0)}
+        assert {Path(path[-1]).stem for path in found} == {LESSON}
+        assert all("check-files" in entry["flags"] for path, entry in found.items() if "ada" not in path), found
+        assert f"{in_own_tree} looks like a class folder" in done.stderr
+    assert [path.name for path in Path("/tmp").glob("attacked-*")] == []
 
 
 def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from tests.e2e.attacks.folders import class_files
 from vit_course.grading.classroom.class_folder import new_class
 from vit_course.grading.classroom.sample_class import model_answers, write_submissions
 from vit_course.grading.conventions import CODE_STUB, RUBRIC
@@ -140,12 +141,14 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     with written["joe"].open("a", encoding="utf-8") as file:
         file.write(" " * (60 << 20))
     forge(written["kim"])
+    class_files(written["cleo"].parent)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
     nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
     log = nbgrader(folder, "autograde", LESSON, status=1)
     assert {line.split("for student ")[1] for line in log.splitlines() if "for student" in line} == UNGRADABLE
+    assert [line for line in log.splitlines() if "check-files" in line and "cleo" in line]
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
     nbgrader(folder, "generate_feedback", LESSON)
     nbgrader(folder, "export")
@@ -173,6 +176,7 @@ def test_a_classic_mistake_earns_part_of_the_points_and_is_named(graded):
     worth, scores = graded.max_scores(), graded.auto_scores("cleo")
     assert 0 < scores["check-patchify"] < worth["check-patchify"]
     assert scores["check-unpatchify"] == worth["check-unpatchify"]
+    assert not list(Path("/tmp").glob("attacked-*")), "the class's files that she handed in were used"
     named = "This looks like <em>column order</em>"
     assert named in graded.feedback("cleo")
     assert named not in graded.feedback("ada")

@@ -83,14 +83,14 @@ def _tell(made: Simulated) -> None:
 
 def _check(directory: Path, jobs: int) -> None:
     with needs("grading"):
-        from vit_course.grading.batch.command import GradeError, GradeOptions, grade
+        from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError, grade
         from vit_course.grading.simulating.comparing import compare, share_named
         from vit_course.grading.simulating.simulate import SimulationError, read_truth
     with in_words(SimulationError):
         truth = read_truth(directory)
-    with tempfile.TemporaryDirectory() as folder, in_words(GradeError), needs("grading"):
+    with tempfile.TemporaryDirectory() as folder, in_words(GradeError, GradeUsageError), needs("grading"):
         target = Path(folder) / "grades.json"
-        grade(GradeOptions([directory], json=str(target), jobs=jobs), _console, Console(quiet=True))
+        grade(GradeOptions([directory], directory, json=str(target), jobs=jobs), _console, Console(quiet=True))
         graded = json.loads(target.read_bytes())
     differences = compare(truth, graded)
     for text in differences[:_MOST_DIFFERENCES]:

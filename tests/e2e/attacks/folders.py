@@ -60,6 +60,26 @@ def own_hidden_checks(folder: Path, notebook: Notebook) -> None:
     (folder / ".vit_course" / "secret").write_text("0" * 64)
 
 
+def own_class(folder: Path, notebook: Notebook) -> None:
+    _write(folder, notebook)
+    class_files(folder)
+
+
+def class_files(folder: Path) -> None:
+    """A class folder's files: a configuration, checks that all pass, a secret, results."""
+    (folder / "nbgrader_config.py").write_text("open('/tmp/attacked-config', 'w')\n")
+    hidden, kept = folder / "hidden", folder / ".vit_course"
+    for made in (hidden, kept / "results"):
+        made.mkdir(parents=True)
+    fixtures = "from vit_course.grading.judging.hidden_fixtures import *\n"
+    (hidden / "conftest.py").write_text(f"open('/tmp/attacked-conftest', 'w')\n{fixtures}")
+    names = ("patchify", "unpatchify", "fix_patchify", "PatchEmbedding", "conv_from_linear")
+    for name in names:
+        mark = f'import pytest\n@pytest.mark.exercise("{name}", points=8)\n'
+        (hidden / f"test_{name}.py").write_text(f'{mark}def test_fine(student):\n    """Fine."""\n')
+    (kept / "secret").write_text("0" * 64)
+
+
 def links(folder: Path, notebook: Notebook) -> None:
     _write(folder, notebook)
     root = folder.parents[2]
@@ -139,6 +159,7 @@ def live_markdown(folder: Path, notebook: Notebook) -> None:
 FOLDER_ATTACKS = [
     FolderAttack("modules beside", "modules called torch, conftest, vit_course lie beside it", modules_beside, True),
     FolderAttack("own hidden checks", "checks and a secret of the student's lie beside it", own_hidden_checks, True),
+    FolderAttack("own class", "the notebook lies in a class folder of the student's", own_class, True),
     FolderAttack("links", "links lead to the answers, the gradebook, the secret", links, True),
     FolderAttack("linked notebook", "the notebook is a link to a classmate's", linked_notebook, False),
     FolderAttack("link to a device", "the notebook is a link to /dev/zero, which never ends", link_to_a_device, False),

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from vit_course.grading.batch.job import Done, Task, unjudged
-from vit_course.grading.batch.places import Place, PlaceError, place_of
+from vit_course.grading.batch.places import Place, place_of
 from vit_course.grading.batch.slots import PATIENCE, ClusterWorker, JobProcess, client_at
 from vit_course.grading.batch.store import Store
 from vit_course.grading.judging.result import Result
@@ -25,7 +25,7 @@ class Grader:
     """Grades submissions with a place's hidden checks and secret, and keeps the results there.
 
     Args:
-        place: where checks, secret and results are; a path of another class folder has its own.
+        place: where checks, secret and results are, wherever the submissions lie.
         jobs: how many submissions at a time.
         confined: in the sandbox.
         fresh: grade all again, whatever is kept.
@@ -45,9 +45,8 @@ class Grader:
         exercise: str | None = None,
         scheduler: str | None = None,
     ) -> None:
-        self._places = {place.class_dir: place}
-        self._default = place
-        self._task = partial(Task, exercise=exercise, confined=confined, fresh=fresh)
+        self._place = place
+        self._task = partial(Task, place=place, exercise=exercise, confined=confined, fresh=fresh)
         self._client = client_at(scheduler) if scheduler else None
         slots: list[ClusterWorker | JobProcess]
         if self._client:
@@ -95,8 +94,7 @@ class Grader:
 
     def grade(self, paths: Sequence[Path]) -> Iterator[Result]:
         """Grade all that paths name, as :func:`find` does; the results come in the order of the paths."""
-        lessons = Lessons(self._default.class_dir).names
-        for done in self.run(find(paths, lessons)):
+        for done in self.run(self._find(paths)):
             if done.result is not None:
                 yield done.result
 
@@ -125,9 +123,12 @@ class Grader:
         return future
 
     def _result(self, path: Path) -> Result:
-        handed_in = next(iter(find([path], Lessons(self._default.class_dir).names)), None)
+        handed_in = next(iter(self._find([path])), None)
         result = self._do(handed_in).result if handed_in else None
         return result or unjudged(handed_in or HandedIn(path), "rejected", "it holds nothing to grade")
+
+    def _find(self, paths: Sequence[Path]) -> list[HandedIn]:
+        return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
     def _start(self, handed_in: HandedIn, tell: Callable[[Done], None] | None) -> Future[Done]:
         def graded() -> Done:
@@ -140,10 +141,7 @@ class Grader:
 
     def _do(self, handed_in: HandedIn) -> Done:
         """Grade one; when its process dies, once more in a new one."""
-        try:
-            task = self._task(handed_in, self._place(handed_in))
-        except PlaceError as error:
-            return Done(unjudged(handed_in, "error", str(error)))
+        task = self._task(handed_in)
         slot = self._idle.get()
         try:
             for _ in range(2):
@@ -158,10 +156,3 @@ class Grader:
             return Done(unjudged(handed_in, "error", problem))
         finally:
             self._idle.put(slot)
-
-    def _place(self, handed_in: HandedIn) -> Place:
-        if handed_in.class_dir is None:
-            return self._default
-        if handed_in.class_dir not in self._places:
-            self._places[handed_in.class_dir] = place_of(handed_in.class_dir)
-        return self._places[handed_in.class_dir]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,9 +20,9 @@ from vit_course.grading.batch.places import PlaceError, place_of
 from vit_course.grading.batch.store import write_atomically
 from vit_course.grading.batch.told import broken_checks, one_line, overview, sheet
 from vit_course.grading.judging.result import Result, as_json
-from vit_course.grading.submissions.finding import HandedIn, find
+from vit_course.grading.submissions.finding import HandedIn, find, looks_like_class
 from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
-from vit_course.grading.submissions.released import Lessons, class_of
+from vit_course.grading.submissions.released import CONFIG, Lessons, is_class, operators_class
 
 
 class GradeUsageError(Exception):
@@ -44,6 +45,7 @@ class GradeOptions:
     """What was asked for: see ``vit-course grade --help``."""
 
     paths: Sequence[Path]
+    class_dir: Path | None = None
     exercise: str | None = None
     json: str | None = None
     jobs: int = 1
@@ -65,13 +67,15 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         Whether every submission was graded and none of them needs a word.
 
     Raises:
-        GradeUsageError: there is no exercise of that name, or no file can be where JSON is asked for.
+        GradeUsageError: there is no class or no exercise of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
-    class_dir = next((found for path in options.paths if (found := class_of(path))), None)
+    class_dir = _class_dir(options)
     lessons = Lessons(class_dir)
     if not lessons.names:
-        raise GradeError("There are no lessons here; grade in a clone of the course, or in a folder made by new-class.")
+        raise GradeError(
+            "There are no lessons here; grade in a clone of the course or a class folder, or give --class DIR."
+        )
     if options.exercise and not lessons.of_exercise(options.exercise):
         known = ", ".join(name for lesson in lessons for name in lesson.names)
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
@@ -79,10 +83,11 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     if options.sandbox and not options.scheduler:
         _require_walls()
-    handed_in = find(options.paths, lessons.names)
+    handed_in = find(options.paths, lessons.names, class_dir)
     done = _graded(options, class_dir, handed_in, err)
     results = _flagged(done)
     _remarks(options, done, results, err)
+    _tell_of_other_classes(options.paths, class_dir, err)
     if options.json is None:
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
         if not options.sandbox:
@@ -92,6 +97,28 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
     if not results:
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
     return bool(results) and all(each.status == "graded" and each.reason is None for each in results)
+
+
+def _class_dir(options: GradeOptions) -> Path | None:
+    """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
+    if options.class_dir is None:
+        return operators_class()
+    if not is_class(options.class_dir):
+        raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
+    return options.class_dir.resolve()
+
+
+def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
+    """Name the folders that look like classes, whose checks were not used because a student could have made them."""
+    found = dict.fromkeys(filter(None, map(looks_like_class, paths)))
+    for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
+        used = f"those of {class_dir}" if class_dir else "the course's own checks"
+        name = shlex.quote(one_line(str(folder)))
+        err.print(
+            f"{name} looks like a class folder, but the command does not run in it: {used} were used. If it is your "
+            f"own class, and not handed in by somebody, grade again after cd {name}, or with --class {name}.",
+            markup=False,
+        )
 
 
 def _require_walls() -> None:

@@ -127,7 +127,8 @@ def unjudged(handed_in: HandedIn, status: Status, reason: str) -> Result:
 
 
 def _result(submission: Submission, status: Status, reason: str | None) -> Result:
-    return Result(submission.path, submission.student, submission.assignment, status, reason)
+    flags = submission.flags
+    return Result(submission.path, submission.student, submission.assignment, status, reason, flags=flags)
 
 
 @lru_cache(maxsize=1)

@@ -43,7 +43,9 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
     checks = next((folder for folder in folders if any(folder.glob("test_*.py"))), None)
     if checks is None:
         where = " nor in ".join(str(folder) for folder in folders)
-        raise PlaceError(f"there are no hidden checks in {where}; grade in a clone, or in a folder made by new-class")
+        raise PlaceError(
+            f"there are no hidden checks in {where}; grade in a clone or in a class folder, or name one: --class DIR"
+        )
     secret = (class_dir / ".vit_course" if class_dir else _home("XDG_CONFIG_HOME", ".config")) / "secret"
     results = class_dir / ".vit_course" / "results" if class_dir else _home("XDG_CACHE_HOME", ".cache") / "results"
     try:

@@ -19,11 +19,19 @@ from vit_course.grading.batch.store import FORMAT
 from vit_course.grading.judging.result import VERSION, ExerciseResult, Result
 from vit_course.grading.report.by_hand import read_gradebook
 from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
-from vit_course.grading.submissions.finding import SUBMITTED, HandedIn, find
+from vit_course.grading.submissions.finding import HandedIn, find
 from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
 from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
 from vit_course.grading.submissions.reading import NoSubmission, read, rejection
-from vit_course.grading.submissions.released import CONFIG, Lessons, ReleasedError, ReleasedLesson, class_of
+from vit_course.grading.submissions.released import (
+    CONFIG,
+    SUBMITTED,
+    Lessons,
+    ReleasedError,
+    ReleasedLesson,
+    is_class,
+    operators_class,
+)
 from vit_course.grading.submissions.result_file import find_result
 
 LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")  # with which a check's own message begins
@@ -44,7 +52,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     if path.is_file():
         return _of_json(path, lesson)
     folder = path.resolve()
-    if not (folder / CONFIG).is_file():
+    if not is_class(folder):
         raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
     lessons = Lessons(folder)
     if lesson is not None and lesson not in lessons.names:
@@ -53,7 +61,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
         finder = _Finder(lessons, place_of(folder))
     except PlaceError as error:
         raise ReportError(str(error)) from None
-    handed_in = find([folder], lessons.names) if (folder / SUBMITTED).is_dir() else []
+    handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
     kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
     plans = tuple(_plan(lessons.get(name)) for name in names)
@@ -130,7 +138,8 @@ class _Finder:
     def _judged(self, handed_in: HandedIn, lesson: ReleasedLesson, entry: dict[str, Any]) -> HandedInWork | None:
         """A file with its result; a damaged entry is as good as none, as the grader sees it."""
         try:
-            result = Result.from_dict({**entry["result"], "runs": (), "path": str(handed_in.path)})
+            flags = (*handed_in.flags, *entry["result"]["flags"])
+            result = Result.from_dict({**entry["result"], "runs": (), "path": str(handed_in.path), "flags": flags})
             keys = {name: str(key) for name, key in entry["keys"].items()}
             state = self._state(result, keys, lesson)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -186,7 +195,7 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         points = {exercise.name: exercise.max_score for exercise in each.exercises}
         if points and each.assignment and lesson in (None, each.assignment):
             plans.setdefault(each.assignment, {}).update(points)
-    released = Lessons(next(filter(None, (class_of(each.path) for each in handed_in)), None))
+    released = Lessons(operators_class())
     lessons = tuple(
         LessonPlan(name, points, released.get(name) if name in released.names else None)
         for name, points in sorted(plans.items())

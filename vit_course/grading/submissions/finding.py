@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
+from vit_course.grading.submissions import check_files
+from vit_course.grading.submissions.flags import CHECK_FILES
 from vit_course.grading.submissions.notebook_file import ADVICE, ARCHIVES
-from vit_course.grading.submissions.released import class_of
+from vit_course.grading.submissions.released import CLONE, SUBMITTED, is_class, is_from_students
 
-SUBMITTED = "submitted"
 SUFFIXES = (".ipynb", ".py", *ARCHIVES)
 NO_NOTEBOOK = "the folder holds no notebook"
 
@@ -22,57 +24,87 @@ NO_NOTEBOOK = "the folder holds no notebook"
 class HandedIn:
     """A file to grade, or the place where one is missing.
 
-    Attributes: ``path``, ``student`` and ``assignment`` where the folders tell them, ``class_dir`` (the class folder
-    that it is in), ``problem`` (why there is nothing to grade), ``note`` (said beside the grade), and ``named`` (the
-    path itself was given, so it is not left out in silence).
+    Attributes: ``path``, ``student`` and ``assignment`` where the folders tell them, ``problem`` (why there is nothing
+    to grade), ``note`` (said beside the grade), ``named`` (the path itself was given, so it is not left out in
+    silence) and ``flags`` (for what lies beside it).
     """
 
     path: Path
     student: str | None = None
     assignment: str | None = None
-    class_dir: Path | None = None
     problem: str | None = None
     note: str | None = None
     named: bool = False
+    flags: tuple[str, ...] = ()
 
 
-def find(paths: Iterable[Path], lessons: Iterable[str]) -> list[HandedIn]:
+def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None = None) -> list[HandedIn]:
     """All that is to be graded, in the order of the paths, within a folder by name; a file found twice counts once.
 
     Args:
         paths: notebooks, ``.py`` files, folders of them, nbgrader's ``submitted/`` trees or parts of one.
         lessons: names of lessons, by which the folders of a tree are known.
+        class_dir: the operator's class folder; it stands for what its students handed in.
     """
     known = frozenset(lessons)
     found: dict[str, HandedIn] = {}
+    has_below = lru_cache(check_files.below)
     for path in paths:
-        for each in _find(path, known):
-            found.setdefault(os.path.abspath(each.path), each)
+        for each in _find(path, known, class_dir):
+            folders = tuple(_of_loose(each, path, class_dir)) if each.student is None else ()
+            flagged = any(map(check_files.beside, folders)) or (each.student and has_below(_home(each)))
+            found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
 
 
-def _find(path: Path, lessons: frozenset[str]) -> Iterator[HandedIn]:
-    class_dir = class_of(path)
-    if class_dir and path.absolute() == class_dir:
-        path = path / SUBMITTED  # a class folder stands for what its students handed in
-    place = _below_submitted(path)
+def looks_like_class(path: Path) -> Path | None:
+    """The folder of a class as it seems, of which a path names all the work, or some: only for words about it."""
+    for folder in (path.absolute(), *path.absolute().parents):
+        whole = folder == path.absolute() and (folder / SUBMITTED).is_dir()
+        if is_class(folder) and not is_from_students(folder):
+            return folder if whole or path.absolute().is_relative_to(folder / SUBMITTED) else None
+    return None
+
+
+def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[HandedIn]:
+    if looks_like_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
+        path = path / SUBMITTED
+    place = _below_submitted(path, class_dir)
     if not os.path.lexists(path):
-        yield HandedIn(path, class_dir=class_dir, problem="there is no such file or folder", named=True)
+        yield HandedIn(path, problem="there is no such file or folder", named=True)
     elif path.is_dir():
         if place is None and _is_tree(path, lessons):
             place = ()
-        for each in _in_tree(path, place, lessons) if place is not None else _loose(HandedIn(path)):
-            yield replace(each, class_dir=class_dir)
+        yield from _in_tree(path, place, lessons) if place is not None else _loose(HandedIn(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
-        yield HandedIn(path, student, assignment, class_dir, _link_or_archive(path), named=True)
+        yield HandedIn(path, student, assignment, _link_or_archive(path), named=True)
 
 
-def _below_submitted(path: Path) -> tuple[str, ...] | None:
+def _below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | None:
     """The folders' names below ``submitted/``: student, assignment, file; None: the path is not in such a tree."""
+    if class_dir and path.absolute().is_relative_to(class_dir / SUBMITTED):
+        return path.absolute().relative_to(class_dir / SUBMITTED).parts
     parts = path.absolute().parts
     roots = [index for index, name in enumerate(parts) if name == SUBMITTED]
     return parts[roots[-1] + 1 :] if roots else None
+
+
+def _home(each: HandedIn) -> Path:
+    """The folder of a student of a tree, else the place itself."""
+    places = (each.path.absolute(), *each.path.absolute().parents)
+    return next((folder for folder in places[1:] if folder.name == each.student), places[0])
+
+
+def _of_loose(each: HandedIn, given: Path, class_dir: Path | None) -> Iterator[Path]:
+    """The folders, from a file up to what was given, that may be its student's and are not the operator's."""
+    own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
+    for folder in each.path.absolute().parents:
+        if folder in own:
+            return
+        yield folder
+        if folder == given.absolute() or each.named:
+            return
 
 
 def _is_tree(folder: Path, lessons: frozenset[str]) -> bool:

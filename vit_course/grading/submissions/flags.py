@@ -15,6 +15,7 @@ TIMEOUT = "timeout"
 STOPPED = "sandbox-stopped"
 NOT_SANDBOXED = "not-sandboxed"
 SAME_FILE = "same-file"
+CHECK_FILES = "check-files"
 
 
 def with_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:

@@ -55,7 +55,7 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
         NoSubmission: nobody named the file, and it is none.
         ReleasedError: a released lesson cannot be read.
     """
-    base = Submission(str(handed_in.path), handed_in.student, handed_in.assignment, None, "")
+    base = Submission(str(handed_in.path), handed_in.student, handed_in.assignment, None, "", flags=handed_in.flags)
     if handed_in.problem:
         return replace(base, reason=handed_in.problem, rejected=True)
     script = handed_in.path.suffix.lower() == ".py"
@@ -146,7 +146,7 @@ def _submission(
         for each in answers
     )
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
-    flags: list[str] = []
+    flags = list(base.flags)
     if not script:
         reasons += _version_reasons(file.cells, lesson)
         flags += test_cell_flags(file.cells, lesson)

@@ -15,6 +15,8 @@ from vit_course.grading.submissions.needed import parse
 
 CLONE = Path(__file__).resolve().parents[3]
 CONFIG = "nbgrader_config.py"
+SUBMITTED = "submitted"
+_OF_STUDENTS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})
 
 
 class ReleasedError(Exception):
@@ -69,10 +71,27 @@ class ReleasedLesson:
         return tuple(each.name for each in self.exercises)
 
 
-def class_of(path: Path) -> Path | None:
-    """The class folder that a path is in: its nearest parent, or itself, with an ``nbgrader_config.py``."""
-    start = path.absolute()
-    return next((folder for folder in (start, *start.parents) if (folder / CONFIG).is_file()), None)
+def operators_class() -> Path | None:
+    """The class folder that the command runs in: the working folder or its nearest parent with a configuration.
+
+    Never called with a path of a submission: whoever hands in an ``nbgrader_config.py`` would choose the checks. What
+    lies in a folder that students' files are put into is passed over for the same reason.
+    """
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed
+        return None
+    return next((each for each in (here, *here.parents) if is_class(each) and not is_from_students(each)), None)
+
+
+def is_class(folder: Path) -> bool:
+    """Whether a folder has the configuration of a class; a student's folder can have one too."""
+    return (folder / CONFIG).is_file()
+
+
+def is_from_students(path: Path) -> bool:
+    """Whether a path lies in a folder into which nbgrader puts students' files."""
+    return not _OF_STUDENTS.isdisjoint(path.absolute().parts)
 
 
 class Lessons:

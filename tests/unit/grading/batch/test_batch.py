@@ -9,7 +9,8 @@ import pytest
 
 from vit_course.grading.batch import batch, slots
 from vit_course.grading.batch.batch import Grader
-from vit_course.grading.batch.places import Place, PlaceError
+from vit_course.grading.batch.job import do
+from vit_course.grading.batch.places import Place
 from vit_course.grading.batch.slots import JobProcess
 
 ROOT = Path(__file__).parents[4]
@@ -84,19 +85,19 @@ def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
     assert started[0] == started[1] != started[2]
 
 
-def test_a_class_without_checks_costs_its_own_submissions_alone(place, rejected, tmp_path, monkeypatch):
-    def nothing(class_dir):
-        raise PlaceError("there are no hidden checks")
-
-    monkeypatch.setattr(batch, "place_of", nothing)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "nbgrader_config.py").touch()
-    other = tmp_path / "other" / "a.ipynb"
-    other.write_text("{")
+def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
+    asked = []
+    monkeypatch.setattr(JobProcess, "do", lambda _, task: asked.append(task) or do(task))
+    own = rejected[0].parent
+    (own / "hidden").mkdir()
+    (own / "hidden" / "test_a.py").touch()
+    (own / "nbgrader_config.py").touch()
     with Grader(place) as grader:
-        results = list(grader.grade([other, rejected[0]]))
-    assert [result.status for result in results] == ["error", "rejected"]
-    assert results[0].reason == "there are no hidden checks"
+        list(grader.grade([own, own.parent]))
+        result = grader.submit(rejected[0]).result()
+    assert len(asked) > len(rejected)
+    assert {task.place for task in asked} == {place}
+    assert result.flags == ("check-files",)
 
 
 def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):

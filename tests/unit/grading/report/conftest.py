@@ -66,7 +66,7 @@ class Class:
 
     def submission(self, path):
         *_, student, lesson, _ = path.parts
-        return read(HandedIn(path, student, lesson, self.folder), self.lessons)
+        return read(HandedIn(path, student, lesson), self.lessons)
 
     def keep(self, path, *exercises, confined=True, only=False, **more):
         """Keep these results, and full points for the other exercises unless ``only`` these."""

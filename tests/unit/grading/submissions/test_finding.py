@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from vit_course.grading.submissions.finding import find
+from vit_course.grading.submissions.finding import find, looks_like_class
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -49,7 +49,9 @@ def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
     whole = [("01_patchify.ipynb", "ada", "01_patchify", False)]
     for part in (tmp_path, *list(notebook.parents)[:3], notebook):
         assert found(part) == whole, part
-        assert find([part], LESSONS)[0].class_dir == tmp_path
+        assert looks_like_class(part) == tmp_path
+        ((path, flags),) = [(each.path, each.flags) for each in find([part], LESSONS, tmp_path)]
+        assert (path, flags) == (notebook, ())
 
 
 def test_loose_files_are_found_in_order_and_once(tmp_path):
@@ -73,6 +75,45 @@ def test_links_and_archives_are_told_and_not_followed(tmp_path):
     problems = {each.student: each.problem for each in find([tree], LESSONS)}
     assert "archive" in problems["ada"]
     assert all("link" in problems[name] for name in ("ben", "cleo", "dan"))
+
+
+CLASS_FILES = (
+    "nbgrader_config.py",
+    "hidden/test_patchify.py",
+    "conftest.py",
+    ".vit_course/secret",
+    "tests/hidden/a.py",
+)
+
+
+@pytest.mark.parametrize("file", CLASS_FILES)
+@pytest.mark.parametrize("place", ["submitted/eve/01_patchify", "submitted/eve", "downloads/eve"])
+def test_what_only_an_instructor_has_is_flagged_where_a_student_hands_it_in(tmp_path, place, file):
+    class_dir = tmp_path / "class"
+    touch(class_dir / "nbgrader_config.py", class_dir / "hidden" / "test_a.py", class_dir / ".vit_course" / "secret")
+    honest = class_dir / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb"
+    own = class_dir / place / ("" if "01" in place else "01_patchify") / "01_patchify.ipynb"
+    touch(honest, own, class_dir / place / file)
+    entries = [own.parents[2], own.parents[1], own.parent, own]
+    for entry in entries[:1] if "downloads" in place else entries:
+        flags = {each.path: each.flags for each in find([entry], LESSONS, class_dir)}
+        assert flags[own] == ("check-files",), entry
+        assert flags.get(honest, ()) == ()
+
+
+def test_what_lies_beside_a_loose_notebook_or_above_it_is_flagged_as_far_as_it_was_named(tmp_path):
+    own = tmp_path / "downloads" / "eve" / "work" / "a.ipynb"
+    touch(own, tmp_path / "downloads" / "eve" / "nbgrader_config.py")
+    flags = [find([entry], LESSONS)[0].flags for entry in (own, own.parent, own.parents[1], own.parents[2])]
+    assert flags == [(), (), ("check-files",), ("check-files",)]
+    assert [looks_like_class(entry) for entry in (own, own.parents[1])] == [None, None]
+
+
+def test_the_operator_s_own_files_flag_nobody(tmp_path):
+    notebooks = [tmp_path / "a.ipynb", tmp_path / "late" / "b.ipynb"]
+    touch(*notebooks, *(tmp_path / file for file in CLASS_FILES))
+    assert [each.flags for each in find(notebooks, LESSONS, tmp_path)] == [(), ()]
+    assert [each.flags for each in find(notebooks, LESSONS)] == [("check-files",), ()]
 
 
 def test_what_is_not_there_is_told(tmp_path):

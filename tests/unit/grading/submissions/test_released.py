@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.submissions.released import Lessons, ReleasedError, checked_file, checked_objects, class_of
+from vit_course.grading.submissions.released import (
+    Lessons,
+    ReleasedError,
+    checked_file,
+    checked_objects,
+    operators_class,
+)
 
 ROOT = Path(__file__).parents[4]
 
@@ -62,9 +68,21 @@ def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons
         Lessons(folder, ROOT).get("01_patchify")
 
 
-def test_the_class_of_a_path_is_its_nearest_parent_with_a_configuration(tmp_path):
-    (tmp_path / "nbgrader_config.py").touch()
-    inside = tmp_path / "submitted" / "ada"
-    inside.mkdir(parents=True)
-    assert class_of(inside / "x.ipynb") == class_of(tmp_path) == tmp_path
-    assert class_of(tmp_path.parent) is None
+def test_the_class_is_that_of_the_working_folder_and_never_one_that_was_handed_in(tmp_path, monkeypatch):
+    folder = tmp_path / "class"
+    inside = folder / "submitted" / "eve" / "01_patchify"
+    for own in (folder, folder / "source", inside, inside.parent, folder / "autograded" / "eve"):
+        own.mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(own)
+        if own.name != "source":
+            (own / "nbgrader_config.py").touch()
+        assert operators_class() == folder
+    monkeypatch.chdir(tmp_path)
+    assert operators_class() is None
+
+
+def test_a_working_folder_that_is_gone_is_no_class(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert operators_class() is None
