@@ -1,7 +1,8 @@
 """seccomp: which system calls a process may make, as a BPF program that the kernel runs at each of them.
 
-What is refused answers EPERM, as it would to somebody without the right; clone3 and calls that this table has never
-heard of answer ENOSYS, so that the C library falls back on older ones. Another architecture's calls kill.
+Only what the tables name is allowed. Anything else answers EPERM, as it would to somebody without the right; calls that
+have an older form, and those that the tables have never heard of, answer ENOSYS, so that the C library falls back.
+Another architecture's calls kill.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from .kernel import architecture, syscall
-from .syscalls import DENIED, LOOKED_AT, NEWEST
+from .syscalls import ABSENT, ALLOWED, LOOKED_AT, NEWEST, UNSUPPORTED, Number
 
 NUMBER_OF = {"x86_64": 317, "aarch64": 277}  # of the call seccomp itself
 SET_MODE_FILTER = 1
@@ -21,14 +22,23 @@ X32 = 0x40000000  # the bit of x32's numbers on x86_64
 
 LOAD, JUMP_EQUAL, JUMP_GREATER, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
-REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+REFUSE, UNKNOWN, NO_SUPPORT = (0x00050000 | number for number in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP))
 AT_NUMBER, AT_ARCHITECTURE = 0, 4
 
 CLONE_THREAD = 0x10000
-SOCK_STREAM = 1
-# signals and their owners could be sent to others; the last two type into a terminal
-FCNTL_REFUSED = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX
-IOCTL_REFUSED = (0x8901, 0x8902, 0x5412, 0x541C)  # FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX
+# what the C library asks for when it starts a thread: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
+# CHILD_CLEARTID, and musl's DETACHED; no namespaces, no pidfd, no other parent
+CLONE_FLAGS = 0x7D0F00
+AF_UNIX, SOCK_STREAM, SOL_SOCKET = 1, 1, 1
+MSG_SENT = 0x4040  # DONTWAIT, NOSIGNAL; not OOB, FASTOPEN, ZEROCOPY
+MSG_RECEIVED = 0x142  # PEEK, DONTWAIT, WAITALL; not OOB, ERRQUEUE
+SOCKET_OPTIONS = (3, 4, 38, 39)  # SO_TYPE, SO_ERROR, SO_PROTOCOL, SO_DOMAIN: what Python asks; no SO_PEERPIDFD
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_SETLKW, the same for open files, F_DUPFD_CLOEXEC,
+# F_GETPIPE_SZ, F_GET_SEALS; no owners of signals, leases or notices, which reach other processes
+FCNTL_ALLOWED = (0, 1, 2, 3, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
+F_SETFL, O_ASYNC = 4, 0x2000
+# TCGETS, TCGETS2 and TIOCGWINSZ ("is this a terminal?"), FIONREAD, FIONBIO, FIOCLEX, FIONCLEX
+IOCTL_ALLOWED = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5451, 0x5450)
 # PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_CAPBSET_READ, PR_GET_NO_NEW_PRIVS, PR_SET_VMA
 PRCTL_ALLOWED = (3, 15, 16, 23, 39, 0x53564D41)
 
@@ -52,15 +62,13 @@ def program(own_pid: int) -> bytes:
         (JUMP_GREATER, 0, 1, NEWEST),
         (RETURN, 0, 0, UNKNOWN),
     ]
-    for name, rule in _closer_looks(own_pid).items():
+    for name, body in _closer_looks(own_pid).items():
         number = getattr(LOOKED_AT[name], machine)
-        body = list(rule())
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
-    for name in DENIED:
-        number = getattr(DENIED[name], machine)
-        if number is not None:
-            steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE)]
-    steps.append((RETURN, 0, 0, ALLOW))
+    for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
+        for number in _numbers(calls, machine):
+            steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
+    steps.append((RETURN, 0, 0, REFUSE))
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
@@ -75,58 +83,82 @@ def restrict(filter_program: bytes) -> None:
     syscall(NUMBER_OF[architecture()], SET_MODE_FILTER, 0, head)
 
 
-def _closer_looks(own_pid: int) -> dict[str, Callable[[], Iterator[Instruction]]]:
+def _numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
+    return [number for call in calls.values() if (number := getattr(call, machine)) is not None]
+
+
+def _closer_looks(own_pid: int) -> dict[str, list[Instruction]]:
+    """For each call that is allowed in some ways only: what decides, once its number is known."""
     return {
-        "clone": lambda: _unless_any_bit(0, CLONE_THREAD),
-        "clone3": lambda: iter([(RETURN, 0, 0, UNKNOWN)]),
-        "kill": lambda: _only(0, [own_pid]),
-        "tgkill": lambda: _only(0, [own_pid]),
-        "prlimit64": lambda: _only(0, [0, own_pid]),
-        "sched_setaffinity": lambda: _only(0, [0, own_pid]),
-        "fcntl": lambda: _all_but(1, FCNTL_REFUSED),
-        "ioctl": lambda: _all_but(1, IOCTL_REFUSED),
-        "prctl": lambda: _only(0, PRCTL_ALLOWED),
+        "clone": [*_no_bits_but(0, CLONE_FLAGS), *_some_bit(0, CLONE_THREAD)],
+        "kill": _only(0, [own_pid]),
+        "tgkill": _only(0, [own_pid]),
+        "prlimit64": _only(0, [0, own_pid]),
+        "sched_setaffinity": _only(0, [0, own_pid]),
+        "fcntl": [*_not_with(1, F_SETFL, 2, O_ASYNC), *_only(1, [*FCNTL_ALLOWED, F_SETFL])],
+        "ioctl": _only(1, IOCTL_ALLOWED),
+        "prctl": _only(0, PRCTL_ALLOWED),
         # an address would reach sockets that others listen on
-        "sendto": lambda: _only_null(4),
+        "sendto": [*_no_bits_but(3, MSG_SENT), *_null(4), (RETURN, 0, 0, ALLOW)],
+        "recvfrom": [*_no_bits_but(3, MSG_RECEIVED), (RETURN, 0, 0, ALLOW)],
+        "getsockopt": [*_one_of(1, [SOL_SOCKET]), *_only(2, SOCKET_OPTIONS)],
         # a pair of datagram sockets could send to any address
-        "socketpair": lambda: _only(1, [SOCK_STREAM], mask=0xF),
+        "socketpair": [*_one_of(0, [AF_UNIX]), *_only(1, [SOCK_STREAM], mask=0xF)],
     }
 
 
 def _low(argument: int) -> int:
-    """Where the low half of an argument stands (both architectures are little-endian)."""
+    """Where the low half of an argument stands (both architectures are little-endian).
+
+    The arguments looked at are of type ``int`` or flags below 2**32: the kernel reads their low half only, and so do
+    we; but for ``clone`` of x86_64, whose high half the kernel cuts off as well.
+    """
     return 16 + 8 * argument
 
 
-def _only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> Iterator[Instruction]:
-    """Allow these values of an ``int`` argument; the kernel reads its low half only, and so do we."""
-    yield (LOAD, 0, 0, _low(argument))
-    yield (AND, 0, 0, mask)
-    for value in allowed:
-        yield (JUMP_EQUAL, 0, 1, value)
-        yield (RETURN, 0, 0, ALLOW)
-    yield (RETURN, 0, 0, REFUSE)
+def _one_of(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
+    """Refuse the call unless an argument has one of these values."""
+    left = range(len(allowed) - 1, -1, -1)
+    tests = [(JUMP_EQUAL, after + 1, 0, value) for value, after in zip(allowed, left, strict=True)]
+    return [(LOAD, 0, 0, _low(argument)), (AND, 0, 0, mask), *tests, (RETURN, 0, 0, REFUSE)]
 
 
-def _all_but(argument: int, refused: Sequence[int]) -> Iterator[Instruction]:
-    yield (LOAD, 0, 0, _low(argument))
-    for value in refused:
-        yield (JUMP_EQUAL, 0, 1, value)
-        yield (RETURN, 0, 0, REFUSE)
-    yield (RETURN, 0, 0, ALLOW)
+def _only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
+    """Allow the call when an argument has one of these values, refuse it otherwise."""
+    return [*_one_of(argument, allowed, mask), (RETURN, 0, 0, ALLOW)]
 
 
-def _unless_any_bit(argument: int, bits: int) -> Iterator[Instruction]:
-    """Allow a call whose argument has one of the bits."""
-    yield (LOAD, 0, 0, _low(argument))
-    yield (JUMP_ANY_BIT, 0, 1, bits)
-    yield (RETURN, 0, 0, ALLOW)
-    yield (RETURN, 0, 0, REFUSE)
+def _no_bits_but(argument: int, allowed: int) -> list[Instruction]:
+    """Refuse the call when an argument has another bit than these."""
+    others = ~allowed & 0xFFFFFFFF
+    return [(LOAD, 0, 0, _low(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
 
 
-def _only_null(argument: int) -> Iterator[Instruction]:
-    for half in (0, 4):
-        yield (LOAD, 0, 0, _low(argument) + half)
-        yield (JUMP_EQUAL, 1, 0, 0)
-        yield (RETURN, 0, 0, REFUSE)
-    yield (RETURN, 0, 0, ALLOW)
+def _some_bit(argument: int, bits: int) -> list[Instruction]:
+    """Allow the call when an argument has one of these bits, refuse it otherwise."""
+    return [
+        (LOAD, 0, 0, _low(argument)),
+        (JUMP_ANY_BIT, 0, 1, bits),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, REFUSE),
+    ]
+
+
+def _not_with(argument: int, value: int, other: int, bits: int) -> list[Instruction]:
+    """Refuse the call when one argument has this value and another one of these bits."""
+    return [
+        (LOAD, 0, 0, _low(argument)),
+        (JUMP_EQUAL, 0, 3, value),
+        (LOAD, 0, 0, _low(other)),
+        (JUMP_ANY_BIT, 0, 1, bits),
+        (RETURN, 0, 0, REFUSE),
+    ]
+
+
+def _null(argument: int) -> list[Instruction]:
+    """Refuse the call unless an argument is a null pointer."""
+    return [
+        step
+        for half in (0, 4)
+        for step in ((LOAD, 0, 0, _low(argument) + half), (JUMP_EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))
+    ]

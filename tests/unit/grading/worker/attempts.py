@@ -7,16 +7,21 @@ watches from outside. Everything is imported before the user changes, for that u
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import fcntl
+import importlib
 import io
 import json
+import mmap
+import multiprocessing
 import os
 import platform
 import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -30,8 +35,11 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import numpy as np
+import safetensors.torch
 import torch
 import torch._dynamo  # the first step of an optimiser imports it
+import torch.utils.checkpoint
+import torch.utils.data
 from matplotlib import pyplot
 
 from vit_course.grading.worker import readable, walls
@@ -59,6 +67,11 @@ def write(path: str, text: str = "changed") -> int:
 def connect(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """As the judge's channel is one."""
+    return socket.socketpair()
 
 
 def ptrace_parent() -> int:
@@ -112,6 +125,35 @@ attempts(
     clock=lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()),
     host_name=lambda: socket.sethostname("mine"),
     node=lambda: os.mknod("node"),
+    # calls that a list of forbidden ones had left open
+    splice=lambda: os.splice(0, 0, 1),
+    give_pages=lambda: syscall(75 if ARM else 278, 0, 0, 0, 0),
+    place_memory=lambda: syscall(235 if ARM else 237, 0, 0, 0, 0, 0, 0),
+    lock_file=lambda: fcntl.flock(0, fcntl.LOCK_SH),
+    lock_memory=lambda: syscall(228 if ARM else 149, 0, 0),
+    receive_descriptors=lambda: socket.recv_fds(pair()[0], 1, 1),
+    pass_descriptors=lambda: socket.send_fds(pair()[0], [b"x"], [0]),
+    out_of_band=lambda: pair()[0].send(b"x", socket.MSG_OOB),
+    receive_out_of_band=lambda: pair()[0].recv(1, socket.MSG_OOB | socket.MSG_DONTWAIT),
+    pidfd_of_the_other_end=lambda: pair()[0].getsockopt(socket.SOL_SOCKET, 77),
+    credentials_of_the_other_end=lambda: pair()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12),
+    pass_credentials=lambda: pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1),
+    size_of_buffer=lambda: pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26),
+    socket_by_ioctl=lambda: fcntl.ioctl(pair()[0], 0x8901, os.getppid().to_bytes(4, "little")),  # FIOSETOWN
+    file_behind_socket=lambda: fcntl.ioctl(pair()[0], 0x89E0),  # SIOCUNIXFILE
+    type_into_terminal=lambda: fcntl.ioctl(0, 0x5412, b"x"),  # TIOCSTI
+    async_signals=lambda: fcntl.fcntl(pair()[0], fcntl.F_SETFL, os.O_ASYNC),
+    lease=lambda: fcntl.fcntl(0, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+    notices=lambda: fcntl.fcntl(0, fcntl.F_NOTIFY, fcntl.DN_ACCESS),
+    large_pipe=lambda: fcntl.fcntl(os.pipe()[1], 1031, 1 << 20),
+    thread_with_pidfd=lambda: syscall(220 if ARM else 56, 0x3D0F00 | 0x1000, 0, 0, 0, 0),
+    thread_in_namespaces=lambda: syscall(220 if ARM else 56, 0x3D0F00 | 0x10000000, 0, 0, 0, 0),
+    personality=lambda: syscall(92 if ARM else 135, 0x0040000),
+    descriptor_of_process=lambda: syscall(438, 0, 0, 0),
+    secret_memory=lambda: syscall(447, 0),
+    timer=lambda: syscall(107 if ARM else 222, 0, 0, 0),
+    own_filter=lambda: syscall(277 if ARM else 317, 1, 0, 0),
+    hold_files_in_cache=lambda: syscall(451, 0, 0, 0, 0),
 )
 
 # refused by Landlock, or not there
@@ -283,6 +325,82 @@ def wait_for_coroutine() -> int:
         return 7
 
     return asyncio.run(seven())
+
+
+@attempt
+def call_of_a_32_bit_program() -> int:
+    """getpid as i386 makes it: the interrupt 0x80."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
+    place = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    return int(ctypes.CFUNCTYPE(ctypes.c_int)(place)())
+
+
+@attempt
+def talk_to_myself() -> list[object]:
+    """What asyncio and multiprocessing do with a pair of sockets and a pipe."""
+    one, other = pair()
+    one.setblocking(False)
+    one.send(b"abc")
+    received = other.recv(2, socket.MSG_PEEK) + other.recv(3)
+    reader, writer = multiprocessing.Pipe()
+    writer.send({"a": 1})
+    return [received.decode(), one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE), reader.recv()]
+
+
+@attempt
+def keep_a_database() -> list[object]:
+    """sqlite locks parts of its file."""
+    with contextlib.closing(sqlite3.connect("kept.db")) as kept, kept:
+        kept.execute("create table rows (x)")
+        kept.execute("insert into rows values (7)")
+        return list(kept.execute("select x from rows").fetchone())
+
+
+@attempt
+def copy_a_file() -> str:
+    Path("here.txt").write_text("text")
+    shutil.copyfile("here.txt", "there.txt")
+    os.replace("there.txt", "moved.txt")
+    with tempfile.TemporaryDirectory(dir=".") as folder, tempfile.NamedTemporaryFile(dir=folder) as file:
+        file.write(Path("moved.txt").read_bytes())
+        file.flush()
+        return Path(file.name).read_text()
+
+
+@attempt
+def train_with_threads() -> bool:
+    """Several threads of torch, a scripted function, a loader in this process, a checkpointed block."""
+    torch.set_num_threads(2)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.LazyLinear(2))
+    images, labels = torch.rand(32, 3, 16, 16), torch.zeros(32, dtype=torch.long)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(images, labels), batch_size=8, shuffle=True)
+    scripted = torch.jit.script(_doubled())
+    for batch, targets in loader:
+        found = torch.utils.checkpoint.checkpoint(model, scripted(batch), use_reentrant=False)
+        torch.nn.functional.cross_entropy(found, targets).backward()
+    return bool(torch.isfinite(torch.linalg.svd(torch.rand(64, 64))[1]).all())
+
+
+def _doubled() -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function whose source can be read, in a world that has no such file as this one."""
+    Path("doubled.py").write_text("from torch import Tensor\ndef doubled(x: Tensor) -> Tensor:\n    return x * 2\n")
+    sys.path.insert(0, os.getcwd())
+    return importlib.import_module("doubled").doubled
+
+
+@attempt
+def store_weights() -> bool:
+    safetensors.torch.save_file({"weight": torch.arange(4.0)}, "weights.safetensors")
+    mapped = np.lib.format.open_memmap("array.npy", mode="w+", dtype="float32", shape=(4,))
+    mapped[:] = safetensors.torch.load_file("weights.safetensors")["weight"].numpy()
+    mapped.flush()
+    return bool(torch.load(_saved(mapped), mmap=True)["weight"].sum() == 6)
+
+
+def _saved(array: np.ndarray) -> str:
+    torch.save({"weight": torch.from_numpy(np.array(array))}, "again.pt")
+    return "again.pt"
 
 
 attempts(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vit_course.grading.worker import kernel, seccomp
-from vit_course.grading.worker.syscalls import DENIED, LOOKED_AT, NEWEST
+from vit_course.grading.worker.syscalls import ABSENT, ALLOWED, LOOKED_AT, NEWEST, UNSUPPORTED
 
 # where a compiler's headers are installed; aarch64 takes the numbers that new architectures share
 HEADERS = {
@@ -26,7 +26,7 @@ def test_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None:
     text = header.read_text("utf-8")
     true = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     newest = max(true.values())
-    for name, numbers in (DENIED | LOOKED_AT).items():
+    for name, numbers in (ALLOWED | LOOKED_AT | ABSENT | UNSUPPORTED).items():
         number = getattr(numbers, machine)
         if number is None or number <= newest:
             assert true.get(name) == number, name
@@ -37,10 +37,19 @@ def test_the_program_is_one_that_the_kernel_takes(machine: str, monkeypatch: pyt
     monkeypatch.setattr(seccomp, "architecture", lambda: machine)
     steps = list(struct.iter_unpack("=HBBI", seccomp.program(123)))
     assert len(steps) < 4096
-    assert steps[-1][0] == seccomp.RETURN
+    assert steps[-1] == (seccomp.RETURN, 0, 0, seccomp.REFUSE)
     for position, (_, when_true, when_false, _) in enumerate(steps):
         assert position + max(when_true, when_false) + 1 <= len(steps)
     assert (seccomp.JUMP_GREATER, 0, 1, NEWEST) in steps
+
+
+def test_a_call_stands_in_one_table() -> None:
+    tables = (ALLOWED, LOOKED_AT, ABSENT, UNSUPPORTED)
+    assert len({name for table in tables for name in table}) == sum(map(len, tables))
+    for machine in HEADERS:
+        numbers = [getattr(number, machine) for table in tables for number in table.values()]
+        known = [number for number in numbers if number is not None]
+        assert len(known) == len(set(known))
 
 
 def test_other_processors_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

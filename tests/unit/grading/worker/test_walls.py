@@ -149,6 +149,34 @@ REFUSED = [
     "clock",
     "host_name",
     "node",
+    "splice",
+    "give_pages",
+    "place_memory",
+    "lock_file",
+    "lock_memory",
+    "receive_descriptors",
+    "pass_descriptors",
+    "out_of_band",
+    "receive_out_of_band",
+    "pidfd_of_the_other_end",
+    "credentials_of_the_other_end",
+    "pass_credentials",
+    "size_of_buffer",
+    "socket_by_ioctl",
+    "file_behind_socket",
+    "type_into_terminal",
+    "async_signals",
+    "lease",
+    "notices",
+    "large_pipe",
+    "thread_with_pidfd",
+    "thread_in_namespaces",
+    "personality",
+    "descriptor_of_process",
+    "secret_memory",
+    "timer",
+    "own_filter",
+    "hold_files_in_cache",
 ]
 
 
@@ -199,6 +227,7 @@ def test_unknown_calls_are_unknown(scene: Scene) -> None:
 @pytest.mark.skipif("x86_64" not in os.uname().machine, reason="x32 is a part of x86_64")
 def test_another_architecture_s_calls_kill(scene: Scene) -> None:
     assert scene["other_architecture"]["exit"] == -signal.SIGSYS
+    assert scene["call_of_a_32_bit_program"]["exit"] == -signal.SIGSYS
 
 
 def test_memory_processor_threads_and_disk_are_bounded(scene: Scene) -> None:
@@ -251,6 +280,11 @@ WORKS = {
     "write_scratch": [4, "here"],
     "write_null": 7,
     "random_bytes": 8,
+    "talk_to_myself": ["ababc", 1, {"a": 1}],
+    "keep_a_database": [7],
+    "copy_a_file": "text",
+    "train_with_threads": True,
+    "store_weights": True,
 }
 
 
