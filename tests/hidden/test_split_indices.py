@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from vit_course.checks.common import expect_value_error
-from vit_course.checks.lessons.splitting import split
+from vit_course.checks.lessons.splitting import expect_int64_tensors, split
 from vit_course.checks.verdict import Failure
 
 
@@ -41,11 +41,19 @@ def _expect_whole(student, case, global_seed=0):
     return train, validation
 
 
-@pytest.mark.exercise("split_indices", points=1)
+@pytest.mark.exercise("split_indices", points=0.75)
 def test_every_image_is_in_one_part(student, probe):
     """The second part has num_validation indices, the first all others: from 0 on, each once."""
     for _ in range(3):
         _expect_whole(student, _case(probe))
+
+
+@pytest.mark.exercise("split_indices", points=0.25)
+def test_the_parts_are_int64_tensors(student, probe):
+    """The parts hold the right indices, as two int64 tensors."""
+    case = _case(probe)
+    _expect_whole(student, case)
+    expect_int64_tensors(student, case)
 
 
 @pytest.mark.exercise("split_indices", points=0.5)

@@ -104,8 +104,9 @@ def loop(
         device: of the model.
 
     Returns:
-        "returned"; "weights" and "gradients" after it, by name; "training", the mode after it, "mixed" where parts
-        differ; "recording", whether torch still records gradients; "forwards", "events", "passes" as noted.
+        "returned"; "weights" and "gradients" after it, by name; "frozen", names of the parameters that no longer ask
+        for a gradient; "training", the mode after it, "mixed" where parts differ; "recording", whether torch still
+        records gradients; "forwards", "events", "passes" as noted.
     """
     events: list[str] = []
     model = PracticeModel(weights, events).to(device)
@@ -125,6 +126,7 @@ def loop(
         "returned": returned,
         "weights": {name: each.detach().cpu().clone() for name, each in model.named_parameters()},
         "gradients": {name: None if each is None else each.detach().cpu().clone() for name, each in grads.items()},
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
         "training": modes.pop() if len(modes) == 1 else "mixed",
         "recording": torch.is_grad_enabled(),
         "forwards": model.forwards,

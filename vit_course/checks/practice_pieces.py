@@ -22,24 +22,39 @@ _PARTS: dict[str, Callable[..., nn.Module | nn.Parameter]] = {
 
 
 def groups(
-    function: Callable[..., Any], parts: Mapping[str, tuple[str, Sequence[int]]], weight_decay: float
+    function: Callable[..., Any],
+    parts: Mapping[str, tuple[str, Sequence[int]]],
+    weight_decay: float,
+    frozen: Sequence[str] = (),
+    tied: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Call ``function(model, weight_decay)``, which sorts the parameters of a model for an optimiser.
 
     Args:
         parts: of the model, by their dotted names: a kind (a key of ``_PARTS``) and what makes one.
+        frozen: names of the parameters that ask for no gradient.
+        tied: part → another part, whose weight is its own too.
 
     Returns:
         "returned", its type's name; "groups", for each dict "keys", "weight_decay", "holder" (the type of its
-        "params") and "names" ("?" for what is no parameter of the model); None in the place of anything else.
+        "params") and "names" (for what is no parameter of the model "?" and its type's name); None in the place of
+        anything else; "frozen", names of the parameters that ask for no gradient afterwards.
     """
     model = nn.Module()
     for name, (kind, sizes) in parts.items():
         _place(model, name.split("."), _PARTS[kind](*sizes))
+    for name, other in (tied or {}).items():
+        model.get_submodule(name).weight = model.get_submodule(other).weight
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     returned = function(model, weight_decay)
     listed = returned if isinstance(returned, list | tuple) else []
-    return {"returned": type(returned).__name__, "groups": [_group(each, names) for each in listed]}
+    return {
+        "returned": type(returned).__name__,
+        "groups": [_group(each, names) for each in listed],
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+    }
 
 
 def _place(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> None:
@@ -59,20 +74,28 @@ def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
         "keys": [str(key) for key in group],
         "weight_decay": group.get("weight_decay"),
         "holder": type(params).__name__,
-        "names": [names.get(id(each), "?") for each in held],
+        "names": [names.get(id(each), f"? {type(each).__name__}") for each in held],
     }
 
 
-def stopping(kind: Callable[..., Any], patience: int, losses: Sequence[float]) -> dict[str, Any]:
+def stopping(
+    kind: Callable[..., Any], patience: int, losses: Sequence[float], beside: Sequence[float] = ()
+) -> dict[str, Any]:
     """Make ``kind(patience)`` and tell its ``step`` one loss after the other.
+
+    Args:
+        beside: losses that a second one of another patience is told in turn with the first, if any are given.
 
     Returns:
         "answers", what step gave; "best" and "bad_epochs", these attributes before the first loss and after each;
         "patience", that attribute in the end. An attribute that is not there is "missing".
     """
     stopper = kind(patience)
+    other = kind(patience + 2) if beside else None
     answers, seen = [], [_attributes(stopper)]
-    for loss in losses:
+    for number, loss in enumerate(losses):
+        if other is not None and number < len(beside):
+            other.step(beside[number])
         answers.append(stopper.step(loss))
         seen.append(_attributes(stopper))
     best, bad_epochs, patiences = map(list, zip(*seen, strict=True))
@@ -87,8 +110,8 @@ def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int
     """Call ``function(*inputs)`` with the global random generators at a seed, and see which of them it moves.
 
     Returns:
-        "returned", arrays as tensors and ranges as lists; "touched", of "torch", "numpy" and "random" those that the
-        call moved. They are put back.
+        "returned", arrays as tensors and ranges as lists; "kinds", of its parts the dtype of a tensor, or the type's
+        name; "touched", of "torch", "numpy" and "random" those that the call moved. They are put back.
     """
     kept = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:
@@ -102,7 +125,12 @@ def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int
         torch.set_rng_state(kept[0])
         np.random.set_state(kept[1])
         random.setstate(kept[2])
-    return {"returned": _sendable(returned), "touched": moved}
+    kinds = [_kind(each) for each in returned] if isinstance(returned, list | tuple) else []
+    return {"returned": _sendable(returned), "kinds": kinds, "touched": moved}
+
+
+def _kind(part: Any) -> str:
+    return str(part.dtype).removeprefix("torch.") if isinstance(part, Tensor) else type(part).__name__
 
 
 def _generators() -> dict[str, Any]:

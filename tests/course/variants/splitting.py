@@ -15,7 +15,7 @@ def _refuse(num_samples, num_validation):
 
 def by_numpy(num_samples, num_validation, seed):
     _refuse(num_samples, num_validation)
-    order = np.random.default_rng(seed).permutation(num_samples)
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(num_samples))
     return order[num_validation:], order[:num_validation]
 
 
@@ -23,7 +23,8 @@ def by_random_sample(num_samples, num_validation, seed):
     _refuse(num_samples, num_validation)
     validation = random.Random(seed).sample(range(num_samples), num_validation)
     chosen = set(validation)
-    return [index for index in range(num_samples) if index not in chosen], validation
+    train = [index for index in range(num_samples) if index not in chosen]
+    return torch.tensor(train), torch.tensor(validation)
 
 
 def by_sorted_noise(num_samples, num_validation, seed):

@@ -101,6 +101,26 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
 
 
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
+    """Each part is an int64 tensor."""
+    expect_int64_tensors(student, CASES[0])
+
+
+def expect_int64_tensors(student: Student, case: Case) -> None:
+    """Fail unless both parts of a split are int64 tensors."""
+    notes = student.practise("chance", inputs=list(case))
+    kinds = [str(kind) for kind in notes["kinds"]]
+    student.record[-1:] = [("kinds", tuple(kinds))]
+    pair_of(student, notes["returned"])
+    for name, kind in zip(("train", "validation"), kinds, strict=True):
+        if kind != "int64":
+            has_dtype = kind.startswith(("int", "uint"))
+            what = f"a tensor of dtype {kind}" if has_dtype else f"{'an' if kind == 'ndarray' else 'a'} {kind}"
+            look = "Which line chooses the dtype?" if has_dtype else "What would torch.cat say to your two parts?"
+            raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
 def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
     """No index is in both parts: no image judges the model that it has trained."""
     for case in CASES:

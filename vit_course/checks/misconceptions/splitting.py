@@ -155,6 +155,30 @@ def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple
     return ~mask, mask
 
 
+@split_indices.misconception("What would torch.cat say to the two parts?", PILES, InTraining.UNSEEN)
+def lists_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[list[int], list[int]]:
+    """The parts are lists of numbers, and int64 tensors were asked for."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.tolist(), validation.tolist()
+
+
+@split_indices.misconception("Which function makes a tensor of an array?", PILES, InTraining.UNSEEN)
+def arrays_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[Any, Any]:
+    """The parts are NumPy arrays, and int64 tensors were asked for."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.numpy(), validation.numpy()
+
+
+@split_indices.misconception("Which dtype has an index in torch?", PILES, InTraining.UNSEEN)
+def indices_of_32_bits(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The indices are int32, and int64 was asked for, the dtype that torch gives to an index."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.int(), validation.int()
+
+
 @split_indices.misconception("What does the function's last line give back?", PILES, InTraining.STOPS)
 def one_shuffled_order(num_samples: int, num_validation: int, seed: int) -> Any:
     """The order is shuffled and given back whole, without a cut."""
