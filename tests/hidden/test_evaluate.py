@@ -7,10 +7,14 @@ import pytest
 import torch
 
 from vit_course.checks.compare import close
+from vit_course.checks.lessons.evaluation import expect_floats
 from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
+
+
+EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else
 
 
 def _fields(probe, sizes=None, **changed):
@@ -46,9 +50,13 @@ def _expect_right(student, reference, fields, look, *judged, only=None):
     notes, *found = _measured(student, fields, *judged)
     right = Student({"reference": reference.evaluate}).practise("loop", **fields)["returned"]
     sizes = ", ".join(str(len(labels)) for _, labels in fields["batches"])
-    for name, here, there in zip(("loss", "accuracy"), found, right, strict=True):
-        if only in (None, name) and not close(torch.tensor(here), torch.tensor(float(there))):
-            raise Failure(f"for batches of {sizes} images the {name} is {here:.4f}", f"{there:.4f}", look)
+    wrong = [
+        Failure(f"for batches of {sizes} images the {name} is {here:.4f}", f"{there:.4f}", look)
+        for name, here, there in zip(("loss", "accuracy"), found, right, strict=True)
+        if only in (None, EITHER, name) and not close(torch.tensor(here), torch.tensor(float(there)))
+    ]
+    if len(wrong) > (only == EITHER):
+        raise wrong[0]
     return notes
 
 
@@ -66,19 +74,24 @@ def test_the_accuracy_is_a_share_of_images(student, reference, probe):
     _expect_right(student, reference, _fields(probe), look, only="accuracy")
 
 
-@pytest.mark.exercise("evaluate", points=0.75)
+@pytest.mark.exercise("evaluate", points=0.5)
 def test_it_measures_in_evaluation_mode(student, reference, probe, device):
-    """A model that is in training is measured as it will be used: with its dropout off."""
+    """A model that is in training is measured as it will be used: with its dropout off, on every batch."""
     look = "Who tells the model that it is being measured?"
-    _expect_right(student, reference, _fields(probe, training=True, device=str(device)), look)
+    fields = _fields(probe, training=True, device=str(device))
+    notes = _expect_right(student, reference, fields, look, "forwards", only=EITHER)
+    modes = [training for training, _, _ in notes["forwards"]]
+    if any(modes):
+        seen = f"the model was in training mode for {sum(modes)} of {len(modes)} batches"
+        raise Failure(seen, "evaluation mode", look)
 
 
-@pytest.mark.exercise("evaluate", points=0.75)
+@pytest.mark.exercise("evaluate", points=0.5)
 def test_the_mode_is_put_back(student, reference, probe):
     """The numbers are right and the model is in the mode in which it came, be that training or evaluation."""
     for training in (True, False):
         look = "What do you know of the model's mode before you change it?"
-        notes = _expect_right(student, reference, _fields(probe, training=training), look, "training")
+        notes = _expect_right(student, reference, _fields(probe, training=training), look, "training", only=EITHER)
         if notes["training"] is not training:
             was, now = ("training", "evaluation") if training else ("evaluation", "training")
             raise Failure(f"a model that came in {was} mode is in {now} mode afterwards", f"{was} mode", look)
@@ -86,18 +99,22 @@ def test_the_mode_is_put_back(student, reference, probe):
 
 @pytest.mark.exercise("evaluate", points=0.5)
 def test_nothing_is_learned_or_recorded(student, reference, probe):
-    """No graph is made while it measures, afterwards torch records as before, and weights and gradients stay."""
+    """No graph is made while it measures, afterwards torch records as before, and weights and gradients stay, and can
+    go on learning."""
     fields = _fields(probe)
     names = ("classifier.weight", "classifier.bias")
     stale = {name: probe.normal(*fields["weights"][name].shape) for name in names}
     look = "Which lines of a training loop have no business here, and what tells torch that no gradient is wanted?"
-    judged = ("weights", "gradients", "recording", "forwards")
-    notes = _expect_right(student, reference, fields | {"stale": stale}, look, *judged)
+    judged = ("weights", "gradients", "recording", "forwards", "frozen")
+    notes = _expect_right(student, reference, fields | {"stale": stale}, look, *judged, only=EITHER)
     moved = [name for name in names if not torch.equal(notes["weights"][name], fields["weights"][name])]
     added = [name for name in names if not _same(notes["gradients"][name], stale[name])]
     if moved or added:
         what = f"the weight `{moved[0]}`" if moved else f"the gradient of `{added[0]}`"
         raise Failure(f"{what} is another one after the call", "everything as it was", look)
+    if notes["frozen"]:
+        seen = f"`{notes['frozen'][0]}` no longer asks for a gradient after the call"
+        raise Failure(seen, "parameters that go on learning", "Which line changes the parameters, and what undoes it?")
     if any(recorded for _, recorded, _ in notes["forwards"]) or not notes["recording"]:
         seen = (
             "torch recorded a graph while it measured" if notes["recording"] else "torch records no gradients any more"
@@ -113,7 +130,7 @@ def _same(found, before):
 def test_batches_go_to_the_device(student, reference, probe):
     """The numbers are right, and images and labels go to the device of the model, wherever they lay."""
     fields = _fields(probe)
-    _expect_right(student, reference, fields, "What is the argument `device` for?")
+    _expect_right(student, reference, fields, "What is the argument `device` for?", only=EITHER)
     expect_on_the_device(student, Setting(fields["weights"], fields["batches"]))
 
 
@@ -123,3 +140,18 @@ def test_any_batch_sizes_do(student, reference, probe):
     look = "Which of your numbers supposes that all batches are alike?"
     for sizes in (probe.sizes(1), (1, 1, 3), (1,), (2, 6, 5, 1)):
         _expect_right(student, reference, _fields(probe, sizes), look)
+
+
+@pytest.mark.exercise("evaluate", points=0.25)
+def test_both_are_plain_floats(student, reference, probe):
+    """A number is right, and both are plain floats."""
+    look = "Which loss, and which share?"
+    notes = _expect_right(student, reference, _fields(probe), look, only=EITHER)
+    expect_floats(student, notes["returned"])
+
+
+@pytest.mark.exercise("evaluate", points=0.25)
+def test_a_list_of_batches_will_do(student, reference, probe):
+    """A plain list of batches for a loader, as in the exercise's example, is measured too."""
+    look = "A loader gives batches. What else do you take it to have?"
+    _expect_right(student, reference, _fields(probe, in_a_list=True), look, only=EITHER)

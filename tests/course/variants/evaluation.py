@@ -49,7 +49,7 @@ def with_tensors(model, loader, device):
         total += torch.tensor([mean.item() * len(labels), right.sum().item(), len(labels)], device=device)
     for module, training in modes:
         module.training = training
-    return [total[0] / total[2], total[1] / total[2]]
+    return [(total[0] / total[2]).item(), (total[1] / total[2]).item()]
 
 
 @contextmanager
@@ -73,13 +73,14 @@ def all_at_once(model, loader, device):
 def as_the_tutorial_does(model, dataloader, device):
     was_training = model.training
     model.eval()
-    test_loss, correct, size = 0, 0, len(dataloader.dataset)
+    test_loss, correct, size = 0, 0, 0
     with torch.no_grad():
         for X, y in dataloader:
             X, y = X.to(device), y.to(device)
             prediction = model(X)
             test_loss += F.cross_entropy(prediction, y).item() * len(X)
             correct += (prediction.argmax(1) == y).type(torch.float).sum().item()
+            size += len(X)
     if was_training:
         model.train()
     return test_loss / size, correct / size

@@ -40,15 +40,16 @@ def with_a_module_and_an_enumeration(model, loader, optimizer, device):
 def clearing_through_the_model(model, loader, optimizer, device):
     was_training = model.training
     model.train()
-    total = torch.zeros((), device=device)
+    total, seen = torch.zeros((), device=device), 0
     for images, labels in loader:
         model.zero_grad()
         losses = F.cross_entropy(model(images.to(device)), labels.to(device), reduction="none")
         losses.mean().backward()
         optimizer.step()
         total += losses.detach().sum()
+        seen += len(labels)
     model.train(was_training)
-    return total / len(loader.dataset)
+    return (total / seen).item()
 
 
 def clearing_before_and_after(model, loader, optimizer, device):

@@ -5,6 +5,7 @@ The oracle adds up the losses and the right answers of all images, one by one, i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -91,6 +92,28 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
         raise Failure(
             "the accuracy comes first and the loss second", "the loss first", "What does the exercise ask for?"
         )
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+def both_are_plain_floats(student: Student, probe: Probe) -> None:
+    """Both numbers are plain floats."""
+    expect_floats(student, _measured(student, measured_setting(probe))["returned"])
+
+
+def expect_floats(student: Student, pair: Sequence[Any]) -> None:
+    """Fail when a number of the pair is a tensor."""
+    tensors = [name for name, each in zip(("loss", "accuracy"), pair, strict=True) if isinstance(each, Tensor)]
+    student.record.append(("tensors", tuple(tensors)))
+    if tensors:
+        look = "Which method of a tensor gives its bare number?"
+        raise Failure(f"the {' and the '.join(tensors)} came in a tensor", "two floats", look)
+
+
+@evaluate.check
+def a_list_of_batches_will_do(student: Student, probe: Probe) -> None:
+    """A loader is whatever gives batches: a plain list of them, as in the exercise's example, will do."""
+    _measured(student, measured_setting(probe), in_a_list=True)
+    student.record.append("worked")
 
 
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
@@ -184,17 +207,21 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
 
 @evaluate.check
 def nothing_is_learned(student: Student, probe: Probe) -> None:
-    """The model's weights and gradients are the same after it as before."""
+    """The model's weights and gradients are the same after it as before, and it can still learn."""
     given = measured_setting(probe)
     stale = {name: probe.normal(*each.shape) for name, each in given.weights.items() if "drop" not in name}
     notes = _measured(student, given, stale=stale)
     moved = [name for name, before in stale.items() if not _same(notes["weights"][name], given.weights[name])]
     added = [name for name, before in stale.items() if not _same(notes["gradients"][name], before)]
-    student.record.append(("changed", bool(moved), bool(added)))
+    student.record.append(("changed", bool(moved), bool(added), bool(notes["frozen"])))
     if moved or added:
         what = "weights" if moved else "gradients"
         look = "Which lines of your training loop have no business here?"
         raise Failure(f"after the call the model has other {what}", f"the {what} that it had", look)
+    if notes["frozen"]:
+        look = "Which line changed the model's parameters, and which one changes them back?"
+        seen = f"after the call `{notes['frozen'][0]}` no longer asks for a gradient"
+        raise Failure(seen, "parameters that go on learning in the next epoch", look)
 
 
 def _same(first: Tensor | None, second: Tensor) -> bool:

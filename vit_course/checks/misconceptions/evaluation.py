@@ -158,6 +158,42 @@ def softmax_before_the_loss(model: nn.Module, loader: Loader, device: Any) -> Pa
     return _loss([(logits.softmax(dim=-1), labels) for logits, labels in said]), _share(said)
 
 
+@evaluate.misconception("Which loss is asked for, and with which options?", MEASURING)
+def labels_smoothed(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """The loss smooths the labels by 0.1, as some trainings do; a measurement asks for the plain cross-entropy."""
+    said = _said(model, loader)
+    logits, labels = (torch.cat(each) for each in zip(*said, strict=True))
+    return float(F.cross_entropy(logits, labels, label_smoothing=0.1)), _share(said)
+
+
+@evaluate.misconception("Which method of a tensor gives its bare number?", MEASURING, InTraining.UNSEEN)
+def tensors_for_floats(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """The numbers are right, but they are tensors, and floats were asked for."""
+    said = _said(model, loader)
+    return torch.tensor(_loss(said)), torch.tensor(_share(said))
+
+
+@evaluate.misconception("Which of the two numbers is still a tensor?", MEASURING, InTraining.UNSEEN)
+def the_accuracy_in_a_tensor(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """The right answers are added up as a tensor, so the accuracy is one too, and a float was asked for."""
+    said = _said(model, loader)
+    return _loss(said), torch.tensor(_share(said))
+
+
+@evaluate.misconception("Has a list of batches what you ask of the loader?", MEASURING, InTraining.UNSEEN)
+def the_loader_asked_for_its_dataset(model: nn.Module, loader: Any, device: Any) -> Pair:
+    """The images are counted with len(loader.dataset), which a list of batches does not have."""
+    said = _said(model, loader)
+    return _loss(said), sum(_right(said)) / len(loader.dataset)
+
+
+@evaluate.misconception("Can the model learn again when you are done?", MEASURING, InTraining.STOPS)
+def the_parameters_left_frozen(model: nn.Module, loader: Loader, device: Any) -> Pair:
+    """The parameters are told to ask for no gradient, and nobody tells them otherwise afterwards."""
+    said = _said(model.requires_grad_(False), loader)
+    return _loss(said), _share(said)
+
+
 @evaluate.misconception("Does an accuracy of 1 mean all images, or one in a hundred?", MEASURING)
 def accuracy_in_percent(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The accuracy is given in percent, where a share from 0 to 1 is asked for."""

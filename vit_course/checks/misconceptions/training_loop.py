@@ -189,6 +189,27 @@ def losses_kept_with_their_graphs(model: nn.Module, loader: Loader, optimizer: O
     return torch.stack([loss * count for loss, count in noted]).sum() / sum(count for _, count in noted)
 
 
+@train_one_epoch.misconception("Which method of a tensor gives its bare number?", LOOP, InTraining.UNSEEN)
+def a_tensor_for_a_float(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> Tensor:
+    """The mean is right, but it is a tensor, and a float was asked for."""
+    return torch.tensor(_mean(_planned(model.train(), loader, optimizer)))
+
+
+@train_one_epoch.misconception("Has a list of batches what you ask of the loader?", LOOP, InTraining.UNSEEN)
+def the_loader_asked_for_its_dataset(model: nn.Module, loader: Any, optimizer: Optimizer, device: Any) -> float:
+    """The images are counted with len(loader.dataset), which a list of batches does not have."""
+    noted = _planned(model.train(), loader, optimizer)
+    return sum(float(loss) * count for loss, count in noted) / len(loader.dataset)
+
+
+@train_one_epoch.misconception("Which loss did the exercise ask for, and with which options?", LOOP, InTraining.HIDDEN)
+def labels_smoothed(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
+    """The cross-entropy smooths the labels by 0.1, which nobody asked for, and is another loss."""
+    return _mean(
+        _planned(model.train(), loader, optimizer, criterion=lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1))
+    )
+
+
 @train_one_epoch.misconception("How many numbers does the exercise ask for?", LOOP, InTraining.STOPS)
 def a_list_of_losses(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> list[float]:
     """All batches' losses are returned, one by one."""
