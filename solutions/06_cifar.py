@@ -219,9 +219,9 @@ def train_one_epoch(model, loader, optimizer, device):
 
     model:     images (batch, channels, height, width) → logits (batch, num_classes), on `device` already.
                It may have been left in evaluation mode: training is your business.
-    loader:    gives (images, labels); they may lie on another device
+    loader:    gives (images, labels), which may lie on another device; a plain list of batches will do
     optimizer: of torch.optim, holding the model's parameters. Gradients from before may lie around.
-    returns:   a float, the mean cross-entropy per image, each batch's taken before its update
+    returns:   a float (no tensor), the mean cross-entropy per image, each batch's taken before its update
 
     By hand: two logits that start at 0 make a softmax of 1/2 and 1/2, so the loss is log 2, its gradient on
     the logits is -1/2 and +1/2, and plain SGD with a rate of 1 takes these off the weights.
@@ -315,10 +315,11 @@ for _ in range(5):
 def evaluate(model, loader, device):
     """Measure a model, and leave no trace on it.
 
-    returns: (mean cross-entropy per image, share of right answers in [0, 1]), two floats, right with a
-             short last batch too
+    loader:  gives (images, labels), as above; a plain list of batches will do
+    returns: (mean cross-entropy per image, share of right answers in [0, 1]), two floats (no tensors),
+             right with a short last batch too
 
-    The model's mode is put back: one that was training is training again.
+    The model's mode is put back: one that was training is training again. It can learn as before.
 
     By hand, with a model that passes its input on as logits. Logits of log 3 and 0 make probabilities of
     3/4 and 1/4. Two images are right, with a loss of -log 3/4 = 0.288 each; the third is wrong, with
@@ -689,7 +690,7 @@ def parameter_groups(model, weight_decay):
     ends in "weight". Left alone is all the rest: biases, norms, class token, positions.
 
     returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...], "weight_decay": 0.0}],
-             every parameter in one of the two lists
+             the decayed first; every parameter, frozen or not, in one of the two lists, and there once
 
     >>> layers = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
     >>> [(len(group["params"]), group["weight_decay"]) for group in parameter_groups(layers, 0.05)]
@@ -764,7 +765,8 @@ class EarlyStopping:
     best:       the lowest loss so far; float("inf") before the first
     bad_epochs: how many calls of `step` in a row brought no new best
     step:       takes one epoch's loss, a float; returns True from the call that makes `patience` bad
-                epochs, else False. As good as the best is no new best, and neither is a NaN.
+                epochs, else False. As good as the best is no new best, and neither is a NaN; lower is one,
+                by however little.
 
     >>> stopping = EarlyStopping(patience=2)
     >>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]

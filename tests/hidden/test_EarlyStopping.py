@@ -24,22 +24,23 @@ def _losses(probe, *steps):
     return [round(each, 4) for each in told]
 
 
-def _expect(student, reference, patience, losses, look, *judged):
-    """Fail unless step says what the reference says; what was noted."""
-    notes = student.practise("stopping", "answers", *judged, patience=patience, losses=losses)
+def _expect(student, reference, patience, losses, look, *judged, beside=()):
+    """Fail unless step says what the reference says, be it in True and False or not; what was noted.
+
+    ``beside``: what a second one is told in turn with the first.
+    """
+    notes = student.practise("stopping", "answers", *judged, patience=patience, losses=losses, beside=list(beside))
     right = Student({"reference": reference.EarlyStopping}).practise("stopping", patience=patience, losses=losses)
     assert {True, False} <= set(right["answers"]), "a story that shows nothing"
     for place, (here, there) in enumerate(zip(notes["answers"], right["answers"], strict=True)):
-        if type(here).__name__ not in ("bool", "bool_") and getattr(here, "ndim", None) != 0:
-            raise Failure(f"step gave {kind_of(here)}", "True or False", "Does every path of `step` end in a `return`?")
         if bool(here) is not there:
-            told = ", ".join(f"{each:g}" for each in losses[: place + 1])
+            told = ", ".join(f"{each:.8g}" for each in losses[: place + 1])
             said, wanted = ("stop", "go on") if here else ("go on", "stop")
             raise Failure(f"with patience {patience}, after the losses {told} step says {said}", wanted, look)
     return notes, right
 
 
-@pytest.mark.exercise("EarlyStopping", points=0.5)
+@pytest.mark.exercise("EarlyStopping", points=0.3)
 def test_it_stops_when_patience_is_over(student, reference, probe):
     """It goes on while losses fall, and says stop at the loss number `patience` in a row that is no better."""
     for patience in probe.sizes(2, low=2, high=5):
@@ -49,7 +50,7 @@ def test_it_stops_when_patience_is_over(student, reference, probe):
     _expect(student, reference, 1, _losses(probe, 0.8, 0.9, 1.2), "What is a patience of 1?")
 
 
-@pytest.mark.exercise("EarlyStopping", points=0.25)
+@pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_a_better_loss_starts_the_count_anew(student, reference, probe):
     """Only losses in a row count: a new best one starts the count anew, and after a stop too."""
     (patience,) = probe.sizes(1, low=2, high=4)
@@ -78,7 +79,7 @@ def test_nan_is_no_progress(student, reference, probe):
         _expect(student, reference, patience, [NAN] * bad + losses, look)
 
 
-@pytest.mark.exercise("EarlyStopping", points=0.5)
+@pytest.mark.exercise("EarlyStopping", points=0.25)
 def test_best_is_kept(student, reference, probe):
     """It stops at the right times and keeps in `best` the lowest loss so far, which is infinite before the first."""
     (patience,) = probe.sizes(1, low=2, high=3)
@@ -90,9 +91,41 @@ def test_best_is_kept(student, reference, probe):
             raise Failure(f"{when} `best` is {here}", f"{there:g}", "When do you write into `self.best`?")
 
 
-@pytest.mark.exercise("EarlyStopping", points=0.25)
+@pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_no_patience_is_refused(student, reference, probe):
     """It works with a patience of 1, and refuses one below with a ValueError that tells its value."""
     _expect(student, reference, 1, _losses(probe, 0.9, 1.1, 1.2, 0.5), "What is a patience of 1?")
     for patience in (0, -int(2 + probe.integers(1, high=9))):
         expect_value_error(student, (patience,), [abs(patience)], f"patience={patience}")
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.2)
+def test_the_smallest_progress_counts(student, reference, probe):
+    """A loss that is lower by next to nothing is a new best: it goes on until there is none."""
+    (patience,) = probe.sizes(1, low=2, high=3)
+    first = float(probe.uniform(1, low=0.3, high=2.0))
+    falling = [first * (1 - 1e-6 * number) for number in range(patience + 3)]
+    look = "By how much has a loss to be lower, as the exercise has it?"
+    _expect(student, reference, patience, falling + [falling[-1]] * patience, look)
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.2)
+def test_each_has_a_memory_of_its_own(student, reference, probe):
+    """Two that work side by side, one on falling losses and one on rising ones, do not disturb each other."""
+    (patience,) = probe.sizes(1, low=2, high=3)
+    look = "Where is each number kept: in self, or in something that both have in common?"
+    falling = _losses(probe, *[0.9] * (patience + 2))
+    rising = [falling[-1] / 4 * (1.1 + 0.1 * number) for number in range(len(falling))]
+    stalled = [falling[-1]] * patience
+    _expect(student, reference, patience, falling + stalled, look, beside=rising)
+    _expect(student, reference, patience, rising, look, beside=[each / 100 for each in falling])
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.15)
+def test_step_gives_a_bool(student, reference, probe):
+    """It stops at the right time, and step gives True or False each time."""
+    notes, _ = _expect(student, reference, 2, _losses(probe, 0.9, 0.8, 1.2, 1.1, 0.7), "When is it time to stop?")
+    for answer in notes["answers"]:
+        if type(answer).__name__ not in ("bool", "bool_") and getattr(answer, "ndim", None) != 0:
+            look = "Does every path of `step` end in a `return`, and which comparison gives what it returns?"
+            raise Failure(f"step gave {kind_of(answer)}", "True or False", look)

@@ -13,7 +13,6 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
 
-
 EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else
 
 

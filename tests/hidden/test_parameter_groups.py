@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_course.checks.lessons.decay import HAS_BIAS, matrices_in, names_in
+from vit_course.checks.lessons.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import listed
 
@@ -36,13 +36,15 @@ def _numbered(probe):
         "body.1": ("Linear", (dim, classes)),
         "body.2": ("Parameter", (rows, dim)),
         "body.3": ("Parameter", (dim,)),
+        "body.weight_table": ("Parameter", (classes, rows)),
     }
 
 
-def _groups(student, parts, weight_decay, *judged):
+def _groups(student, parts, weight_decay, **fields):
     """Two groups with what an optimiser needs; Failure where there are none such."""
-    fields = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
-    notes = student.practise("groups", *(judged or ("groups",)), parts=fields, weight_decay=weight_decay)
+    made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
+    notes = student.practise("groups", "groups", parts=made_of, weight_decay=weight_decay, **fields)
+    expect_as_frozen(student, notes, fields.get("frozen", ()))
     groups = notes["groups"]
     right = isinstance(groups, list) and len(groups) == 2
     if not right or not all(isinstance(each, dict) and set(each["keys"]) >= KEYS for each in groups):
@@ -54,16 +56,15 @@ def _groups(student, parts, weight_decay, *judged):
     return groups
 
 
-def _expect(student, parts, weight_decay, look):
+def _expect(student, parts, weight_decay, look, **fields):
     """Fail unless every parameter is in the group that it belongs to, once, and the groups decay as asked for."""
-    groups = _groups(student, parts, weight_decay)
-    decays = {name: [] for name in names_in(parts)}
+    groups = _groups(student, parts, weight_decay, **fields)
+    shared = {f"{name}.weight" for name in fields.get("tied", ())}  # it has the other part's name too
+    decays = {name: [] for name in names_in(parts) if name not in shared}
     for group in groups:
         for name in group["names"]:
             decays.setdefault(str(name), []).append(group["weight_decay"])
-    if (foreign := decays.pop("?", None)) is not None:
-        seen = f"the groups hold {len(foreign)} things that are no parameters of the model"
-        raise Failure(seen, "the model's own parameters", "What does named_parameters() give: pairs of what?")
+    expect_its_own(decays)
     matrices = set(matrices_in(parts))
     for name, found in decays.items():
         wanted = [weight_decay if name in matrices else 0.0]
@@ -77,14 +78,14 @@ def _decay(probe):
     return round(float(probe.uniform(1, low=0.02, high=0.4)), 3)
 
 
-@pytest.mark.exercise("parameter_groups", points=0.75)
+@pytest.mark.exercise("parameter_groups", points=0.5)
 def test_a_vision_transformer_is_sorted(student, probe):
     """Of a Vision Transformer the weights of Linears decay; biases, norms, class token and positions do not."""
     look = "What tells a weight that multiplies tokens from all that is added or only scales: axes, or name, or both?"
     _expect(student, _vit(probe), _decay(probe), look)
 
 
-@pytest.mark.exercise("parameter_groups", points=0.5)
+@pytest.mark.exercise("parameter_groups", points=0.25)
 def test_other_models_are_sorted_too(student, probe):
     """Weights of convolutions decay as well, and norms are known without a telling name."""
     _expect(student, _numbered(probe), _decay(probe), "Does your rule know a norm that is not called so?")
@@ -98,7 +99,7 @@ def test_any_weight_decay_is_passed_on(student, probe):
         _expect(student, parts, weight_decay, "Where does the argument weight_decay go?")
 
 
-@pytest.mark.exercise("parameter_groups", points=0.25)
+@pytest.mark.exercise("parameter_groups", points=0.2)
 def test_the_groups_can_be_read_twice(student, probe):
     """Sorted rightly, the params of each group are a list, which does not run dry."""
     groups = _expect(student, _vit(probe), _decay(probe), "Which parameters are where?")
@@ -108,10 +109,38 @@ def test_the_groups_can_be_read_twice(student, probe):
         raise Failure(f"the params of a group are a {odd[0]}", "a list", look)
 
 
-@pytest.mark.exercise("parameter_groups", points=0.25)
+@pytest.mark.exercise("parameter_groups", points=0.2)
 def test_a_model_of_one_kind(student, probe):
     """A model whose parameters all belong into one group leaves the other one empty, and both are there."""
     parts = {f"part.{number}": ("LayerNorm", (size,)) for number, size in enumerate(probe.sizes(2))}
     assert all(kind in HAS_BIAS for kind, _ in parts.values())
     parts["bias"] = ("Parameter", probe.sizes(1))
     _expect(student, parts, _decay(probe), "What becomes of a group without a parameter?")
+
+
+@pytest.mark.exercise("parameter_groups", points=0.2)
+def test_the_decayed_group_comes_first(student, probe):
+    """Sorted rightly, the groups come in the order asked for: the decayed one first."""
+    groups = _expect(student, _vit(probe), _decay(probe), "Which parameters are where?")
+    if not groups[0]["weight_decay"]:
+        look = "Which group is named first?"
+        raise Failure("the first group has a weight decay of 0", "the decayed one first", look)
+
+
+@pytest.mark.exercise("parameter_groups", points=0.2)
+def test_frozen_parameters_have_a_group_too(student, probe):
+    """Parameters that ask for no gradient are sorted like any other, and go on asking for none."""
+    parts = _vit(probe)
+    frozen = [name for name in names_in(parts) if name.startswith("patch_embedding")]
+    frozen.append(probe.choice(("positions", "class_token", "head.weight")))
+    _expect(student, parts, _decay(probe), "Does the exercise say anything of requires_grad?", frozen=frozen)
+
+
+@pytest.mark.exercise("parameter_groups", points=0.2)
+def test_a_shared_weight_is_there_once(student, probe):
+    """A weight that two layers share is one parameter: it is decayed, and stands in its group once."""
+    dim, hidden = probe.sizes(2)
+    parts = {"body.0": ("Linear", (dim, dim)), "body.1": ("LayerNorm", (dim,)), "body.2": ("Linear", (dim, hidden))}
+    parts["body.3"] = ("Linear", (dim, dim))
+    look = "Which of torch's ways through a model meets a shared parameter twice?"
+    _expect(student, parts, _decay(probe), look, tied={"body.3": "body.0"})

@@ -144,7 +144,7 @@ def test_groups_are_told_by_name():
     notes = groups(sort, parts, 0.3)
     assert notes["returned"] == "list"
     first, second, third = notes["groups"]
-    assert first["names"] == ["blocks.0.fc.weight", "?"]
+    assert first["names"] == ["blocks.0.fc.weight", "? Parameter"]
     assert first["weight_decay"] == 0.3
     assert first["holder"] == "list"
     assert second["names"] == ["blocks.0.norm.weight", "blocks.0.norm.bias"]
@@ -152,6 +152,15 @@ def test_groups_are_told_by_name():
     assert second["keys"] == ["params", "lr"]
     assert second["weight_decay"] is None
     assert third is None
+    assert notes["frozen"] == []
+
+
+def test_groups_are_made_of_frozen_and_shared_parameters():
+    parts = {"first": ("Linear", (3, 3)), "second": ("Linear", (3, 3))}
+    fields = {"frozen": ["second.bias"], "tied": {"second": "first"}}
+    notes = groups(lambda model, _: [{"params": list(model.parameters())}], parts, 0.3, **fields)
+    assert notes["groups"][0]["names"] == ["first.weight", "first.bias", "second.bias"]
+    assert notes["frozen"] == ["second.bias"]
 
 
 def test_a_stopper_is_told_loss_by_loss():
@@ -168,6 +177,7 @@ def test_a_stopper_is_told_loss_by_loss():
     assert notes["best"] == [None, 0.5, 1.5]
     assert notes["bad_epochs"] == ["missing"] * 3
     assert notes["patience"] == 3
+    assert stopping(Stopper, 3, (0.5, 1.5), beside=[9.0])["best"] == [None, 0.5, 1.5], "the other one's are its own"
 
 
 @pytest.mark.parametrize(
@@ -190,9 +200,11 @@ def test_chance_is_noticed_and_put_back(draw, touched):
 
 
 def test_arrays_and_ranges_can_be_sent():
-    returned = chance(lambda: (np.arange(3), range(2), [1]), [])["returned"]
+    notes = chance(lambda: (np.arange(3), range(2), [1], torch.arange(2).int()), [])
+    returned = notes["returned"]
     assert torch.equal(returned[0], torch.arange(3))
-    assert returned[1:] == ([0, 1], [1])
+    assert returned[1:3] == ([0, 1], [1])
+    assert notes["kinds"] == ["ndarray", "range", "list", "int32"], "what they were before"
 
 
 def test_practices_are_found_by_name():

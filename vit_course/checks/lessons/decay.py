@@ -5,7 +5,7 @@ The model knows the name of each of its parameters; nobody has to tell them apar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -41,7 +41,9 @@ HYBRID: Parts = {
     "out.1": ("Linear", (8, 4)),
     "out.2": ("Parameter", (5, 4)),
     "out.3": ("Parameter", (4,)),
+    "out.weight_table": ("Parameter", (4, 3)),
 }
+TIED: Parts = {"body.0": ("Linear", (6, 6)), "body.1": ("LayerNorm", (6,)), "body.2": ("Linear", (6, 6))}
 HAS_BIAS = ("Linear", "Conv2d", "LayerNorm")
 
 parameter_groups = Exercise("parameter_groups", LESSON, in_training=InTraining.HIDDEN)
@@ -60,11 +62,12 @@ def matrices_in(parts: Parts) -> list[str]:
     return [f"{part}.weight" for part, (kind, _) in parts.items() if kind in ("Linear", "Conv2d")]
 
 
-def _groups(student: Student, parts: Parts = VIT, weight_decay: float = 0.3) -> Groups:
+def _groups(student: Student, parts: Parts = VIT, weight_decay: float = 0.3, **fields: Any) -> Groups:
     """The groups as the practice noted them; Failure when they are no two dicts with what an optimiser needs."""
-    fields = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
-    notes = student.practise("groups", parts=fields, weight_decay=weight_decay)
+    made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
+    notes = student.practise("groups", parts=made_of, weight_decay=weight_decay, **fields)
     del student.record[-1]
+    expect_as_frozen(student, notes, fields.get("frozen", ()))
     found = notes["groups"]
     expected = "a list of two dicts, each with the keys `params` and `weight_decay`"
     kinds = [None if each is None else tuple(sorted({"params", "weight_decay"} & set(each["keys"]))) for each in found]
@@ -73,6 +76,16 @@ def _groups(student: Student, parts: Parts = VIT, weight_decay: float = 0.3) -> 
         raise Failure(f"{student.name} gave {_in_words(notes['returned'], found)}", expected, _look(kinds))
     groups: Groups = found
     return groups
+
+
+def expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequence[str]) -> None:
+    """Fail when the call has changed which parameters ask for a gradient."""
+    changed = sorted({*notes["frozen"]} ^ {*frozen})
+    if changed:
+        student.record.append(("changed", tuple(changed)))
+        now = "no longer asks for a gradient" if changed[0] in notes["frozen"] else "asks for a gradient now"
+        look = "What are the groups for: to sort the parameters, or to change them?"
+        raise Failure(f"after the call `{changed[0]}` {now}", "parameters as they were", look)
 
 
 def _in_words(returned: str, groups: list[dict[str, Any] | None]) -> str:
@@ -92,10 +105,11 @@ def _look(kinds: list[tuple[str, ...] | None]) -> str:
     return "What does torch.optim's page say under “per-parameter options”?"
 
 
-def _decays(student: Student, parts: Parts = VIT, weight_decay: float = 0.3) -> dict[str, list[Any]]:
+def _decays(student: Student, parts: Parts = VIT, weight_decay: float = 0.3, **fields: Any) -> dict[str, list[Any]]:
     """For each parameter the weight decays that it gets, which go on record."""
-    decays: dict[str, list[Any]] = {name: [] for name in names_in(parts)}
-    for group in _groups(student, parts, weight_decay):
+    shared = {f"{name}.weight" for name in fields.get("tied", ())}  # it has the other part's name too
+    decays: dict[str, list[Any]] = {name: [] for name in names_in(parts) if name not in shared}
+    for group in _groups(student, parts, weight_decay, **fields):
         for name in group["names"]:
             decays.setdefault(name, []).append(group["weight_decay"])
     student.record.append(tuple((name, tuple(sorted(map(_figure, each)))) for name, each in decays.items()))
@@ -106,9 +120,11 @@ def _figure(value: object) -> str:
     return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
 
 
-def _expect(student: Student, parts: Parts, decayed: bool, among: tuple[str, ...], described: str, look: str) -> None:
+def _expect(
+    student: Student, parts: Parts, decayed: bool, among: tuple[str, ...], described: str, look: str, **fields: Any
+) -> None:
     """Fail unless the parameters whose name ends like one ``among`` these are decayed, or are not."""
-    decays = _decays(student, parts)
+    decays = _decays(student, parts, **fields)
     wrong = [
         name for name in decays if name.endswith(among) and any(bool(each) is not decayed for each in decays[name])
     ]
@@ -145,13 +161,7 @@ _ONCE = ("generator", "filter", "map")
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
     decays = _decays(student)
-    foreign = len(decays.pop("?", []))
-    if foreign:
-        seen = (
-            f"the groups hold {foreign} thing{'' if foreign == 1 else 's'} that the model does not know as parameters"
-        )
-        look = "What does named_parameters() give: names, parameters, or pairs of both?"
-        raise Failure(seen, "the model's own parameters, as they are", look)
+    expect_its_own(decays)
     missing, twice = (
         [f"`{name}`" for name, each in decays.items() if wrong(len(each))] for wrong in (_is_none, _is_many)
     )
@@ -161,6 +171,18 @@ def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     if twice:
         look = "Are your two conditions each other's opposite?"
         raise Failure(f"{listed(twice, 3)} {_are(twice)} in more than one place", "one group for each parameter", look)
+
+
+def expect_its_own(decays: dict[str, list[Any]]) -> None:
+    """Fail when the groups hold anything but the model's own parameters, and take that out of ``decays``."""
+    foreign = {name[2:]: len(decays.pop(name)) for name in [*decays] if name.startswith("?")}
+    if foreign:
+        kind, count = next(iter(foreign.items()))
+        seen = f"the groups hold {count} thing{'' if count == 1 else 's'} of type {kind} that the model does not own"
+        look = "What does named_parameters() give: names, parameters, or pairs of both?"
+        if kind in ("Tensor", "Parameter"):
+            look = "What does an optimiser move that was given copies?"
+        raise Failure(seen, "the model's own parameters, as they are", look)
 
 
 def _is_none(count: int) -> bool:
@@ -185,6 +207,34 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
             told = " and ".join(found)
             look = "Where does the argument weight_decay go?"
             raise Failure(f"for weight_decay={weight_decay} the groups have {told}", f"{weight_decay} and 0.0", look)
+
+
+@parameter_groups.check(needs=the_decay_is_the_one_asked_for)
+def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
+    """The group with the weight decay comes first, the one without it second."""
+    first = _figure(_groups(student)[0]["weight_decay"])
+    student.record.append(("first", first))
+    if first == "0":
+        raise Failure("the first group has a weight decay of 0", "the decayed one", "Which group is named first?")
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None:
+    """A parameter that asks for no gradient just now is in a group as well: tomorrow it may learn again."""
+    frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", "positions"]
+    missing = [f"`{name}`" for name, each in _decays(student, frozen=frozen).items() if name in frozen and not each]
+    if missing:
+        look = "Does the exercise say anything of requires_grad?"
+        raise Failure(f"{listed(missing)}, which is frozen, is in no group", "every parameter in one of them", look)
+
+
+@parameter_groups.check(needs=it_gives_two_groups)
+def a_shared_weight_is_there_once(student: Student, probe: Probe) -> None:
+    """A weight that two layers share is one parameter, and stands in a group once."""
+    found = _decays(student, TIED, tied={"body.2": "body.0"})["body.0.weight"]
+    if len(found) > 1:
+        look = "Which of torch's ways through a model meets a shared parameter twice?"
+        raise Failure(f"a weight that two layers share is listed {len(found)} times", "once", look)
 
 
 @parameter_groups.check(needs=it_gives_two_groups)
@@ -215,5 +265,5 @@ def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> 
     """In a model with convolutions, whose parts are only numbered, the same rule holds."""
     look = "Does your rule know a convolution when it sees one, and a norm that is not called so?"
     _expect(student, HYBRID, True, tuple(matrices_in(HYBRID)), "weights of convolutions and Linears", look)
-    among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3")
+    among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3", "weight_table")
     _expect(student, HYBRID, False, among, "biases, norms' weights and parameters of no layer", look)

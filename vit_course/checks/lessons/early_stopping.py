@@ -27,39 +27,42 @@ HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InTraining.UNSEEN)
 
 
-def _told(student: Student, patience: int, losses: Sequence[float]) -> dict[str, Any]:
+def _told(student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()) -> dict[str, Any]:
     """What the practice notes; nothing goes on record yet."""
-    notes = student.practise("stopping", patience=patience, losses=list(losses))
+    notes = student.practise("stopping", patience=patience, losses=list(losses), beside=list(beside))
     del student.record[-1]
     return notes
 
 
-def _expect_stops(student: Student, patience: int, losses: Sequence[float], stops: str, look: str) -> None:
-    """Fail unless step answers as ``stops`` has it for each loss.
+def _expect_stops(
+    student: Student, patience: int, losses: Sequence[float], stops: str, look: str, beside: Sequence[float] = ()
+) -> None:
+    """Fail unless step answers as ``stops`` has it for each loss, while a second one is told those ``beside``.
 
     "." is to go on, "x" to stop, "?" either of them, and at one place with "~" at least it has to stop.
     """
-    found = _answers(student, patience, losses)
+    found = _answers(student, patience, losses, beside)
     student.record.append((found, "x" in _answers(student, 2, HOPELESS)))  # or silence would pass for patience
     wrong = [place for place, there in enumerate(stops) if there in ".x" and there != found[place]]
     somewhere = [found[place] for place, there in enumerate(stops) if there == "~"]
     if wrong or (somewhere and "x" not in somewhere):
         place = wrong[0] if wrong else len(stops) - 1
+        also = f", while another one is told {_listed(beside)}," if beside else ""
         raise Failure(
-            f"with patience {patience}, after the losses {_listed(losses[: place + 1])} step says "
+            f"with patience {patience}, after the losses {_listed(losses[: place + 1])}{also} step says "
             f"{'stop' if found[place] == 'x' else 'go on'}",
             "go on" if stops[place] == "." else "stop",
             look,
         )
 
 
-def _answers(student: Student, patience: int, losses: Sequence[float]) -> str:
-    answers = _told(student, patience, losses)["answers"]
+def _answers(student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()) -> str:
+    answers = _told(student, patience, losses, beside)["answers"]
     return "".join("x" if each is not None and bool(each) else "." for each in answers)
 
 
 def _listed(losses: Sequence[float]) -> str:
-    return ", ".join(f"{loss:g}" for loss in losses)
+    return ", ".join(f"{loss:.8g}" for loss in losses)
 
 
 @EarlyStopping.check
@@ -122,6 +125,21 @@ def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
     """A loss as low as the best one is no progress."""
     look = "What do `<` and `<=` say of two equal numbers?"
     _expect_stops(student, 2, (1.0, 1.0, 1.0, 1.0, 1.0), ".~~~~", look)
+
+
+@EarlyStopping.check
+def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
+    """A loss that is lower by next to nothing is a new best all the same."""
+    look = "By how much has a loss to be lower, as the exercise has it?"
+    _expect_stops(student, 2, (1.0, 0.999999, 0.999998, 0.999997, 0.999996), ".....", look)
+
+
+@EarlyStopping.check
+def each_has_a_memory_of_its_own(student: Student, probe: Probe) -> None:
+    """Two of them that work side by side do not share what they remember."""
+    look = "Where is each number kept: in self, or in something that both have in common?"
+    _expect_stops(student, 2, (3.0, 2.8, 2.6, 2.4, 2.2), ".....", look, beside=(0.5, 0.6, 0.7, 0.8, 0.9))
+    _expect_stops(student, 2, (1.0, 1.1, 1.2), "..x", look, beside=(0.5, 0.4, 0.3))
 
 
 @EarlyStopping.check

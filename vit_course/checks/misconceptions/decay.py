@@ -26,9 +26,12 @@ def _dealt(model: nn.Module, weight_decay: float, belongs: Callable[[nn.Module, 
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
+    met: set[int] = set()
     for part in model.modules():
         for name, tensor in part.named_parameters(recurse=False):
-            yield part, name, tensor
+            if id(tensor) not in met:
+                yield part, name, tensor
+            met.add(id(tensor))
 
 
 def _multiplies(part: nn.Module, name: str, _: Tensor) -> bool:
@@ -154,6 +157,41 @@ def names_for_parameters(model: nn.Module, weight_decay: float) -> Groups:
 def _in_names(model: nn.Module, groups: Iterable[dict[str, Any]]) -> Groups:
     names = {id(tensor): name for name, tensor in model.named_parameters()}
     return [group | {"params": [names[id(tensor)] for tensor in group["params"]]} for group in groups]
+
+
+@parameter_groups.misconception("What does an optimiser move that was given copies?", DECAYED, InTraining.STUCK)
+def copies_of_the_parameters(model: nn.Module, weight_decay: float) -> Groups:
+    """The groups hold copies of the parameters, so an optimiser moves the copies and the model learns nothing."""
+    groups = _dealt(model, weight_decay, _multiplies)
+    return [group | {"params": [nn.Parameter(each.detach().clone()) for each in group["params"]]} for group in groups]
+
+
+@parameter_groups.misconception("Which group is named first?", DECAYED, InTraining.UNSEEN)
+def the_spared_group_first(model: nn.Module, weight_decay: float) -> Groups:
+    """The groups are right, but they come in the wrong order: the decayed one was asked for first."""
+    return _dealt(model, weight_decay, _multiplies)[::-1]
+
+
+@parameter_groups.misconception("Does the exercise say anything of requires_grad?", DECAYED, InTraining.UNSEEN)
+def frozen_ones_left_out(model: nn.Module, weight_decay: float) -> Groups:
+    """Parameters that ask for no gradient are in no group, and would not learn when they are thawed."""
+    groups = _dealt(model, weight_decay, _multiplies)
+    return [group | {"params": [each for each in group["params"] if each.requires_grad]} for group in groups]
+
+
+@parameter_groups.misconception("How often do you meet a tensor that two layers share?", DECAYED, InTraining.UNSEEN)
+def shared_weights_listed_twice(model: nn.Module, weight_decay: float) -> Groups:
+    """A weight that two layers share is listed once for each of them, and an optimiser moves it twice."""
+    chosen = {id(each) for each in _dealt(model, weight_decay, _multiplies)[0]["params"]}
+    every = [tensor for _, tensor in model.named_parameters(remove_duplicate=False)]
+    piles = [each for each in every if id(each) in chosen], [each for each in every if id(each) not in chosen]
+    return [{"params": piles[0], "weight_decay": weight_decay}, {"params": piles[1], "weight_decay": 0.0}]
+
+
+@parameter_groups.misconception("Where in its name does a Linear's weight say so?", DECAYED)
+def weight_anywhere_in_the_name(model: nn.Module, weight_decay: float) -> Groups:
+    """All with two axes that has `weight` anywhere in its name is decayed, and a table `weight_table` too."""
+    return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim > 1 and "weight" in name)
 
 
 @parameter_groups.misconception("How many groups does the exercise ask for?", DECAYED)

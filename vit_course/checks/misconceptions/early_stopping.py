@@ -146,6 +146,46 @@ class NanBecomesTheBest(_Stopper):
         return [math.nan if any(map(math.isnan, self.heard[:place])) else rival for place, rival in enumerate(rivals)]
 
 
+@EarlyStopping.misconception("By how much has a loss to be lower?", STOP, InTraining.HIDDEN)
+class ProgressHasToBeLarge(_Stopper):
+    """A loss has to be lower by a margin such as 1e-3, as with min_delta elsewhere; here any lower one is a best."""
+
+    def beats(self, loss: float, rival: float) -> bool:
+        return loss < rival - 1e-3
+
+
+@EarlyStopping.misconception("Where is each number kept: in self, or in the class?", STOP, InTraining.UNSEEN)
+class MemoryKeptInTheClass(_Stopper):
+    """The losses are remembered in the class, not in self, so two of them disturb each other."""
+
+    memory: list[float]
+    limit: int
+
+    def __init__(self, patience: int) -> None:
+        super().__init__(patience)
+        type(self).memory, type(self).limit = self.heard, patience
+
+    def step(self, validation_loss: float) -> Any:
+        self.heard, self.patience = self.memory, self.limit
+        return super().step(validation_loss)
+
+
+@EarlyStopping.misconception("How many bad epochs are there after a new best?", STOP, InTraining.HIDDEN)
+class CountsFromOne(_Stopper):
+    """The counter begins with 1 where it should begin with 0, so it stops one epoch too soon, or at once."""
+
+    def stops(self, bad_epochs: int) -> bool:
+        return bad_epochs + 1 >= self.patience
+
+
+@EarlyStopping.misconception("What does a comparison give, and what does int() make of it?", STOP)
+class NumbersForTruth(_Stopper):
+    """It returns 1 and 0, where True and False are asked for."""
+
+    def stops(self, bad_epochs: int) -> int:
+        return int(bad_epochs >= self.patience)
+
+
 @EarlyStopping.misconception("What does == say when the counter has gone past patience?", STOP)
 class SaysItOnce(_Stopper):
     """It says stop only when the counter equals patience, so whoever misses it hears no second warning."""
