@@ -18,7 +18,7 @@ from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.result import Result
 from vit_course.grading.judging.sitting import Sitting
 from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.sandbox.sandbox import Sandbox
+from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox
 from vit_course.grading.sandbox.view import view_of
 from vit_course.grading.submissions.flags import NOT_SANDBOXED
 from vit_course.grading.submissions.submission import Submission
@@ -75,7 +75,12 @@ class Judge:
         key = hmac.new(self._secret, submission.digest.encode(), hashlib.sha256).digest()
         view = self._views.get(submission.lesson or "")
         sitting = Sitting(submission, self._checks, key, self._sandbox, view)
-        exercises = sitting.exercises()
+        try:
+            exercises = sitting.exercises()
+        except GraderFailed as failure:
+            reason = f"{failure}; it has no score until a person has read the log"
+            log = (*sitting.log, *filter(None, [failure.details]))
+            return replace(_unread(submission), status="error", reason=reason, log=log)
         flags = (*submission.flags, *sitting.flags, *(() if self._confined else (NOT_SANDBOXED,)))
         return replace(
             _unread(submission),

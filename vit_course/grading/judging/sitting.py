@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +24,7 @@ from vit_course.grading.judging.marking import marked, unasked
 from vit_course.grading.judging.naming import Replays, name_failures
 from vit_course.grading.judging.result import CellOutputs, ExerciseResult
 from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.sandbox.sandbox import Sandbox, Worker, WorkerLost
+from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
 from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from vit_course.grading.submissions.forbidden import FORBIDDEN
 from vit_course.grading.submissions.result_file import ResultFile, contents
@@ -31,6 +32,9 @@ from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4
+# checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
+# none, and whoever found a way to make the grader fail could choose the checks that count
+MOST_FAILURES = 1
 _FORBIDDEN_NAMES = {exercise: tuple(names) for exercise, names in FORBIDDEN.items()}
 
 
@@ -62,7 +66,7 @@ class Sitting:
         self._view = view
         self._end = time.monotonic() + sandbox.limits.total_seconds
         self._worker: Worker | None = None
-        self._workers = 0
+        self._workers = self._failures = 0
         self._left_out: dict[int, str] = {}
         self._raised: dict[int, str] = {}
         self._outputs: dict[int, CellOutputs] = {}
@@ -81,6 +85,7 @@ class Sitting:
 
         Raises:
             HiddenChecksError: there are no checks for one of them.
+            GraderFailed: the grader's own code failed too often for a score.
             WarmProcessLost: no worker can be made.
         """
         try:
@@ -142,13 +147,11 @@ class Sitting:
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         if nothing:
             return unasked(answer.name, answer.max_score, checks, problem)
-        worker.exercise = answer.name
-        outcomes = self._outcomes(answer.name, checks, worker)
-        if worker.used:
+        outcomes, used = self._outcomes(answer.name, checks, worker)
+        if used:
             self.flags[FORBIDDEN_FUNCTION] = None
-            return unasked(answer.name, answer.max_score, checks, _why_not_allowed(answer.name, worker.used[0]))
-        worker.exercise = None
-        if not worker.lost:
+            return unasked(answer.name, answer.max_score, checks, _why_not_allowed(answer.name, used[0]))
+        if self._worker and not self._worker.lost:
             self._evaluated[answer.name] = outcomes, problem
         return marked(answer.name, answer.max_score, outcomes, problem)
 
@@ -173,31 +176,69 @@ class Sitting:
         self._dismiss()
         cells = [each for each in self._submission.cells if each.index not in self._left_out]
         outcomes: list[Outcome] = []
-        with self._sandbox.worker(self._view, _FORBIDDEN_NAMES) as worker, suppress(WorkerLost):
+        with self._sandbox.worker(self._view, _FORBIDDEN_NAMES) as worker, suppress(WorkerLost, GraderFailed):
             list(worker.run(cells_with_parts(cells, answer)))
             worker.exercise = answer.name
             for check in checks:
                 student = RemoteStudent(worker, EXERCISES[answer.name].objects)
                 outcome = self._checks.ask(answer.name, check, student, self._key)
-                if worker.lost or worker.used:
+                if worker.lost or worker.failure or worker.used:
                     break
                 outcomes.append(outcome)
         return outcomes
 
-    def _outcomes(self, name: str, checks: Sequence[HiddenCheck], worker: Worker) -> list[Outcome]:
-        """What the checks find; once the worker is lost, the one that was running and all the others fail."""
+    def _outcomes(
+        self, name: str, checks: Sequence[HiddenCheck], worker: Worker
+    ) -> tuple[list[Outcome], tuple[str, ...]]:
+        """What the checks find, and which forbidden functions were called.
+
+        Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
+        check decides nothing, and the next one is asked in a fresh worker.
+        """
         outcomes: list[Outcome] = []
+        used: tuple[str, ...] = ()
+        worker.exercise = name
         for check in checks:
             student = RemoteStudent(worker, EXERCISES[name].objects)
             outcomes.append(self._checks.ask(name, check, student, self._key))
+            used += worker.used
             if outcomes[-1].log:
                 self.log.append(f"{name}, {check.name}: {outcomes[-1].log}")
-            if worker.lost:
-                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)]
-        return self._named(name, outcomes)
+            if worker.failure:
+                worker = self._after_failure(name, check, worker.failure)
+                worker.exercise = name
+            elif worker.lost:
+                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], used
+        worker.exercise = None
+        if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
+            raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
+        return self._named(name, outcomes), used
+
+    def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
+        """Tell the instructor how the grader failed in a check; a fresh worker for the next.
+
+        Raises:
+            GraderFailed: it has failed too often, or no fresh worker can be had.
+        """
+        self.log.append(f"{name}, {check.name}: {failure}\n{failure.details}")
+        self._failures += 1
+        self._workers -= 1  # it was not the submission that ended it
+        if self._failures > MOST_FAILURES:
+            raise GraderFailed(f"the grader failed in {self._failures} checks, the last of them {check.name} of {name}")
+        self.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
+        try:
+            return self._ready()
+        except (WorkerLost, _NoWorker) as reason:
+            raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
     def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+        """The outcomes with the misconceptions that explain them; without, where the grader fails at that."""
+        try:
+            return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+        except Exception as error:
+            told = "".join(traceback.format_exception(error))
+            self.log.append(f"{name}: the grader failed while it looked for the mistake's name:\n{told}")
+            return list(outcomes)
 
     def _missed(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
@@ -234,7 +275,7 @@ class Sitting:
         if time.monotonic() >= self._end:
             self.flags[TIMEOUT] = None
             raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
-        while self._worker is None or self._worker.lost:
+        while self._worker is None or self._worker.lost or self._worker.failure:
             self._dismiss()
             if self._workers == MOST_WORKERS:
                 raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")

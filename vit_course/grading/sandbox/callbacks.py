@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vit_course.grading.worker.packing import tensors_in
+from vit_course.grading.worker.wire import WireError
 
 _MOST_NUMBERS = 1 << 20  # of anything that grows as batch * tokens * tokens
 _MOST_KEPT, _MOST_NUMBERS_KEPT = 64, 1 << 22  # calls whose gradients may still be asked for, and numbers in all
@@ -33,9 +34,9 @@ class Service:
         self._kept = 0
 
     def answer(self, question: Any) -> dict[str, Any]:
-        """{"result": ..., "call": number} or {"gradients": [...]} or {"raised": ...}; ValueError: no question."""
+        """{"result": ..., "call": number} or {"gradients": [...]} or {"raised": ...}; WireError: no question."""
         if not isinstance(question, dict):
-            raise ValueError("a question that is none")
+            raise WireError("a question that is none")
         try:
             if "callback_gradients" in question:
                 return self._gradients(question["callback_gradients"], question.get("cotangents"))

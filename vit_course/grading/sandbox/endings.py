@@ -21,6 +21,17 @@ class WorkerLost(Exception):
         self.cell = cell
 
 
+class GraderFailed(Exception):
+    """The grader's own code failed while it talked to a worker: nothing can be said about the student's answer.
+
+    Attributes: ``details``, the traceback for the instructor, where there is one; the message is a clause.
+    """
+
+    def __init__(self, words: str, details: str = "") -> None:
+        super().__init__(words)
+        self.details = details
+
+
 def too_slow(seconds: float) -> WorkerLost:
     """It was still at work when its time was over."""
     return WorkerLost("time", f"did not answer within {seconds:g} seconds")

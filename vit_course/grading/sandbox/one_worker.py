@@ -1,6 +1,7 @@
 """One submission's process from the judge's side: asked by messages, never believed.
 
-Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time.
+Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's own
+code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +18,7 @@ from typing import Any
 from vit_course.grading.sandbox import endings
 from vit_course.grading.sandbox.callbacks import Service
 from vit_course.grading.sandbox.cell_runs import CellRun, characters, outputs_of
-from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
 from vit_course.grading.submissions.submission import CellSource
@@ -37,7 +39,8 @@ _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 class Worker:
     """One submission's process; as a context manager it is ended at the end.
 
-    Attributes: ``lost``, how it was lost; None as long as it answers.
+    Attributes: ``lost``, how it was lost; None as long as it answers. ``failure``, how the grader itself failed while
+    it talked to this worker, which ended it; None as long as it did not.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Worker:
         self._number = self._characters = self._pictures = 0
         self._attempts: dict[str, None] = {}
         self.lost: WorkerLost | None = None
+        self.failure: GraderFailed | None = None
         self._closed = False
         self._socket, theirs = _connected()
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
@@ -116,6 +120,7 @@ class Worker:
 
         Raises:
             WorkerLost: there is no well-formed reply in time.
+            GraderFailed: the grader's own code failed; the worker is ended.
         """
         return self._asked(kind, self._limits.call_seconds, fields)
 
@@ -130,6 +135,8 @@ class Worker:
             raise self._over(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
             raise self._over(endings.broken_protocol(str(error))) from None
+        except Exception as error:
+            raise self.failed(error) from error
         self._characters += sum(map(characters, outputs))
         self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
@@ -140,6 +147,8 @@ class Worker:
     def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], grace: float = 0.0) -> dict[str, Any]:
         if self.lost is not None:
             raise self.lost
+        if self.failure is not None:
+            raise self.failure
         if self._closed:
             raise WorkerLost("ended", "has been ended")
         try:
@@ -148,8 +157,18 @@ class Worker:
             raise self._over(endings.too_slow(seconds)) from None
         except Closed:
             raise self._over(endings.ended(*self._ended(_PATIENCE))) from None
-        except (WireError, ValueError) as error:
+        except WireError as error:
             raise self._over(endings.broken_protocol(str(error))) from None
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def failed(self, error: Exception) -> GraderFailed:
+        """End the worker because the grader's own code has failed with ``error``; what to raise."""
+        if self.failure is None:
+            words = f"the grader failed while it talked to this submission ({type(error).__name__})"
+            self.failure = GraderFailed(words, "".join(traceback.format_exception(error)))
+            self.close()
+        return self.failure
 
     def _exchanged(self, kind: str, deadline: float, fields: Mapping[str, Any]) -> dict[str, Any]:
         if not self._wire.silent():

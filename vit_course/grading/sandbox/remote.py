@@ -39,20 +39,23 @@ class RemoteObjects:
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
         """Ask for a call of the function ``name``."""
-        reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
-        return reply.answer(inputs, gradients)
+        with self._line.reading():
+            reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
+            return reply.answer(inputs, gradients)
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """Ask for a practice with the function or class ``name``."""
-        reply = Reply(self._line, name, "practise", name=name, practice=practice, fields=dict(fields))
-        return Answer(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
+        with self._line.reading():
+            reply = Reply(self._line, name, "practise", name=name, practice=practice, fields=dict(fields))
+            return Answer(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Ask for a module of the class ``name``."""
-        reply = Reply(self._line, name, "build", name=name, inputs=arguments, options=dict(options))
-        if reply.raised or not reply.has("module"):
-            return Answer(reply.result, reply.raised)
-        return Answer(module=RemoteModule(self._line, name, reply.of("module", int), reply))
+        with self._line.reading():
+            reply = Reply(self._line, name, "build", name=name, inputs=arguments, options=dict(options))
+            if reply.raised or not reply.has("module"):
+                return Answer(reply.result, reply.raised)
+            return Answer(module=RemoteModule(self._line, name, reply.of("module", int), reply))
 
 
 class RemoteModule:
@@ -78,9 +81,10 @@ class RemoteModule:
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Ask for a forward pass."""
-        answer = self._ask("forward", inputs=inputs, options=dict(options)).answer(inputs)
-        self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
-        return answer
+        with self._line.reading():
+            answer = self._ask("forward", inputs=inputs, options=dict(options)).answer(inputs)
+            self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
+            return answer
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Ask for another forward pass, and for what its parts are given and give; what is no tensor is left out."""
@@ -99,32 +103,37 @@ class RemoteModule:
             pulled = torch.autograd.grad(output, self._outputs, cotangent, allow_unused=True) if self._outputs else ()
             if all(each is None for each in pulled):
                 raise ValueError("a module in a worker can be differentiated from its last output only")
-        reply = self._ask("backward", cotangents=list(pulled))
-        return Answer(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
+        with self._line.reading():
+            reply = self._ask("backward", cotangents=list(pulled))
+            return Answer(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
 
     def held(self) -> Answer:
         """Ask for the names and shapes of what it holds."""
-        reply = self._untouched or self._ask("parameters")
-        if reply.raised:
-            return Answer(raised=reply.raised)
-        parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
-        buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
-        waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
-        return Answer({**parameters, **buffers, **waiting})
+        with self._line.reading():
+            reply = self._untouched or self._ask("parameters")
+            if reply.raised:
+                return Answer(raised=reply.raised)
+            parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
+            buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
+            waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
+            return Answer({**parameters, **buffers, **waiting})
 
     def tensors(self) -> Answer:
         """Ask for its state."""
-        reply = self._ask("state")
-        return Answer(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
+        with self._line.reading():
+            reply = self._ask("state")
+            return Answer(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
 
     def load(self, weights: Mapping[str, Tensor]) -> Answer:
         """Send values for its parameters."""
-        return Answer(raised=self._ask("load", weights=dict(weights)).raised)
+        with self._line.reading():
+            return Answer(raised=self._ask("load", weights=dict(weights)).raised)
 
     def set(self, state: torch.dtype | torch.device | bool) -> Answer:
         """Ask for another dtype, device or mode."""
-        if isinstance(state, bool):
-            return Answer(raised=self._ask("mode", training=state).raised)
-        if isinstance(state, torch.dtype):
-            return Answer(raised=self._ask("cast", dtype=state).raised)
-        return Answer(raised=self._ask("move", device=str(state)).raised)
+        with self._line.reading():
+            if isinstance(state, bool):
+                return Answer(raised=self._ask("mode", training=state).raised)
+            if isinstance(state, torch.dtype):
+                return Answer(raised=self._ask("cast", dtype=state).raised)
+            return Answer(raised=self._ask("move", device=str(state)).raised)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
@@ -12,9 +13,9 @@ from torch import Tensor, nn
 from vit_course.checks.answers import OddTensor
 from vit_course.checks.calls import Answer
 from vit_course.checks.errors import Raised
-from vit_course.checks.verdict import Failure
+from vit_course.checks.verdict import Failure, Undecided
 from vit_course.checks.words import quoted
-from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
 from vit_course.grading.sandbox.sandbox import Worker
 from vit_course.grading.worker.layers import NamedParameters
 from vit_course.grading.worker.values import Other
@@ -44,6 +45,13 @@ class Stopped(Failure):
         self.words = words
 
 
+class Unanswered(Undecided):
+    """The grader's own code failed while it asked: the check decides nothing, and the instructor is told."""
+
+    def __init__(self) -> None:
+        super().__init__("the grader itself failed here; it does not count, and your instructor can read why")
+
+
 class Line:
     """One student's line to a worker, whose random numbers start where a check has set those of this process."""
 
@@ -56,6 +64,23 @@ class Line:
         seed = torch.initial_seed() if _is_seeded() or self._is_new else None
         self._is_new = False
         return self._worker.request(kind, seed=seed, **fields)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Ask and read inside; where the grader's own code fails at it, that ends the worker and decides nothing.
+
+        Raises:
+            Unanswered: it failed.
+        """
+        try:
+            yield
+        except (Failure, Undecided):
+            raise
+        except GraderFailed:
+            raise Unanswered from None
+        except Exception as error:
+            self._worker.failed(error)
+            raise Unanswered from error
 
 
 def _is_seeded() -> bool:
@@ -135,13 +160,17 @@ class Reply:
 
     def _raised(self) -> Raised:
         said = self.of("raised", dict)
-        kinds, functions = ([each for each in said.get(key, ()) if isinstance(each, str)] for key in _LISTS)
+        kinds, functions = (_texts(said.get(key)) for key in _LISTS)
         words, line = (each if isinstance(each, str) else "" for each in (said.get("words"), said.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
         return Raised(names or ("an exception",), words, quoted(line), tuple(functions))
 
     def _nonsense(self, key: str) -> NoReturn:
         raise Stopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
+
+
+def _texts(listed: object) -> list[str]:
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list | tuple) else []
 
 
 def sizes(listed: Sequence[Any]) -> tuple[int, ...]:

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 
 from vit_course.grading.sandbox.cell_runs import CellRun
-from vit_course.grading.sandbox.endings import WorkerLost
+from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.one_worker import Worker
 from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
 
-__all__ = ["CellRun", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
+__all__ = ["CellRun", "GraderFailed", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
 
 _ATTEMPTS_AT_FORK = 2
 

@@ -45,6 +45,7 @@ class Answers:
         self._outputs: dict[int, list[Tensor]] = {}
         self._number = 0
         self._longest = 2 * limits["cell_chars"]  # with the notes that are added
+        self._most_bytes = limits["reply_bytes"]
         shell.gathered = Gathered(
             Room(limits["cell_chars"], limits["all_chars"], limits["pictures"], limits["picture_bytes"])
         )
@@ -72,7 +73,7 @@ class Answers:
         return reply
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
-        packer = Packer(self._longest)
+        packer = Packer(self._longest, self._most_bytes)
         packed = packer.pack(reply)
         self._wire.send({"number": self._number, key: packed}, packer.tensors)
 

@@ -65,15 +65,22 @@ def _empty_layer(below: str, weight: Tensor | None) -> nn.Module:
     return nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
 
 
-def settings_of(layer: nn.Module) -> dict[str, Any] | None:
-    """What makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one."""
-    if type(layer) is nn.Linear:
-        settings = {name: layer.__dict__.get(name) for name in _LINEAR}
-        return {"layer": "Linear", **settings} if all(map(_is_size, settings.values())) else None
-    if type(layer) is nn.Conv2d:
-        settings = {name: layer.__dict__.get(name) for name in _CONVOLUTION}
-        return {"layer": "Conv2d", **settings} if _is_convolution(settings) else None
-    return None
+def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Any] | None:
+    """What makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one.
+
+    Args:
+        layer: the module.
+        weights: its parameters by name.
+    """
+    names = {nn.Linear: _LINEAR, nn.Conv2d: _CONVOLUTION}.get(type(layer))
+    if names is None:
+        return None
+    settings = {"layer": type(layer).__name__, **{name: layer.__dict__.get(name) for name in names}}
+    try:
+        layer_of(settings, {name: _nothing_like(each) for name, each in weights.items()})
+    except (ValueError, TypeError, RuntimeError):
+        return None
+    return settings
 
 
 def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
@@ -124,15 +131,14 @@ def named_parameters(module: nn.Module) -> dict[str, Tensor]:
     return dict(nn.Module.named_parameters(module, remove_duplicate=False))
 
 
+def _nothing_like(tensor: Tensor) -> Tensor:
+    return tensor.new_empty(0, device="meta")
+
+
 def fit_for_names(parameters: Mapping[str, Tensor]) -> bool:
     """Whether :class:`NamedParameters` can hold these."""
     try:
         NamedParameters(parameters)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError, RuntimeError):
         return False
     return True
-
-
-def meta_free(tensor: Tensor) -> bool:
-    """Whether it holds numbers at all."""
-    return not tensor.is_meta and not isinstance(tensor, nn.UninitializedParameter)

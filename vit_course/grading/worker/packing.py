@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from . import layers
-from .wire import DTYPES
+from . import layers, originals
+from .wire import DTYPES, are_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
+_MOST_TENSORS = 4000  # of one frame; wire.Caps allows a few more
+_WithoutSubclasses, _WithoutGradients = torch._C.DisableTorchFunctionSubclass, torch.no_grad
 _mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
 
@@ -29,11 +32,13 @@ class Packer:
 
     Args:
         longest: characters of a text that are kept.
+        most_bytes: what all tensors together may hold; one beyond is only described.
         with_callables: a function goes as a number, by which the other end may ask for a call of it.
     """
 
-    def __init__(self, longest: int = _LONGEST, *, with_callables: bool = False) -> None:
+    def __init__(self, longest: int = _LONGEST, most_bytes: int = 1 << 40, *, with_callables: bool = False) -> None:
         self._longest = longest
+        self._bytes_left = most_bytes
         self._with_callables = with_callables
         self.tensors: list[Tensor] = []
         self.callables: list[Callable[..., Any]] = []
@@ -65,7 +70,7 @@ class Packer:
                 return pack(self, value, depth)
         if nn.Module in kinds:
             return self._module(value)
-        if type(value) is torch.dtype:
+        if type(value) is torch.dtype and value in DTYPES.values():
             return {"dtype": str(value).removeprefix("torch.")}
         if type(value).__name__ == "ViTConfig":
             return {"config": {name: self.pack(each, depth + 1) for name, each in vars(value).items()}}
@@ -103,30 +108,35 @@ class Packer:
     def _tensor(self, tensor: Tensor) -> Any:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
-        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-            if oddity := _oddity(tensor):
+        with _WithoutSubclasses(), _WithoutGradients():
+            if oddity := _oddity(tensor) or self._no_room(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
-            if not tensor.is_contiguous():
-                packed["strides"] = list(tensor.stride())
-            if tensor.device.type != "cpu":
-                packed["device"] = str(tensor.device)
-            if tensor.requires_grad:
+            if not originals.is_contiguous(tensor):
+                packed["strides"] = list(originals.stride(tensor))
+            if (device := originals.device(tensor)).type != "cpu":
+                packed["device"] = str(device)
+            if originals.requires_grad(tensor):
                 packed["grad"] = True
-            self.tensors.append(tensor.detach().resolve_conj().resolve_neg().cpu().contiguous())
+            self.tensors.append(originals.plain(tensor))
+            self._bytes_left -= _bytes(tensor)
         self._seen[id(tensor)] = (tensor, packed)
         return packed
 
+    def _no_room(self, tensor: Tensor) -> str:
+        if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
+            return ""
+        return f"a tensor of shape {tuple(originals.shape(tensor))}, too large to be looked at"
+
     def _module(self, module: nn.Module) -> Any:
         parameters = layers.named_parameters(module)
-        if not all(map(layers.meta_free, parameters.values())):
+        settings = layers.settings_of(module, parameters)
+        if not settings and not layers.fit_for_names(parameters):
             return _other(module)
         weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
-        if settings := layers.settings_of(module):
-            return {**settings, "weights": weights}
-        if not layers.fit_for_names(parameters):
+        if any("tensor" not in packed for packed in weights.values()):
             return _other(module)
-        return {"model": weights, "kind": _name(type(module))[:80]}
+        return {**settings, "weights": weights} if settings else {"model": weights, "kind": _name(type(module))[:80]}
 
 
 _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
@@ -140,17 +150,27 @@ _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
 
 
 def _oddity(tensor: Tensor) -> str:
+    if is_lazy(tensor):
+        return "a tensor without a shape"
     if _mro(type(tensor)) != _mro(Tensor) and type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return f"a {_name(type(tensor))[:80]}"
-    if tensor.is_nested:
+    if originals.is_nested(tensor):
         return "a nested tensor"
-    if tensor.layout != torch.strided:
-        return f"a tensor of layout {str(tensor.layout).removeprefix('torch.')}"
-    if tensor.is_quantized or tensor.is_complex() or tensor.dtype not in DTYPES.values():
-        return f"a tensor of dtype {str(tensor.dtype).removeprefix('torch.')}"
-    if tensor.device.type not in ("cpu", "cuda"):
-        return f"a tensor on the device {tensor.device}"
-    return "" if tensor.ndim <= 16 else f"a tensor of {tensor.ndim} axes"
+    if (layout := originals.layout(tensor)) != torch.strided:
+        return f"a tensor of layout {str(layout).removeprefix('torch.')}"
+    dtype = originals.dtype(tensor)
+    if originals.is_quantized(tensor) or originals.is_complex(tensor) or dtype not in DTYPES.values():
+        return f"a tensor of dtype {str(dtype).removeprefix('torch.')}"
+    if (device := originals.device(tensor)).type not in ("cpu", "cuda"):
+        return f"a tensor on the device {device}"
+    if originals.ndim(tensor) > 16:
+        return f"a tensor of {originals.ndim(tensor)} axes"
+    sizes = list(originals.shape(tensor))
+    return "" if are_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
+
+
+def _bytes(tensor: Tensor) -> int:
+    return originals.numel(tensor) * originals.itemsize(tensor)
 
 
 def _other(value: Any) -> dict[str, str]:

@@ -143,5 +143,8 @@ def _strided(tensor: Tensor, strides: list[int] | None) -> Tensor:
         return tensor
     once = [1 if stride == 0 else size for size, stride in zip(tensor.shape, strides, strict=True)]
     room = torch.empty_strided(once, strides, dtype=tensor.dtype, device=tensor.device)
-    room.copy_(tensor[tuple(slice(0, size) for size in once)])
+    try:
+        room.copy_(tensor[tuple(slice(0, size) for size in once)])
+    except RuntimeError:  # several of its numbers share one place, as in an unfolded tensor
+        return tensor
     return room.expand(tensor.shape)

@@ -71,7 +71,7 @@ class Wire:
         self._patient = patient
 
     def send(self, body: Any, tensors: Sequence[Tensor] = (), deadline: float = math.inf) -> None:
-        """Write one frame; ``tensors`` are contiguous, on the CPU, and of a dtype in :data:`DTYPES`.
+        """Write one frame; ``tensors`` are plain and contiguous, on the CPU, and of a dtype in :data:`DTYPES`.
 
         Raises:
             Closed: nobody is left to read it.
@@ -126,7 +126,7 @@ class Wire:
             if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
                 raise WireError("a tensor is not described by dtype and sizes")
             name, sizes = entry
-            if name not in DTYPES or not _are_sizes(sizes):
+            if name not in DTYPES or not are_sizes(sizes):
                 raise WireError("a tensor has an unknown dtype or impossible sizes")
             layout.append((DTYPES[name], sizes))
         return layout
@@ -179,14 +179,16 @@ def _poll(descriptor: int, event: int, seconds: float | None) -> bool:
 
 
 def _bytes_of(tensor: Tensor) -> Any:
-    return tensor.detach().reshape(-1).view(torch.uint8).numpy()
+    # a tensor of one number is contiguous whatever its strides are, and view(dtype) wants a stride of 1
+    return tensor.detach().as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy()
 
 
 def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:
     return math.prod(sizes) * dtype.itemsize
 
 
-def _are_sizes(sizes: Any) -> bool:
+def are_sizes(sizes: Any) -> bool:
+    """Whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
     if not isinstance(sizes, list) or len(sizes) > _MOST_DIMENSIONS:
         return False
     fine = all(type(size) is int and 0 <= size < 1 << 40 for size in sizes)

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.judge import Judge
+from vit_course.grading.sandbox import one_worker, reply
 from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer, Submission
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
@@ -251,3 +254,76 @@ def test_an_error_of_ours(judge):
     assert "there are no hidden checks of no_such_exercise" in result.reason
     assert "Traceback" in result.log[0]
     assert judge.grade(submission(("patchify", 8.0, PATCHIFY))).score == 8.0
+
+
+def failing(monkeypatch, checks, place=(one_worker.Unpacker, "unpack")):
+    """The grader's own code fails, in these checks of patchify, while it talks to the worker."""
+    home, name = place
+    right, running = getattr(home, name), []
+    ask = HiddenChecks.ask
+
+    def asked(self, exercise, check, student, key):
+        running.append(check.name if isinstance(student, RemoteStudent) else "")
+        try:
+            return ask(self, exercise, check, student, key)
+        finally:
+            running.pop()
+
+    def fails(*inputs, **options):
+        if running and any(running[-1].startswith(each) for each in checks):
+            raise LookupError("a bug of ours")
+        return right(*inputs, **options)
+
+    monkeypatch.setattr(HiddenChecks, "ask", asked)
+    monkeypatch.setattr(home, name, fails)
+
+
+PLACES = {
+    "packs": (one_worker.Packer, "pack"),
+    "sends": (one_worker.Wire, "send"),
+    "reads": (one_worker.Wire, "receive"),
+    "unpacks": (one_worker.Unpacker, "unpack"),
+    "reads a reply": (reply.Reply, "answer"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_the_grader_s_own_failure_costs_nothing(judge, monkeypatch, place):
+    failing(monkeypatch, ["test_tokens_run_row_by_row"], place)
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.score, result.flags) == ("graded", 8.0, ("not-sandboxed",))
+    verdicts = [each.verdict for each in result.exercises[0].checks]
+    assert sorted(verdicts) == ["pass"] * (len(verdicts) - 1) + ["undecided"]
+    assert "the grader itself failed" in next(each.message for each in result.exercises[0].checks if each.message)
+    assert "test_tokens_run_row_by_row" in result.reason
+    assert any("LookupError: a bug of ours" in each for each in result.log)
+
+
+@pytest.mark.parametrize("checks", [["test_"], ["test_t", "test_a", "test_e"]], ids=["all", "some"])
+def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
+    failing(monkeypatch, checks)
+    result = judge.grade(submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
+    assert (result.status, result.score) == ("error", 0.0)
+    assert result.reason.endswith("; it has no score until a person has read the log")
+    assert any("LookupError: a bug of ours" in each for each in result.log)
+
+
+def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
+    monkeypatch.setattr(one_worker, "outputs_of", lambda *_: {}["a bug of ours"])
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.flags) == ("error", ())
+    assert "KeyError" in result.reason
+    assert any("a bug of ours" in each for each in result.log)
+
+
+def test_a_failure_hides_no_forbidden_call(judge, monkeypatch):
+    failing(monkeypatch, ["test_the_dtype_is_kept"])
+    sly = """
+        import torch.nn.functional as F
+        def scaled_dot_product_attention(query, key, value):
+            weights = (query @ key.mT * key.shape[-1] ** -0.5).softmax(-1)
+            return F.scaled_dot_product_attention(query, key, value), weights
+    """
+    result = judge.grade(submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention"))
+    assert (result.status, result.score) == ("graded", 0.0)
+    assert "forbidden-function" in result.flags

@@ -182,10 +182,16 @@ def test_a_flood_is_not_read(sandbox):
     assert is_alive(sandbox)
 
 
-def test_a_result_beyond_the_limit_is_no_answer(sandbox):
+def test_a_result_beyond_the_limit_comes_in_words(sandbox):
     with sandbox.worker() as worker:
-        error = lost(worker, "import torch\ndef f(): return torch.ones(1 << 20)", asks=1)
-    assert error.kind in ("protocol", "output")
+        list(worker.run([CellSource(4, "import torch\ndef f(): return torch.ones(1 << 20)")]))
+        assert "too large" in worker.request("call", name="f", inputs=())["result"].text
+
+
+def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
+    with sandbox.worker() as worker:
+        forge = "raw({'tensors': [['uint8', [1 << 21]]], 'body': 0}, bytes(1 << 21))"
+        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", asks=1).kind == "protocol"
 
 
 def test_memory_has_an_end(sandbox):
