@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from vit_course.files import write
 from vit_course.grading.doctor_command import doctor
 from vit_course.grading.report_command import report
 from vit_course.grading.simulate_command import simulate
@@ -141,7 +142,7 @@ def misconceptions(
         typer.echo(as_json())
     else:
         with in_words():
-            Path(json).write_text(as_json() + "\n", encoding="utf-8")
+            write(Path(json), f"{as_json()}\n".encode())
 
 
 app.command()(train)

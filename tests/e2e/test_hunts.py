@@ -55,8 +55,8 @@ def graded(tmp_path):
         target = folder / "submitted" / student.__name__ / LESSON / f"{LESSON}.ipynb"
         target.parent.mkdir(parents=True)
         target.write_text(json.dumps(notebook), encoding="utf-8")
-    command = [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--json", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {each["student"]: each for each in json.loads(done.stdout)["submissions"]}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from vit_course.authoring.notebook import notebook_bytes, solution_notebook, stu
 from vit_course.authoring.opening import repository_address
 from vit_course.authoring.problems import AuthoringError, Problem
 from vit_course.authoring.rules import problems_of
+from vit_course.files import write
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 
@@ -124,12 +123,4 @@ def _content(path: Path) -> bytes | None:
 
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write(path, content)

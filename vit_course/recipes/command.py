@@ -11,8 +11,8 @@ from vit_course.data.errors import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
 from vit_course.recipes.examine import examine
 from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
-from vit_course.recipes.output import refuse_output, say, write_output
-from vit_course.recipes.result import RunResult
+from vit_course.recipes.output import refuse_output, say
+from vit_course.recipes.result import RunResult, write_json
 from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunInterruptedError, RunOptions, train_recipe
 from vit_course.recipes.summing_up import Prepared
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
@@ -140,7 +140,7 @@ def evaluate(
         say(json.dumps(value, indent=1))
         return
     if output is not None:
-        write_output(Path(output), value)
+        write_json(Path(output), value)
     console.print(
         f"{examined.checkpoint} on the {metrics['num_images']:,} test images of {examined.data}", markup=False
     )
@@ -160,7 +160,7 @@ def list_recipes(name: str | None, output: str | None, console: Console) -> None
     if output == "-":
         say(as_json(chosen))
     elif output is not None:
-        write_output(Path(output), json.loads(as_json(chosen)))
+        write_json(Path(output), json.loads(as_json(chosen)))
     elif name is not None:
         say(as_page(chosen[0]))
     else:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from vit_course.recipes.recipe import RecipeError
-from vit_course.recipes.result import as_text, write_json
 
 
 def refuse_output(output: str | None) -> None:
@@ -27,18 +25,6 @@ def refuse_output(output: str | None) -> None:
         raise RecipeError(f"{path} is a folder; name a file with --json")
     if not path.parent.is_dir():
         raise RecipeError(f"there is no folder {path.parent} to write {path.name} into; make it, or name another")
-
-
-def write_output(path: Path, value: Any) -> None:
-    """Write JSON, whole or not at all; into a pipe or a device as it comes.
-
-    Raises:
-        CannotWriteError: when the disk is full or the folder cannot be written to.
-    """
-    if path.exists() and not path.is_file():
-        path.write_text(as_text(value), encoding="utf-8")
-    else:
-        write_json(path, value)
 
 
 def say(text: str) -> None:

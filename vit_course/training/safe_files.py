@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
+
+from vit_course.files import write
 
 
 class CheckpointError(ValueError):
@@ -25,26 +25,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         CannotWriteError: when the disk is full or the folder cannot be written to; the old file is whole.
     """
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        temporary = None
-        _sync_folder(path.parent)
+        write(path, content)
     except OSError as error:
-        kept = "; the file that was there before is whole" if path.exists() else ""
+        kept = "; the file that was there before is whole" if path.is_file() else ""
         raise CannotWriteError(
             f"cannot write {path}, {len(content):,} bytes: {error.strerror}. Make room there, or choose another "
             f"folder{kept}"
         ) from error
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
@@ -95,20 +83,3 @@ def _what_is_wrong(path: Path, advice: str) -> str:
     if len(first) == 9 and first[8:] == b"{" and struct.unpack("<Q", first[:8])[0] < 100_000_000:
         return f"was cut short or damaged: it has {content} bytes {advice}"
     return f"is no safetensors file {advice}"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power failure, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from vit_course.grading.batch.batch import Grader
 from vit_course.grading.batch.job import Done
 from vit_course.grading.batch.places import PlaceError, place_of
-from vit_course.grading.batch.store import write_atomically
+from vit_course.grading.batch.store import write_text
 from vit_course.grading.batch.told import broken_checks, one_line, overview, sheet
 from vit_course.grading.judging.result import Result, as_json
 from vit_course.grading.submissions.finding import HandedIn, find, looks_like_class
@@ -209,7 +209,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         out.file.flush()  # a full disk is told here, not when the program ends
         return
     try:
-        write_atomically(Path(target), text)
+        write_text(Path(target), text)
     except OSError as error:
         out.print(overview(results), soft_wrap=False)  # so that nothing is lost
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from vit_course.files import DRAFT, write
 from vit_course.grading.judging.result import ExerciseResult, Result
 from vit_course.grading.submissions.submission import Submission
 
@@ -63,13 +62,11 @@ class Store:
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
-        write_atomically(
-            self._path(submission), json.dumps({"format": FORMAT, "keys": all_keys, "result": whole.to_store()})
-        )
+        write_text(self._path(submission), json.dumps({"format": FORMAT, "keys": all_keys, "result": whole.to_store()}))
 
     def clear_drafts(self) -> None:
         """Remove what graders that were killed left half written."""
-        for draft in self.folder.glob(".*.part"):
+        for draft in self.folder.glob(f".*{DRAFT}"):
             try:
                 if time.time() - draft.stat().st_mtime > FORGOTTEN:
                     draft.unlink()
@@ -114,23 +111,14 @@ def merged(submission: Submission, kept: Result | None, fresh: Result | None) ->
     )
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it holds all of the text or is as it was, even when the machine stops.
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole, and its folder where there is none; what is no text in a name becomes JSON's own escape.
 
     Raises:
         OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name[:80]}.{uuid4().hex}.part")
-    try:
-        with draft.open("wb") as file:
-            # half a surrogate pair, from a file's name that is no UTF-8, becomes JSON's own escape
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _whose(result: Result, submission: Submission) -> Result:

@@ -52,7 +52,7 @@ def _is_file(path: Path) -> bool:
 def with_lessons_name(found: Path) -> Path:
     """Give a notebook its lesson's name back, where its name still holds it ("01_patchify (1)")."""
     lesson = found.parent.name
-    if lesson not in found.stem or found.stem == lesson:
+    if lesson not in found.stem or os.path.lexists(found.with_stem(lesson)):
         return found
     get_logger().warning("'%s' is named %s.ipynb from now on", found, lesson)
     return found.rename(found.with_stem(lesson))

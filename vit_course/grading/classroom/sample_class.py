@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
+from vit_course.files import write
 from vit_course.grading.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
 
 
@@ -48,9 +48,7 @@ def write_submissions(class_dir: Path, lesson: str, answers: Mapping[str, Mappin
             cells[name].source = source
         target = class_dir / "submitted" / student / lesson / f"{lesson}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_suffix(".part")
-        nbformat.write(notebook, draft)
-        os.replace(draft, target)
+        write(target, nbformat.writes(notebook).encode())
         written[student] = target
     return written
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from uuid import uuid4
 
+from vit_course.files import write
 from vit_course.grading.report.gathering import gather
 from vit_course.grading.report.page import lecture_page, private_page
 from vit_course.grading.report.tally import tally
@@ -58,18 +56,5 @@ def write_report(
     if names:
         pages[names] = private_page(found, title, day)
     for place, text in pages.items():
-        _write(place, text, 0o600 if place == names else 0o644)
+        write(place, text.encode(), 0o600 if place == names else None)
     return Written(out, names, tuple(sentences(found)), work)
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """Write a file so that it holds all of the text or is as it was."""
-    draft = path.with_name(f".{path.name[:80]}.{uuid4().hex}.part")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(draft, path)
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)

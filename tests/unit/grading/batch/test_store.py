@@ -12,7 +12,7 @@ import pytest
 
 from vit_course.grading.batch.keys import exercise_keys, graders_halves
 from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.store import Store, merged, write_atomically
+from vit_course.grading.batch.store import Store, merged, write_text
 from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 
 ROOT = Path(__file__).parents[4]
@@ -84,20 +84,20 @@ def test_graders_at_once_leave_whole_files(store, submission):
 
 def test_what_cannot_be_written_is_told_and_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
-    write_atomically(path, "old")
+    write_text(path, "old")
 
     def full(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        write_atomically(path, "new")
+        write_text(path, "new")
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
     assert path.read_text() == "old"
 
 
 def test_a_name_that_is_no_text_becomes_an_escape(tmp_path):
-    write_atomically(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
+    write_text(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
     assert json.loads((tmp_path / "a.json").read_bytes()) == "half\udcff"
 
 

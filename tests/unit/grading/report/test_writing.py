@@ -1,6 +1,7 @@
 """The command: a page is written whole or not at all, and every refusal is a sentence."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -8,7 +9,6 @@ import typer
 from typer.testing import CliRunner
 
 from tests.unit.grading.report.conftest import exercise, failed
-from vit_course.grading.report import writing
 from vit_course.grading.report_command import report
 
 app = typer.Typer()
@@ -62,7 +62,7 @@ def test_what_is_refused(graded, tmp_path):
 
 def test_nothing_half_written_is_left(graded, monkeypatch):
     (graded / "report.html").write_text("an earlier one")
-    monkeypatch.setattr(writing.os, "replace", _fails)
+    monkeypatch.setattr(os, "replace", _fails)
     done = run(graded)
     assert (done.exit_code, "No space left" in done.output) == (1, True)
     assert (graded / "report.html").read_text() == "an earlier one"

@@ -1,0 +1,137 @@
+"""Files are written whole or not at all, and what is no regular file stays what it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import vit_course
+from vit_course.files import write
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_made_and_replaced(tmp_path):
+    path = tmp_path / "a.json"
+    write(path, b"old")
+    before = path.stat().st_ino
+    write(path, b"new")
+    assert (path.read_bytes(), names(tmp_path)) == (b"new", ["a.json"])
+    assert path.stat().st_ino != before, "written over: a reader could have seen half of it"
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch, broken):
+    path = tmp_path / "a.json"
+    write(path, b"old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, broken, full)
+    with pytest.raises(OSError, match="No space"):
+        write(path, b"new")
+    assert (path.read_bytes(), names(tmp_path)) == (b"old", ["a.json"])
+
+
+def test_modes_are_kept_or_as_asked(tmp_path):
+    path, mask = tmp_path / "a", os.umask(0o027)
+    try:
+        write(path, b"")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        write(path, b"")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+        write(path, b"", mode=0o600)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(mask)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing yet"])
+def test_a_link_stays_and_its_file_is_written(tmp_path, there):
+    target, link, second = tmp_path / "deep" / "target", tmp_path / "link", tmp_path / "second"
+    target.parent.mkdir()
+    if there:
+        target.write_bytes(b"old")
+    link.symlink_to(Path("deep") / "target")
+    second.symlink_to(link)
+    write(second, b"new")
+    assert link.is_symlink()
+    assert second.is_symlink()
+    assert (target.read_bytes(), names(target.parent)) == (b"new", ["target"])
+
+
+def test_links_in_a_circle_and_folders_are_refused(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="symbolic links"):
+        write(tmp_path / "a", b"x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for path in (tmp_path / "folder", tmp_path / "link"):
+        with pytest.raises(IsADirectoryError, match="it is a folder; name a file"):
+            write(path, b"x")
+    assert names(tmp_path) == ["a", "b", "folder", "link"]
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_pipe_gets_the_content_and_stays(tmp_path, through_a_link):
+    pipe, path = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    path.symlink_to(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    write(path if through_a_link else pipe, b"x" * 200_000)
+    reader.join(60)
+    assert got == [b"x" * 200_000]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert names(tmp_path) == ["link", "pipe"]
+
+
+def test_a_device_swallows_the_content_and_stays(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.open("wb").close()
+    except OSError as error:
+        pytest.skip(f"no device can be made here: {error}")
+    write(device, b"x")
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert names(tmp_path) == ["null"]
+
+
+def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):
+    out = tmp_path / "out"
+    code = "from pathlib import Path; from vit_course.files import write; print('before', flush=True); "
+    code += "write(Path('/dev/stdout'), b'the content\\n'); print('after')"
+    with out.open("ab") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert out.read_text() == "before\nthe content\nafter\n"
+
+
+# each renames something that no reader of another program has been promised: a folder, a student's file, a download
+OTHERS = {
+    "data/torchvision_sets.py",
+    "grading/sandbox/view.py",
+    "grading/worker/scratch.py",
+    "grading/classroom/class_folder.py",
+    "grading/classroom/receiving.py",
+}
+
+
+def test_there_is_one_writer():
+    package = Path(vit_course.__file__).parent
+    renaming = re.compile(r"os\.(replace|rename)\(|\.rename\(|mkstemp\(")
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if renaming.search(path.read_text())}
+    assert found == OTHERS | {"files.py"}

@@ -1,0 +1,81 @@
+"""Write a file whole or not at all: every command that keeps or gives out something writes it here."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+DRAFT = ".part"  # how the name of what is not whole yet ends
+_DESCRIPTORS = ("/proc/", "/dev/fd/")
+_MOST_LINKS = 40
+
+
+def write(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Give a file its content: whoever reads it, and whenever this process dies, it is the old one or the new one.
+
+    A link stays, and the file that it leads to is written. What is no regular file (a device, a pipe, ``/dev/stdout``)
+    stays what it is: the content goes straight into it.
+
+    Args:
+        path: of the file; the folder exists.
+        content: all of it.
+        mode: who may read the file, less the umask; None: as before, and everybody where it is new.
+
+    Raises:
+        IsADirectoryError: there is a folder in its place.
+        OSError: it cannot be written; a file that was there before is whole.
+    """
+    try:
+        found: int | None = path.stat().st_mode
+    except FileNotFoundError:
+        found = None
+    if found is not None and stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file", str(path))
+    if _is_descriptor(path) or (found is not None and not stat.S_ISREG(found)):
+        with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
+            stream.write(content)
+        return
+    _replace(Path(os.path.realpath(path)), content, mode, found)
+
+
+def _replace(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
+    draft = path.with_name(f".{path.name[:80]}.{uuid4().hex}{DRAFT}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+        with open(handle, "wb") as file:
+            if mode is None and found is not None:
+                os.fchmod(handle, stat.S_IMODE(found))
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        os.replace(draft, path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Whether a path leads to what a process has open, as ``/dev/stdout`` does, even where that is a regular file."""
+    name = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        if name.startswith(_DESCRIPTORS):
+            return True
+        if not os.path.islink(name):
+            return False
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    return False
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename last through a power failure, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
