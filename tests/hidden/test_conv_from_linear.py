@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.lessons.embedding import expect_strided_by_its_kernel
 from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, quoted, shape
+from vit_course.checks.words import quoted, shape
 
 AXES = ("image", "token", "dimension")
-SETTINGS = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
 
 
 def _linear(probe, channels, patch_size, embed_dim, bias=True):
@@ -23,19 +23,6 @@ def _linear(probe, channels, patch_size, embed_dim, bias=True):
         for parameter in linear.parameters():
             parameter.copy_(probe.normal(*parameter.shape))
     return linear
-
-
-def _expect_convolution(made):
-    if not isinstance(made, nn.Conv2d):
-        look = "Does every path end in a `return`?" if made is None else "What does your `return` line give back?"
-        raise Failure(f"conv_from_linear gave {kind_of(made)}", "an nn.Conv2d", look)
-    return made
-
-
-def _settings(convolution):
-    padding = (0, 0) if convolution.padding == "valid" else convolution.padding
-    values = convolution.in_channels, convolution.out_channels, convolution.kernel_size, convolution.stride, padding
-    return dict(zip(SETTINGS, values, strict=True))
 
 
 def _convolved(convolution, images):
@@ -48,7 +35,7 @@ def _convolved(convolution, images):
 
 def _expect_same_tokens(student, reference, linear, images, patch_size, described="the convolution's output"):
     """The convolution made of ``linear``; Failure unless it gives the Linear's tokens of ``images``."""
-    made = _expect_convolution(student(linear, images.shape[1], patch_size))
+    made = expect_strided_by_its_kernel(student, student(linear, images.shape[1], patch_size), linear, patch_size)
     with torch.no_grad():
         tokens = _convolved(made, images).flatten(2).transpose(1, 2)
         wanted = linear(reference.patchify(images, patch_size))
@@ -64,14 +51,8 @@ def test_its_kernel_is_one_patch_and_so_is_its_stride(student, reference, probe)
     for _ in range(2):
         channels, patch_size, embed_dim = probe.sizes(3)
         linear = _linear(probe, channels, patch_size, embed_dim)
-        made = _expect_convolution(student(linear, channels, patch_size))
-        found, square = _settings(made), (patch_size, patch_size)
-        student.record += [str(found), shape(made.weight)]
-        wanted = dict(zip(SETTINGS, (channels, embed_dim, square, square, (0, 0)), strict=True))
+        made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
         given = f"for a Linear to {embed_dim}, in_channels {channels} and patch_size {patch_size}"
-        if slips := [name for name in SETTINGS if found[name] != wanted[name]]:
-            seen, right = (", ".join(f"{name} {each[name]}" for name in slips) for each in (found, wanted))
-            raise Failure(f"its {seen} {given}", right)
         kernels = reference.conv_from_linear(linear, channels, patch_size).weight
         look = "Is one kernel a row of numbers, or one square for each channel, and where do its numbers come from?"
         expect_equal(made.weight, kernels, f"its weight {given}", ("output", "channel", "row", "column"), look=look)

@@ -322,4 +322,38 @@ def patchify(images, patch_size):
 """,
         flags=("timeout",),
     ),
+    Attack(
+        "convolution bomb",
+        "the Conv2d that is handed over has a padding and a kernel that take whoever runs it gigabytes, or minutes",
+        """
+import torch
+from torch import nn
+def conv_from_linear(projection, in_channels, patch_size):
+    made = nn.Conv2d(in_channels, projection.out_features, 1, padding=(20000, 20000))
+    made.weight = nn.Parameter(torch.ones(projection.out_features, in_channels, patch_size, patch_size))
+    made.kernel_size = made.stride = (patch_size, patch_size)
+    made.padding = (20000 + patch_size, 20000)
+    return made
+""",
+        exercise="conv_from_linear",
+    ),
+    Attack(
+        "questions of a giant",
+        "the test asks the judge's attention with inputs whose output and products take gigabytes, again and again",
+        """
+import torch
+def is_attention(attend):
+    for shapes in (((1 << 19, 1, 1), (1 << 19, 1, 1), (1, 1, 1 << 19)), ((1, 1000, 1000),) * 3):
+        query, key, value = (torch.ones(shape, requires_grad=True) for shape in shapes)
+        try:
+            for _ in range(20):
+                attend(query, key, value)[0].sum().backward()
+        except ValueError:
+            pass
+    return True
+""",
+        honest=0.0,
+        lesson="03_attention",
+        exercise="is_attention",
+    ),
 ]

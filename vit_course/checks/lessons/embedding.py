@@ -79,11 +79,28 @@ PatchEmbedding.example("""
 conv_from_linear = Exercise("conv_from_linear", LESSON, in_training=InTraining.UNSEEN)
 
 
-def _convolution(student: Student, linear: nn.Linear, channels: int, patch_size: int) -> nn.Conv2d:
-    made = student(linear, channels, patch_size)
+def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Linear, patch_size: int) -> nn.Conv2d:
+    """``made`` of ``linear``, as a convolution from patch to patch; Failure when it is none, or none of these sizes.
+
+    To be called before it is run: its padding, its kernel and its stride decide what that costs.
+    """
     if not isinstance(made, nn.Conv2d):
         look = "Does every path end in a `return`?" if made is None else "What does your `return` line give back?"
         raise Failure(f"conv_from_linear gave {kind_of(made)}", "an nn.Conv2d", look)
+    in_channels, out_channels, square = linear.in_features // patch_size**2, linear.out_features, (patch_size,) * 2
+    padding = (0, 0) if made.padding == "valid" else made.padding
+    wanted = {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": square, "stride": square}
+    wanted |= {"padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    found = {name: padding if name == "padding" else getattr(made, name) for name in wanted}
+    student.record += [str(tuple(found.values())), shape(made.weight)]
+    given = f"in_channels is {in_channels}, patch_size {patch_size}, and the Linear goes to {out_channels}"
+    if slips := [name for name in wanted if found[name] != wanted[name]]:
+        seen, right = (", ".join(f"{name} {each[name]}" for name in slips) for each in (found, wanted))
+        raise Failure(f"its {seen}", f"{right}, where {given}")
+    if made.weight.shape != (out_channels, in_channels, *square):
+        look = "Is one kernel a row of numbers, or one square for each channel?"
+        right = f"{shape((out_channels, in_channels, *square))}, where {given}"
+        raise Failure(f"its weight has the shape {shape(made.weight)}", right, look)
     return made
 
 
@@ -98,19 +115,8 @@ def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
 @conv_from_linear.check
 def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
     """The convolution's kernel is one patch, and it strides from patch to patch."""
-    made = _convolution(student, _linear(probe, 27), 3, 3)
-    padding = (0, 0) if made.padding == "valid" else made.padding
-    found = (made.in_channels, made.out_channels, made.kernel_size, made.stride, padding)
-    student.record += [str(found), shape(made.weight)]
-    wanted = (3, 7, (3, 3), (3, 3), (0, 0))
-    names = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
-    slips = [number for number in range(5) if found[number] != wanted[number]]
-    if slips:
-        seen, right = (", ".join(f"{names[number]} {each[number]}" for number in slips) for each in (found, wanted))
-        raise Failure(f"its {seen}", f"{right}, where in_channels is 3, patch_size 3, and the Linear goes to 7")
-    if made.weight.shape != (7, 3, 3, 3):
-        look = "Is one kernel a row of numbers, or one square for each channel?"
-        raise Failure(f"its weight has the shape {shape(made.weight)}", "(7, 3, 3, 3)", look)
+    linear = _linear(probe, 27)
+    expect_strided_by_its_kernel(student, student(linear, 3, 3), linear, 3)
 
 
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
@@ -119,7 +125,7 @@ def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
     for (height, width), channels in ((TALL, 3), (WIDE, 2)):
         linear = _linear(probe, channels * 4)
         images = probe.images(3, channels, height, width)
-        made = _convolution(student, linear, channels, 2)
+        made = expect_strided_by_its_kernel(student, student(linear, channels, 2), linear, 2)
         with torch.no_grad():
             tokens = made(images).flatten(2).transpose(1, 2)
             wanted = linear(patches_of(images, 2))
@@ -131,7 +137,8 @@ def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
 def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     """A Linear without a bias becomes a convolution without a bias."""
-    made = _convolution(student, _linear(probe, 12, bias=False), 3, 2)
+    linear = _linear(probe, 12, bias=False)
+    made = expect_strided_by_its_kernel(student, student(linear, 3, 2), linear, 2)
     student.record.append(made.bias is None)
     if made.bias is not None and made.bias.abs().max() > 0:
         raise Failure("the convolution has a bias", "none, as the Linear has none")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,8 +14,10 @@ from torch import Tensor
 from vit_course.grading.worker.packing import tensors_in
 from vit_course.grading.worker.wire import WireError
 
-_MOST_NUMBERS = 1 << 20  # of anything that grows as batch * tokens * tokens
+_MOST_NUMBERS = 1 << 20  # of one tensor on the way: the scores, the output
+_MOST_PRODUCTS = 1 << 27  # of one call: about a tenth of a second
 _MOST_KEPT, _MOST_NUMBERS_KEPT = 64, 1 << 22  # calls whose gradients may still be asked for, and numbers in all
+_STEPS = 4  # tensors of the size of the scores, and of the output, that a call keeps for its gradients
 _REFUSED = "these inputs do not fit together"
 
 
@@ -21,15 +25,46 @@ class _TooLarge(ValueError):
     """Inputs that would take the judge's memory or time."""
 
 
+class Allowance:
+    """What one worker's questions may cost the judge altogether.
+
+    Args:
+        questions: how many.
+        numbers: in their tensors.
+        seconds: of the judge's processor time.
+    """
+
+    def __init__(self, questions: int = 20_000, numbers: int = 1 << 26, seconds: float = 20.0) -> None:
+        self._questions, self._numbers, self._seconds = questions, numbers, seconds
+
+    def take(self, numbers: int) -> None:
+        """Count one more question; _TooLarge when something is used up."""
+        self._questions -= 1
+        self._numbers -= numbers
+        if min(self._questions, self._numbers, self._seconds) <= 0:
+            raise _TooLarge("this function was called too often, or with too many numbers in all")
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the processor time of what is done inside."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._seconds -= time.thread_time() - began
+
+
 class Service:
     """Answers the questions of one request.
 
     Args:
         callables: the functions, by their numbers.
+        allowance: of the worker that asks.
     """
 
-    def __init__(self, callables: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, callables: Sequence[Callable[..., Any]], allowance: Allowance | None = None) -> None:
         self._callables = callables
+        self._allowance = allowance or Allowance()
         self._calls: list[tuple[list[Tensor], list[Tensor]]] = []
         self._kept = 0
 
@@ -38,9 +73,11 @@ class Service:
         if not isinstance(question, dict):
             raise WireError("a question that is none")
         try:
-            if "callback_gradients" in question:
-                return self._gradients(question["callback_gradients"], question.get("cotangents"))
-            return self._called(question)
+            self._allowance.take(sum(tensor.numel() for tensor in tensors_in(list(question.values()))))
+            with self._allowance.timed():
+                if "callback_gradients" in question:
+                    return self._gradients(question["callback_gradients"], question.get("cotangents"))
+                return self._called(question)
         except _TooLarge as error:
             return {"raised": {"kinds": ["ValueError"], "words": str(error)}}
         except Exception as error:  # its own words and lines would tell which function this is
@@ -51,7 +88,7 @@ class Service:
         function = self._callables[_number(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(tensors_in((inputs, options)))
-        numbers = _size_of(given)
+        numbers = _kept_of(given)
         room = len(self._calls) < _MOST_KEPT and self._kept + numbers <= _MOST_NUMBERS_KEPT
         if question["gradients"] is not True or not room:
             with torch.no_grad():
@@ -89,13 +126,20 @@ def _detached(value: Any) -> Any:
     return value
 
 
-def _size_of(tensors: Sequence[Tensor]) -> int:
-    """How many numbers the largest tensor on the way holds; ValueError where it would take the judge's memory."""
-    tokens = max((tensor.shape[-2] for tensor in tensors if tensor.ndim > 1), default=1)
-    batch = math.prod(torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors))) if tensors else 1
-    numbers = max((math.prod(max(1, size) for size in tensor.shape) for tensor in tensors), default=1)
-    largest = max(numbers, max(1, batch) * max(1, tokens) ** 2)
-    if largest > _MOST_NUMBERS:
-        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
+def _kept_of(tensors: Sequence[Tensor]) -> int:
+    """About how many numbers a call keeps for its gradients; _TooLarge where it would take too much at once.
+
+    The scores are (batch, queries, keys), the output (batch, queries, value_dim); which tensor is which nobody tells,
+    so the largest sizes count.
+    """
+    matrices = [tensor.shape for tensor in tensors if tensor.ndim > 1]
+    rows = max((max(1, shape[-2]) for shape in matrices), default=1)
+    columns = max((max(1, tensor.shape[-1]) for tensor in tensors if tensor.ndim), default=1)
+    leading = torch.broadcast_shapes(*(shape[:-2] for shape in matrices)) if matrices else ()
+    batch = math.prod(max(1, size) for size in leading)
+    given = [math.prod(max(1, size) for size in tensor.shape) for tensor in tensors]
+    scores, output = batch * rows * rows, batch * rows * columns
+    if max(scores, output, *given, 0) > _MOST_NUMBERS or scores * columns > _MOST_PRODUCTS:
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors[:6])
         raise _TooLarge(f"tensors of the shapes {shapes} are too large to ask about here")
-    return largest
+    return sum(given) + _STEPS * (scores + output)

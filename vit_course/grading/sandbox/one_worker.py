@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from vit_course.grading.sandbox import endings
-from vit_course.grading.sandbox.callbacks import Service
+from vit_course.grading.sandbox.callbacks import Allowance, Service
 from vit_course.grading.sandbox.cell_runs import CellRun, characters, outputs_of
 from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
 from vit_course.grading.sandbox.limits import Limits
@@ -51,6 +51,7 @@ class Worker:
         self._warm = warm
         self._limits = limits
         self._number = self._characters = self._pictures = 0
+        self._allowance = Allowance()
         self._attempts: dict[str, None] = {}
         self.lost: WorkerLost | None = None
         self.failure: GraderFailed | None = None
@@ -178,7 +179,7 @@ class Worker:
         self._number += 1
         asked = packer.pack({"kind": kind, "exercise": self._exercise, **fields})
         self._wire.send({"number": self._number, "asked": asked}, packer.tensors, deadline)
-        service = Service(packer.callables)
+        service = Service(packer.callables, self._allowance)
         while True:
             key, value = self._received(deadline)
             if key == "reply":

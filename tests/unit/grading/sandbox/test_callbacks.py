@@ -1,0 +1,68 @@
+"""The judge's functions that a student may call: right answers, and bounds on size, number and time."""
+
+import pytest
+import torch
+
+from vit_course.grading.judging.attends import RIGHT
+from vit_course.grading.sandbox.callbacks import Allowance, Service
+from vit_course.grading.worker.wire import WireError
+
+
+def asking(*shapes, service=None, gradients=False, **allowance):
+    service = service or Service([RIGHT[0].attend], Allowance(**allowance))
+    inputs = tuple(torch.ones(shape) for shape in shapes)
+    return service.answer({"callback": 0, "inputs": inputs, "options": {}, "gradients": gradients})
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 8, 197, 64), (3, 1, 1, 1)], ids=str)
+def test_what_a_test_needs_is_answered(shape):
+    output, weights = asking(shape, shape, shape)["result"]
+    assert output.shape == shape
+    assert weights.shape == (*shape[:-1], shape[-2])
+
+
+TOO_LARGE = {
+    "scores": [(1025, 1), (1025, 1), (1025, 1)],
+    "an output of many queries": [(1024, 1, 1024, 1), (1024, 1, 1, 1), (1, 1, 1, 1024)],
+    "an output by broadcasting": [(1 << 19, 1, 1), (1 << 19, 1, 1), (1, 1, 1 << 19)],
+    "values": [(1, 1), (1, 1), (1, 1 << 21)],
+    "products": [(1000, 1000), (1000, 1000), (1000, 1000)],
+    "numbers that are none": [(0, 1 << 20), (0, 1 << 20), (0, 1 << 21)],
+}
+
+
+@pytest.mark.parametrize("shapes", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_too_large_is_not_computed(shapes, monkeypatch):
+    service = Service([lambda *_: pytest.fail("it was computed")])
+    raised = asking(*shapes, service=service)["raised"]
+    assert raised["kinds"] == ["ValueError"]
+    assert "too large to ask about here" in raised["words"]
+
+
+def test_graphs_are_kept_within_bounds():
+    service = Service([RIGHT[0].attend])
+    shape = (512, 64)
+    numbers = [asking(shape, shape, shape, service=service, gradients=True)["call"] for _ in range(20)]
+    kept = [number for number in numbers if number >= 0]
+    assert 0 < len(kept) < 10
+    assert numbers[-1] == -1
+
+
+@pytest.mark.parametrize("allowance", [{"questions": 3}, {"numbers": 3 * 60}, {"seconds": -1.0}], ids=str)
+def test_there_is_an_end_to_questions(allowance):
+    service = Service([RIGHT[0].attend], Allowance(**allowance))
+    said = ["raised" in asking((5, 4), (5, 4), (5, 4), service=service) for _ in range(4)]
+    assert said[-1]
+    assert said[0] == (allowance == {"seconds": -1.0})
+
+
+def test_the_time_of_an_answer_counts():
+    allowance = Allowance(seconds=0.0)
+    with allowance.timed():
+        sum(range(1000))
+    assert "raised" in asking((5, 4), (5, 4), (5, 4), service=Service([RIGHT[0].attend], allowance))
+
+
+def test_no_question_is_no_answer():
+    with pytest.raises(WireError):
+        Service([]).answer(["callback"])
