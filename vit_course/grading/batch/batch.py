@@ -61,7 +61,7 @@ class Grader:
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Result]] = {}
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="grader")
-        Store(place.results).clear_drafts()
+        Store(place.results, place.secret).clear_drafts()
 
     @classmethod
     def for_class(cls, root: Path, jobs: int = 1, confined: bool = True, fresh: bool = False) -> Self:

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from vit_course.grading.batch.keys import exercise_keys
 from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.store import Store, merged
+from vit_course.grading.batch.store import ChangedResult, Store, merged
 from vit_course.grading.judging.result import Result, Status
 from vit_course.grading.submissions.finding import HandedIn
 from vit_course.grading.submissions.flags import NOT_SANDBOXED
@@ -103,8 +103,8 @@ def _done(task: Task) -> Done:
 
 def _kept_or_judged(task: Task, submission: Submission) -> Done:
     keys = exercise_keys(submission, task.place, task.confined)
-    store = Store(task.place.results)
-    kept = None if task.fresh else store.load(submission, keys)
+    store = Store(task.place.results, task.place.secret)
+    kept, changed = _kept(task, store, submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), taken_over=True)
@@ -112,6 +112,7 @@ def _kept_or_judged(task: Task, submission: Submission) -> Done:
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags)))
+    submission = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
     try:
         store.save(submission, keys, merged(replace(submission, reason=None, flags=()), kept, fresh))
     except OSError as error:
@@ -119,6 +120,18 @@ def _kept_or_judged(task: Task, submission: Submission) -> Done:
         whole = merged(submission, kept, fresh)
         return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, told)))))
     return Done(merged(submission, kept, fresh))
+
+
+def _kept(
+    task: Task, store: Store, submission: Submission, keys: Mapping[str, str]
+) -> tuple[Result | None, str | None]:
+    """What is kept and still holds, and what is wrong with what is kept."""
+    if task.fresh:
+        return None, None
+    try:
+        return store.load(submission, keys), None
+    except ChangedResult as changed:
+        return None, f"{changed}, and it was graded again"
 
 
 def unjudged(handed_in: HandedIn, status: Status, reason: str) -> Result:

@@ -1,13 +1,16 @@
 """Results, kept by content: whoever asks again gets the answer, whoever was killed goes on where they were.
 
 A file for each submission's content holds, for each exercise, its result under a key: a digest of everything that
-the result depends on. What a file holds is believed as far as its keys match, and nothing is lost when it does not.
+the result depends on. What a file holds is believed when it is sealed with the grader's secret, and as far as its keys
+match; nothing is lost when it is not.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,8 +21,12 @@ from vit_course.files import DRAFT, write
 from vit_course.grading.judging.result import ExerciseResult, Result
 from vit_course.grading.submissions.submission import Submission
 
-FORMAT = 1
+FORMAT = 2
 FORGOTTEN = 3600  # seconds after which a draft is one that a killed grader left
+
+
+class ChangedResult(Exception):
+    """A kept result was changed by somebody who does not hold the grader's secret; the message is a clause."""
 
 
 class Store:
@@ -27,10 +34,11 @@ class Store:
 
     Args:
         folder: it is made when the first result is kept.
+        secret: the grader's, with which results are sealed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, secret: bytes) -> None:
+        self.folder, self._secret = folder, secret
 
     def load(self, submission: Submission, keys: Mapping[str, str]) -> Result | None:
         """What is kept of a submission under keys that still hold; its exercises may be some of those asked for.
@@ -38,14 +46,16 @@ class Store:
         Args:
             submission: of which content and lesson count, not whose it is.
             keys: the key of each exercise.
+
+        Raises:
+            ChangedResult: somebody else than the grader has written what is kept.
         """
-        entry = self._entry(submission)
-        try:
-            kept = Result.from_dict(entry["result"])
-            valid = [each for each in kept.exercises if entry["keys"].get(each.name) == keys.get(each.name, "")]
-        except (KeyError, TypeError, ValueError, AttributeError):
+        kept = self.read(submission.content, submission.lesson)
+        if kept is None:
             return None
-        return _whose(replace(kept, exercises=tuple(valid)), submission) if valid else None
+        result, all_keys = kept
+        valid = [each for each in result.exercises if all_keys.get(each.name) == keys.get(each.name, "")]
+        return _whose(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -53,16 +63,43 @@ class Store:
         Raises:
             OSError: it cannot be written; what was there before stays.
         """
-        entry = self._entry(submission)
         try:
-            kept = {each.name: each for each in Result.from_dict(entry["result"]).exercises}
-            all_keys = {name: str(entry["keys"][name]) for name in kept}
-        except (KeyError, TypeError, ValueError, AttributeError):
-            kept, all_keys = {}, {}
+            before = self.read(submission.content, submission.lesson)
+        except ChangedResult:
+            before = None
+        kept, all_keys = ({each.name: each for each in before[0].exercises}, before[1]) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
-        write_text(self._path(submission), json.dumps({"format": FORMAT, "keys": all_keys, "result": whole.to_store()}))
+        path = self._path(submission.content, submission.lesson)
+        entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store()}
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
+
+    def read(self, content: str, lesson: str | None) -> tuple[Result, dict[str, str]] | None:
+        """What is kept of a content, and the key of each of its exercises; None: nothing that this version can read.
+
+        Raises:
+            ChangedResult: somebody else than the grader has written it.
+        """
+        path = self._path(content, lesson)
+        try:
+            entry = json.loads(path.read_bytes())
+            if entry.pop("format") != FORMAT:
+                return None
+            seal = str(entry.pop("seal", ""))
+            sealed = self._seal(path, {"format": FORMAT, **entry})
+            result, keys = Result.from_dict(entry["result"]), {name: str(key) for name, key in entry["keys"].items()}
+        except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return None
+        if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_can_be, result.exercises)):
+            raise ChangedResult("what was kept of it had been changed by somebody else")
+        return result, keys
+
+    def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
+        """What only the holder of the secret can write below an entry, for the file of this name alone."""
+        content = json.dumps([path.name, entry], sort_keys=True).encode()
+        return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
 
     def clear_drafts(self) -> None:
         """Remove what graders that were killed left half written."""
@@ -73,16 +110,12 @@ class Store:
             except OSError:  # another grader was quicker
                 continue
 
-    def _path(self, submission: Submission) -> Path:
-        what = f"{submission.content}/{submission.lesson}"
-        return self.folder / f"{hashlib.sha256(what.encode()).hexdigest()}.json"
+    def _path(self, content: str, lesson: str | None) -> Path:
+        return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"
 
-    def _entry(self, submission: Submission) -> dict[str, Any]:
-        try:
-            entry = json.loads(self._path(submission).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else {}
+
+def _can_be(result: ExerciseResult) -> bool:
+    return 0 <= result.score <= result.max_score < math.inf
 
 
 def merged(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:

@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from vit_course.grading.batch.keys import graders_halves
 from vit_course.grading.batch.places import Place, PlaceError, place_of
-from vit_course.grading.batch.store import FORMAT
+from vit_course.grading.batch.store import ChangedResult, Store
 from vit_course.grading.judging.result import VERSION, ExerciseResult, Result
 from vit_course.grading.report.by_hand import read_gradebook
 from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
@@ -93,6 +92,7 @@ class _Finder:
 
     def __init__(self, lessons: Lessons, place: Place) -> None:
         self._lessons, self._place = lessons, place
+        self._store = Store(place.results, place.secret)
         self._halves: dict[str, dict[str, set[str]]] = {}
 
     def look_up(self, handed_in: HandedIn) -> HandedInWork | None:
@@ -123,28 +123,22 @@ class _Finder:
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
     def _kept(self, handed_in: HandedIn, lesson: ReleasedLesson, content: str) -> HandedInWork | None:
-        entry = self._entry(content, lesson.name)
-        found = self._judged(handed_in, lesson, entry) if entry else None
-        return found and replace(found, files=tuple(filter(None, content.split("/")[1:])))
-
-    def _entry(self, content: str, lesson: str) -> dict[str, Any] | None:
-        name = hashlib.sha256(f"{content}/{lesson}".encode()).hexdigest()
+        """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
-            entry = json.loads((self._place.results / f"{name}.json").read_bytes())
-        except (OSError, ValueError, RecursionError):
+            kept = self._store.read(content, lesson.name)
+        except ChangedResult as changed:
+            reason = f"{changed}; grade it again"
+            return HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING, reason=reason)
+        if kept is None:
             return None
-        return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
-
-    def _judged(self, handed_in: HandedIn, lesson: ReleasedLesson, entry: dict[str, Any]) -> HandedInWork | None:
-        """A file with its result; a damaged entry is as good as none, as the grader sees it."""
-        try:
-            flags = (*handed_in.flags, *entry["result"]["flags"])
-            result = Result.from_dict({**entry["result"], "runs": (), "path": str(handed_in.path), "flags": flags})
-            keys = {name: str(key) for name, key in entry["keys"].items()}
-            state = self._state(result, keys, lesson)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
-        return HandedInWork(handed_in.path, handed_in.student, lesson.name, state, result, result.reason)
+        found, keys = kept
+        flags = (*handed_in.flags, *found.flags)
+        result = replace(found, runs=(), path=str(handed_in.path), flags=flags)
+        files = tuple(filter(None, content.split("/")[1:]))
+        work = HandedInWork(
+            handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason
+        )
+        return replace(work, files=files)
 
     def _state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
         worth = {each.name: round(each.points, 4) for each in lesson.exercises}

@@ -118,6 +118,19 @@ def test_the_files_beside_a_notebook_are_told_whether_graded_or_taken_over(judge
     assert len(graded.files) == 1
 
 
+def test_an_edited_result_is_graded_again_and_told(judge, task):
+    first = do(task).result
+    (entry,) = task.place.results.iterdir()
+    entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
+    told = do(task)
+    assert not told.taken_over
+    assert told.result.score == first.score
+    assert told.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
+    again = do(task)
+    assert again.taken_over
+    assert again.result.reason is None
+
+
 def test_an_error_of_ours_is_not_kept(judge, task):
     judge.status = "error"
     assert do(task).result.status == "error"

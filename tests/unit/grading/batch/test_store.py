@@ -12,7 +12,7 @@ import pytest
 
 from vit_course.grading.batch.keys import exercise_keys, graders_halves
 from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.store import Store, merged, write_text
+from vit_course.grading.batch.store import ChangedResult, Store, merged, write_text
 from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 
 ROOT = Path(__file__).parents[4]
@@ -24,7 +24,9 @@ def exercise(name, score=1.0):
 
 def result(*names, **more):
     runs = (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hi"},)),)
-    return Result("p", "ada", "01_patchify", "graded", exercises=tuple(map(exercise, names)), runs=runs, **more)
+    return Result(
+        "p", "ada", "01_patchify", "graded", **{"exercises": tuple(map(exercise, names)), "runs": runs} | more
+    )
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def submission(work):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "results")
+    return Store(tmp_path / "results", b"secret")
 
 
 def test_what_is_kept_is_given_back_to_whoever_handed_in_the_same(store, submission):
@@ -70,6 +72,51 @@ def test_a_file_that_is_no_result_is_as_good_as_none(store, submission, content)
     assert store.load(submission, {"patchify": "k"}) is None
     store.save(submission, {"patchify": "k"}, result("patchify"))
     assert store.load(submission, {"patchify": "k"})
+
+
+@pytest.mark.parametrize("change", [
+    lambda entry: entry["result"].update(score=1202.0),
+    lambda entry: entry["result"]["exercises"][0].update(score=2.0),
+    lambda entry: entry["result"].update(flags=[]),
+    lambda entry: entry["keys"].update(patchify="another"),
+    lambda entry: entry.pop("seal"),
+    lambda entry: entry.update(seal=7),
+    lambda entry: entry.update(seal="0" * 64),
+])  # fmt: skip
+def test_what_somebody_else_wrote_is_not_believed(store, submission, change):
+    store.save(submission, {"patchify": "k"}, result("patchify", flags=("timeout",)))
+    (file,) = store.folder.iterdir()
+    entry = json.loads(file.read_bytes())
+    change(entry)
+    file.write_text(json.dumps(entry))
+    with pytest.raises(ChangedResult):
+        store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    store.save(submission, {"unpatchify": "k"}, result("unpatchify"))
+    kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    assert [each.name for each in kept.exercises] == ["unpatchify"]
+
+
+def test_a_seal_holds_for_one_secret_and_one_submission(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    with pytest.raises(ChangedResult):
+        Store(store.folder, b"another class").load(submission, {"patchify": "k"})
+    other = replace(submission, digest="0" * 64)
+    (file,) = store.folder.iterdir()
+    shutil.copy(file, store._path(other.content, other.lesson))
+    with pytest.raises(ChangedResult):
+        store.load(other, {"patchify": "k"})
+
+
+def test_scores_that_cannot_be_are_not_believed_with_any_seal(store, submission):
+    store.save(submission, {"patchify": "k"}, result(score=3.0, exercises=(exercise("patchify", score=3.0),)))
+    with pytest.raises(ChangedResult):
+        store.load(submission, {"patchify": "k"})
+
+
+def test_only_the_grader_reads_what_is_kept(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    (file,) = store.folder.iterdir()
+    assert (store.folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
 def test_graders_at_once_leave_whole_files(store, submission):

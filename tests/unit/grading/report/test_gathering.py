@@ -37,10 +37,10 @@ def test_each_file_is_in_one_state(klass):
 
 
 def test_results_under_other_keys_are_older_and_are_shown(klass):
-    entry = klass.keep(klass.hand_in("ann"), exercise())
-    kept = json.loads(entry.read_bytes())
-    kept["keys"]["patchify"] = "another-key"
-    entry.write_text(json.dumps(kept))
+    klass.keep(klass.hand_in("ann"), exercise())
+    check = klass.folder / "hidden" / "test_patchify.py"
+    check.parent.mkdir()
+    check.write_text('import pytest\n\n\n@pytest.mark.exercise("patchify", points=1)\ndef test_a(student): ...\n')
     (work,) = gather(klass.folder).handed_in
     assert (work.state, work.result.exercises[0].score) == (State.OLDER, 0.0)
 
@@ -54,6 +54,14 @@ def test_results_for_other_points_are_older(klass):
 def test_a_damaged_entry_is_as_good_as_none(klass, damage):
     klass.keep(klass.hand_in("ann")).write_text(damage)
     assert states(gather(klass.folder)) == {"ann": State.WAITING}
+
+
+def test_a_result_that_was_edited_is_shown_to_nobody(klass):
+    entry = klass.keep(klass.hand_in("ann"), exercise())
+    entry.write_text(entry.read_text().replace('"score": 0.0', '"score": 8.0'))
+    (work,) = gather(klass.folder).handed_in
+    assert (work.state, work.result) == (State.WAITING, None)
+    assert work.reason == "what was kept of it had been changed by somebody else; grade it again"
 
 
 def test_content_is_what_the_grader_reads(tmp_path):
