@@ -203,9 +203,9 @@ def _published(results: list[Result]) -> dict[str, Any]:
 
 
 def _write_json(results: list[Result], target: str, out: Console) -> None:
-    text = json.dumps(_published(results), indent=1, ensure_ascii=False) + "\n"
+    text = _harmless(json.dumps(_published(results), indent=1, ensure_ascii=False)) + "\n"
     if target == "-":
-        out.file.write(text.encode("utf-8", "backslashreplace").decode())
+        out.file.write(text)
         out.file.flush()  # a full disk is told here, not when the program ends
         return
     try:
@@ -213,3 +213,8 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
     except OSError as error:
         out.print(overview(results), soft_wrap=False)  # so that nothing is lost
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
+
+
+def _harmless(text: str) -> str:
+    """JSON in which all that a terminal would act upon, or not show, is escaped: a file's name stays exact in it."""
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -30,7 +31,8 @@ class ClassFolder:
 def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     """Make a course folder in which nbgrader's commands and its formgrader page work as they are.
 
-    The folder appears complete or not at all.
+    The folder appears complete or not at all. It is its owner's alone, and so is what nbgrader will put there, its
+    gradebook among it.
 
     Args:
         directory: where to make it; it must not exist, or be empty.
@@ -50,6 +52,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     try:
         _fill(draft, notebooks)
         _copy_checks(lessons_root / "tests" / "hidden", draft / "hidden")
+        _keep_to_owner(draft)
         move_into_place(draft, directory)
     except OSError as error:
         raise ClassFolderError(f"cannot make {directory}: {error}") from error
@@ -71,10 +74,11 @@ def refuse_in_use(directory: Path) -> None:
 
 
 def move_into_place(draft: Path, directory: Path) -> None:
-    """Give a folder that is complete its name; the place does not exist, or is an empty folder."""
+    """Give a folder that is complete its name and its mode; the place does not exist, or is an empty folder."""
     if not directory.exists():
         draft.rename(directory)
         return
+    directory.chmod(stat.S_IMODE(draft.stat().st_mode))
     for child in draft.iterdir():  # an empty folder stays the one that a shell may be standing in
         child.rename(directory / child.name)
 
@@ -100,6 +104,12 @@ def _copy_checks(checks: Path, target: Path) -> None:
     target.mkdir()
     for path in sorted(checks.glob("*.py")):
         shutil.copyfile(path, target / path.name)
+
+
+def _keep_to_owner(folder: Path) -> None:
+    """Nobody else reads answers, checks and grades, whatever the umask is."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def _write(path: Path, template: str, **values: str) -> None:

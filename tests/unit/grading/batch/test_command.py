@@ -1,8 +1,12 @@
 """What `vit-course grade --json` publishes."""
 
-import pytest
+import io
+import json
 
-from vit_course.grading.batch.command import _flagged, _published
+import pytest
+from rich.console import Console
+
+from vit_course.grading.batch.command import _flagged, _published, _write_json
 from vit_course.grading.batch.job import Done
 from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
 
@@ -24,6 +28,18 @@ def test_exactly_the_published_keys():
     assert all(list(check) == ["name", "verdict", "message", "misconception"] for check in told["checks"])
     messages = [check["message"] for check in told["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
+
+
+@pytest.mark.parametrize("target", ["-", "grades.json"])
+def test_what_a_terminal_would_act_upon_is_escaped_and_stays_exact(tmp_path, target):
+    odd = "a\u202eb\u200bc\ufeffd\u2066e\x1b[2Jf\x7fg\x9bh\u2028i\U000e0041j\udcffk\U0001f642é\nl"
+    out = Console(file=io.StringIO())
+    _write_json([Result(odd, odd, odd, "graded")], target if target == "-" else str(tmp_path / target), out)
+    text = out.file.getvalue() if target == "-" else (tmp_path / target).read_text("utf-8")
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    assert "\U0001f642é" in text
+    (entry,) = json.loads(text)["submissions"]
+    assert [entry[name] for name in ("path", "student", "assignment")] == [odd] * 3
 
 
 def done(student, *files, path="a.ipynb", flags=()):

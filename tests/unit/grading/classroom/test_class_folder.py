@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import runpy
 import stat
 from importlib import import_module
@@ -66,6 +67,20 @@ def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path, lessons):
     new_class(folder, lessons)
     assert folder.stat()[stat.ST_INO] == before
     assert "README.md" in tree(folder)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["an empty folder", "a new folder"])
+def test_a_class_is_its_owner_s_alone(tmp_path, lessons, there):
+    mask = os.umask(0)
+    try:
+        if there:
+            (tmp_path / "class").mkdir()
+        folder = new_class(tmp_path / "class", lessons).path
+    finally:
+        os.umask(mask)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
