@@ -116,7 +116,7 @@ def split_indices(num_samples, num_validation, seed):
     Draw from a torch.Generator of your own, seeded with `seed`: a split must neither depend on what
     somebody else drew before, nor change what they draw next.
 
-    >>> train_indices, validation_indices = split_indices(10, 3, seed=0)
+    >>> train_indices, validation_indices = split_indices(10, 3, 0)
     >>> len(train_indices), len(validation_indices)
     (7, 3)
     >>> sorted(torch.cat([train_indices, validation_indices]).tolist())
@@ -768,7 +768,7 @@ class EarlyStopping:
                 epochs, else False. As good as the best is no new best, and neither is a NaN; lower is one,
                 by however little.
 
-    >>> stopping = EarlyStopping(patience=2)
+    >>> stopping = EarlyStopping(2)
     >>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]
     [False, False, False, False, False, True]
     >>> stopping.best

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from vit_course.checks.common import expect_value_error
+from vit_course.checks.examples import expect_example
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
@@ -40,7 +41,7 @@ def _expect(student, reference, patience, losses, look, *judged, beside=()):
     return notes, right
 
 
-@pytest.mark.exercise("EarlyStopping", points=0.3)
+@pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_it_stops_when_patience_is_over(student, reference, probe):
     """It goes on while losses fall, and says stop at the loss number `patience` in a row that is no better."""
     for patience in probe.sizes(2, low=2, high=5):
@@ -129,3 +130,10 @@ def test_step_gives_a_bool(student, reference, probe):
         if type(answer).__name__ not in ("bool", "bool_") and getattr(answer, "ndim", None) != 0:
             look = "Does every path of `step` end in a `return`, and which comparison gives what it returns?"
             raise Failure(f"step gave {kind_of(answer)}", "True or False", look)
+
+
+@pytest.mark.exercise("EarlyStopping", points=0.1)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect(student, reference, 1, _losses(probe, 0.9, 0.8, 1.1), "At which count is it enough?")
+    expect_example(student)

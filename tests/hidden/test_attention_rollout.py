@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
 
 AXES = ("image", "output token", "input token")
@@ -27,7 +28,7 @@ def test_one_layer_is_half_the_token_itself(student, reference, probe):
     _expect(student, reference, _layers(probe, 1), "one layer", look)
 
 
-@pytest.mark.exercise("attention_rollout", points=1)
+@pytest.mark.exercise("attention_rollout", points=0.75)
 def test_later_layers_mix_what_earlier_ones_mixed(student, reference, probe):
     """A later layer mixes what the earlier ones have mixed, however many there are."""
     look = "A row asks what an output token is made of. Of which tensor must the last layer's rows pick rows?"
@@ -74,3 +75,10 @@ def test_no_layer_at_all_is_refused(student, reference, probe):
     if error is None or not error.is_a("ValueError"):
         did = "accepted" if error is None else f"raised {error} on"
         raise Failure(f"attention_rollout {did} an empty list", "a ValueError", "What do you test before you compute?")
+
+
+@pytest.mark.exercise("attention_rollout", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect(student, reference, _layers(probe, 2), "two layers", "Which layer comes first?")
+    expect_example(student)

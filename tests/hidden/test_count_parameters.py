@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
 from vit_course.config import ViTConfig
@@ -46,7 +47,7 @@ def _expect_count(student, reference, config, described):
         )
 
 
-@pytest.mark.exercise("count_parameters", points=0.75)
+@pytest.mark.exercise("count_parameters", points=0.5)
 def test_a_whole_model_is_counted(student, reference, probe):
     """Every part of a small model is counted once, for wide images and for tall ones, one channel and many."""
     height, width = probe.sizes(2)
@@ -118,3 +119,10 @@ def test_the_count_is_an_int(student, reference, probe):
         look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
         raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
     _expect_count(student, reference, config, f"a model with embed_dim {config.embed_dim}")
+
+
+@pytest.mark.exercise("count_parameters", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect_count(student, reference, _config(probe, mlp_ratio=2.0), "a small model")
+    expect_example(student)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import close
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.evaluation import expect_floats
 from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
 from vit_course.checks.student import Student
@@ -150,7 +151,7 @@ def test_both_are_plain_floats(student, reference, probe):
 
 
 @pytest.mark.exercise("evaluate", points=0.25)
-def test_a_list_of_batches_will_do(student, reference, probe):
-    """A plain list of batches for a loader, as in the exercise's example, is measured too."""
-    look = "A loader gives batches. What else do you take it to have?"
-    _expect_right(student, reference, _fields(probe, in_a_list=True), look, only=EITHER)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect_right(student, reference, _fields(probe), "Which loss, and which share?", only=EITHER)
+    expect_example(student)

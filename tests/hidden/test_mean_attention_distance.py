@@ -5,6 +5,7 @@ import torch
 
 from vit_course.checks.common import expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.inside_distance import attention_to
 
 AXES = ("head",)
@@ -29,7 +30,7 @@ def _expect(student, reference, weights, grid_size, patch_size, look):
     expect_equal(student(weights, grid_size, patch_size), right, told, AXES, look=look)
 
 
-@pytest.mark.exercise("mean_attention_distance", points=1)
+@pytest.mark.exercise("mean_attention_distance", points=0.75)
 def test_keys_count_by_their_weight(student, reference, probe):
     """Every head gets its mean distance in pixels: keys by their weight, images and query patches all alike."""
     look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
@@ -83,3 +84,11 @@ def test_a_grid_that_does_not_fit_is_refused(student, reference, probe):
     for other in ((rows + 1, columns), (rows, columns - 1)):
         described = f"{rows * columns} tokens for {other[0]} rows and {other[1]} columns"
         expect_value_error(student, (weights, other, 2), (rows * columns, *other), described)
+
+
+@pytest.mark.exercise("mean_attention_distance", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    grid_size, _ = _grids(probe)
+    _expect(student, reference, _weights(probe, grid_size), grid_size, 2, "Which distance, in which unit?")
+    expect_example(student)

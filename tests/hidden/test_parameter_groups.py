@@ -2,6 +2,7 @@
 
 import pytest
 
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import listed
@@ -85,13 +86,13 @@ def test_a_vision_transformer_is_sorted(student, probe):
     _expect(student, _vit(probe), _decay(probe), look)
 
 
-@pytest.mark.exercise("parameter_groups", points=0.25)
+@pytest.mark.exercise("parameter_groups", points=0.2)
 def test_other_models_are_sorted_too(student, probe):
     """Weights of convolutions decay as well, and norms are known without a telling name."""
     _expect(student, _numbered(probe), _decay(probe), "Does your rule know a norm that is not called so?")
 
 
-@pytest.mark.exercise("parameter_groups", points=0.25)
+@pytest.mark.exercise("parameter_groups", points=0.2)
 def test_any_weight_decay_is_passed_on(student, probe):
     """Whatever weight decay is asked for, the matrices get it and all else gets 0."""
     parts = {"layer": ("Linear", probe.sizes(2)), "scale": ("LayerNorm", probe.sizes(1))}
@@ -144,3 +145,10 @@ def test_a_shared_weight_is_there_once(student, probe):
     parts["body.3"] = ("Linear", (dim, dim))
     look = "Which of torch's ways through a model meets a shared parameter twice?"
     _expect(student, parts, _decay(probe), look, tied={"body.3": "body.0"})
+
+
+@pytest.mark.exercise("parameter_groups", points=0.1)
+def test_its_own_example_comes_out(student, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect(student, {"layer": ("Linear", probe.sizes(2))}, _decay(probe), "Which group is which?")
+    expect_example(student)

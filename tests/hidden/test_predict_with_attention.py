@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.attention import both_tensors
 from vit_course.checks.lessons.vit import parameter_shapes
 from vit_course.checks.student import Student
@@ -57,7 +58,7 @@ def test_the_probabilities_are_the_models(student, reference, probe):
         _expect(student, reference, probe, look, wide=wide, only="the probabilities")
 
 
-@pytest.mark.exercise("predict_with_attention", points=1.25)
+@pytest.mark.exercise("predict_with_attention", points=1)
 def test_the_map_shows_where_the_class_token_looks(student, reference, probe):
     """The second, (rows, columns), is the class token's attention in the last block, mean over heads, summing to 1."""
     for wide in (True, False):
@@ -107,3 +108,10 @@ def test_a_float64_model_answers_in_float64(student, reference, probe):
     """A float64 model gives float64 probabilities and a float64 map."""
     look = "Which line makes a tensor, of which dtype?"
     _expect(student, reference, probe, look, wide=False, dtype=torch.float64)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect(student, reference, probe, "Which of the model's numbers are they?")
+    expect_example(student)

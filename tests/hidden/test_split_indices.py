@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from vit_course.checks.common import expect_value_error
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.splitting import expect_int64_tensors, split
 from vit_course.checks.verdict import Failure
 
@@ -56,7 +57,7 @@ def test_the_parts_are_int64_tensors(student, probe):
     expect_int64_tensors(student, case)
 
 
-@pytest.mark.exercise("split_indices", points=0.5)
+@pytest.mark.exercise("split_indices", points=0.25)
 def test_chance_chooses(student, probe):
     """Chance chooses the validation images: they are no run of neighbours, and not at regular distances."""
     for _ in range(2):
@@ -113,3 +114,10 @@ def test_an_empty_part_is_refused(student, probe):
     student.record.append(("not refused", *accepted))
     if accepted:
         raise next(iter(accepted.values()))
+
+
+@pytest.mark.exercise("split_indices", points=0.25)
+def test_its_own_example_comes_out(student, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect_whole(student, _case(probe))
+    expect_example(student)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from vit_course.checks.compare import close
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.loops import number_in
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of
@@ -65,7 +66,7 @@ def test_a_schedule_that_is_all_warm_up(student, reference, probe):
         raise Failure(f"warmup_cosine({steps}, {steps}, {steps}) is {over:.4g}", "a number from 0 to 1", look)
 
 
-@pytest.mark.exercise("warmup_cosine", points=0.5)
+@pytest.mark.exercise("warmup_cosine", points=0.25)
 def test_it_is_a_plain_number(student, reference, probe):
     """Rising and falling, the factor is right and a plain number: AdamW takes no tensor for a learning rate."""
     warmup_steps, total_steps = _sizes(probe)
@@ -76,3 +77,11 @@ def test_it_is_a_plain_number(student, reference, probe):
             look = "Which library's cos takes a plain number?"
             raise Failure(f"warmup_cosine gave {kind_of(returned)} at step {step}", "a float", look)
     _expect(student, reference, warmup_steps, total_steps, steps, "Follow your formula with a pencil at this step.")
+
+
+@pytest.mark.exercise("warmup_cosine", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    warmup_steps, total_steps = _sizes(probe)
+    _expect(student, reference, warmup_steps, total_steps, (0, total_steps - 1), "Follow your formula with a pencil.")
+    expect_example(student)

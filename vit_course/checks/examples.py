@@ -11,6 +11,7 @@ import math
 import re
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from vit_course.checks.student import Student
@@ -50,6 +51,8 @@ def _told(value: Any) -> Any:
     """A value of a student's in the form of :func:`_read`."""
     if isinstance(value, Tensor):
         return "tensor", value.tolist()
+    if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
+        return value.item()
     return type(value)(map(_told, value)) if type(value) in (list, tuple) else value
 
 
@@ -57,6 +60,6 @@ def _alike(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, list | tuple):
         same = type(found) is type(wanted) and len(found) == len(wanted)
         return same and all(map(_alike, found, wanted))
-    if isinstance(wanted, float) and isinstance(found, float):
+    if isinstance(wanted, float) and isinstance(found, float | int) and not isinstance(found, bool):
         return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
     return type(found) is type(wanted) and bool(found == wanted)

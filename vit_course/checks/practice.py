@@ -92,7 +92,6 @@ def loop(
     momentum: float = 0.0,
     stale: Mapping[str, Tensor] | None = None,
     device: str = "cpu",
-    in_a_list: bool = False,
 ) -> dict[str, Any]:
     """Call a training loop as (model, loader, optimizer, device), or without a learning rate (model, loader, device).
 
@@ -103,7 +102,6 @@ def loop(
         learning_rate, momentum: of the SGD.
         stale: by the parameter's name, the gradients that are there before.
         device: of the model.
-        in_a_list: the loader is a plain list of the batches.
 
     Returns:
         "returned"; "weights" and "gradients" after it, by name; "frozen", names of the parameters that no longer ask
@@ -116,7 +114,7 @@ def loop(
     for name, gradient in (stale or {}).items():
         model.get_parameter(name).grad = gradient.clone().to(device)
     loader = PracticeLoader(batches)
-    arguments: list[Any] = [model, list(loader) if in_a_list else loader, torch.device(device)]
+    arguments: list[Any] = [model, loader, torch.device(device)]
     _note_calls(events, model, "zero_grad")
     if learning_rate is not None:
         arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate, momentum))

@@ -9,6 +9,7 @@ import ast
 import linecache
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -25,7 +26,8 @@ def example(function: Callable[..., Any], name: str, source: str) -> dict[str, A
 
     Args:
         source: the example's lines, without their prompts and without what they should give; they may use ``torch``,
-            ``nn``, ``F``, ``math``, ``ViTConfig``, and ``torchvision`` where there is one.
+            ``nn``, ``F``, ``math``, ``ViTConfig``, ``torchvision`` where there is one, and ``VisionTransformer``, the
+            course's, from lesson 06 on.
 
     Returns:
         "values", of every statement that is an expression, in order.
@@ -36,6 +38,8 @@ def example(function: Callable[..., Any], name: str, source: str) -> dict[str, A
         import torchvision
 
         names["torchvision"] = torchvision
+    if "VisionTransformer(" in source and name != "VisionTransformer":
+        names["VisionTransformer"] = import_module("vit_course.vit").VisionTransformer
     values = []
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Expr):

@@ -5,6 +5,7 @@ import doctest
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vit_course.checks.catalogue import EXERCISES
@@ -38,6 +39,16 @@ def test_the_examples_are_those_of_the_lessons():
 @pytest.mark.parametrize("exercise", [each.name for each in EXERCISES.values() if set(each.objects) <= set(EXAMPLES)])
 def test_the_right_answer_gives_what_its_example_says(exercise):
     expect_example(reference_student(exercise))
+
+
+def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
+    right = reference_student("warmup_cosine")
+    expect_example(Student({"warmup_cosine": lambda *steps: np.float64(right(*steps))}))
+    expect_example(
+        Student({"warmup_cosine": lambda *steps: right(*steps) if right(*steps) % 1 else int(right(*steps))})
+    )
+    with pytest.raises(Failure, match=re.escape("gave `[0, 0,")):
+        expect_example(Student({"warmup_cosine": lambda *_: 0}))
 
 
 @pytest.mark.parametrize(

@@ -267,3 +267,10 @@ def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> 
     _expect(student, HYBRID, True, tuple(matrices_in(HYBRID)), "weights of convolutions and Linears", look)
     among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3", "weight_table")
     _expect(student, HYBRID, False, among, "biases, norms' weights and parameters of no layer", look)
+
+
+parameter_groups.example("""
+>>> layers = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+>>> [(len(group["params"]), group["weight_decay"]) for group in parameter_groups(layers, 0.05)]
+[(1, 0.05), (3, 0.0)]
+""")

@@ -184,3 +184,12 @@ def no_patience_is_refused(student: Student, probe: Probe) -> None:
     """A patience below 1 is refused with a ValueError that tells its value."""
     for patience in (0, -3):
         expect_value_error(student, (patience,), [abs(patience)], f"patience={patience}")
+
+
+EarlyStopping.example("""
+>>> stopping = EarlyStopping(2)
+>>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]
+[False, False, False, False, False, True]
+>>> stopping.best
+1.4
+""")

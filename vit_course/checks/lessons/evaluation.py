@@ -109,13 +109,6 @@ def expect_floats(student: Student, pair: Sequence[Any]) -> None:
         raise Failure(f"the {' and the '.join(tensors)} came in a tensor", "two floats", look)
 
 
-@evaluate.check
-def a_list_of_batches_will_do(student: Student, probe: Probe) -> None:
-    """A loader is whatever gives batches: a plain list of them, as in the exercise's example, will do."""
-    _measured(student, measured_setting(probe), in_a_list=True)
-    student.record.append("worked")
-
-
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     """The loss is the mean over all images, each of which counts the same, in whatever batch it came."""
@@ -226,3 +219,13 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
 
 def _same(first: Tensor | None, second: Tensor) -> bool:
     return first is not None and torch.equal(first, second)
+
+
+evaluate.example("""
+>>> log3 = 1.0986123
+>>> full_batch = (torch.tensor([[log3, 0.0], [log3, 0.0]]), torch.tensor([0, 0]))
+>>> short_batch = (torch.tensor([[0.0, log3]]), torch.tensor([0]))
+>>> loss, accuracy = evaluate(nn.Identity(), [full_batch, short_batch], "cpu")
+>>> round(loss, 3), round(accuracy, 3)
+(0.654, 0.667)
+""")

@@ -139,3 +139,9 @@ def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
         weights = random_attention(probe, WIDE, class_token=False)
         described = f"12 tokens for {grid_size[0]} rows and {grid_size[1]} columns"
         expect_value_error(student, (weights, grid_size, PATCH_SIZE), (12, *grid_size), described)
+
+
+mean_attention_distance.example("""
+>>> mean_attention_distance(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), (1, 2), 16)
+tensor([4.])
+""")

@@ -197,3 +197,13 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 def a_float64_model_answers_in_float64(student: Student, probe: Probe) -> None:
     """A float64 model gives float64 probabilities and a float64 map."""
     _Asked(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
+
+
+predict_with_attention.example("""
+>>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+>>> probabilities, seen = predict_with_attention(VisionTransformer(small), torch.zeros(3, 8, 12))
+>>> tuple(probabilities.shape), tuple(seen.shape)  # 2 rows and 3 columns of patches
+((5,), (2, 3))
+>>> round(probabilities.sum().item(), 4), round(seen.sum().item(), 4)
+(1.0, 1.0)
+""")

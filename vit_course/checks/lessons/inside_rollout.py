@@ -131,3 +131,11 @@ def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
         did = "accepted" if error is None else f"raised {error} on"
         look = "The exercise's text says which error to raise; test for it before you compute."
         raise Failure(f"attention_rollout {did} an empty list", "a ValueError", look)
+
+
+attention_rollout.example("""
+>>> first, second = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+>>> attention_rollout([first[None, None], second[None, None]])
+tensor([[[0.5000, 0.5000],
+         [0.2500, 0.7500]]])
+""")

@@ -110,3 +110,9 @@ def nothing_is_built(student: Student, probe: Probe) -> None:
             f"count_parameters built {len(built)} parameters to count them",
             "a formula: a model of a trillion parameters should be counted in no time",
         )
+
+
+count_parameters.example("""
+>>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3, depth=0, num_heads=1))
+41
+""")

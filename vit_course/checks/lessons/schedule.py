@@ -126,3 +126,9 @@ def a_warm_up_may_be_all(student: Student, probe: Probe) -> None:
     (over,) = _factors(student, 9, 9, (9,)).tolist()
     if not 0 <= over <= 1:
         raise Failure(f"{_called(student, 9, 9, 9)} is {over:.4g}", "a number from 0 to 1", look)
+
+
+warmup_cosine.example("""
+>>> [round(warmup_cosine(step, 2, 6), 3) for step in range(7)]
+[0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
+""")

@@ -233,3 +233,12 @@ def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> Non
 def _counted(indices: Sequence[int]) -> str:
     """ "the index 7", or "5 indices, among them 7"."""
     return f"{len(indices)} indices, among them {indices[0]}" if len(indices) > 1 else f"the index {indices[0]}"
+
+
+split_indices.example("""
+>>> train_indices, validation_indices = split_indices(10, 3, 0)
+>>> len(train_indices), len(validation_indices)
+(7, 3)
+>>> sorted(torch.cat([train_indices, validation_indices]).tolist())
+[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+""")

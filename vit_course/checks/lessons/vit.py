@@ -291,3 +291,17 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
 
 
 fix_vit = Exercise("fix_vit", LESSON, ("FixedViT",), True, VisionTransformer.checks, VisionTransformer.misconceptions)
+
+VisionTransformer.example("""
+>>> config = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+>>> model = VisionTransformer(config)
+>>> tuple(model(torch.zeros(3, 3, 8, 12)).shape)
+(3, 5)
+>>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
+((1, 7, 6), 2)
+""")
+
+fix_vit.example("""
+>>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
+(2, 10)
+""")

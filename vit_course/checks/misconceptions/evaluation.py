@@ -33,7 +33,7 @@ def _said(
     """
     was = model.training
     model.train(was if before is None else before)
-    home = next(model.parameters()).device
+    home = next((each.device for each in model.parameters()), torch.device("cpu"))
     images_to, labels_to = (home if moves else torch.device("cpu") for moves in moved)
     with recording():
         said = [(model(images.to(images_to)), labels.to(labels_to)) for images, labels in loader]
