@@ -23,6 +23,7 @@ from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenC
 from vit_course.grading.judging.marking import marked, unasked
 from vit_course.grading.judging.naming import Replays, name_failures
 from vit_course.grading.judging.result import CellOutputs, ExerciseResult
+from vit_course.grading.sandbox.patience import BACKSTOP
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
 from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
@@ -64,7 +65,8 @@ class Sitting:
         self._key = key
         self._sandbox = sandbox
         self._view = view
-        self._end = time.monotonic() + sandbox.limits.total_seconds
+        self._backstop = time.monotonic() + BACKSTOP * sandbox.limits.total_seconds
+        self._spent = 0.0  # by the workers that are gone
         self._worker: Worker | None = None
         self._workers = self._failures = 0
         self._left_out: dict[int, str] = {}
@@ -159,7 +161,7 @@ class Sitting:
         """The result with what passes once the answer's parts are right; see the module ``carried``."""
         first, problem = self._evaluated.get(answer.name, ((), None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
-        if not answer.parts or not failed or time.monotonic() >= self._end:
+        if not answer.parts or not failed or self._is_out_of_time():
             return result
         began = time.perf_counter()
         outcomes, gained = merge(first, self._with_model_parts(answer, failed))
@@ -185,6 +187,7 @@ class Sitting:
                 if worker.lost or worker.failure or worker.used:
                     break
                 outcomes.append(outcome)
+        self._spent += worker.spent
         return outcomes
 
     def _outcomes(
@@ -272,7 +275,7 @@ class Sitting:
 
     def _ready(self) -> Worker:
         """A worker in which the cells have run."""
-        if time.monotonic() >= self._end:
+        if self._is_out_of_time():
             self.flags[TIMEOUT] = None
             raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
         while self._worker is None or self._worker.lost or self._worker.failure:
@@ -283,6 +286,10 @@ class Sitting:
             self._worker = self._sandbox.worker(self._view, _FORBIDDEN_NAMES)
             self._run_cells(self._worker)
         return self._worker
+
+    def _is_out_of_time(self) -> bool:
+        spent = self._spent + (self._worker.spent if self._worker else 0.0)
+        return spent >= self._sandbox.limits.total_seconds or time.monotonic() >= self._backstop
 
     def _run_cells(self, worker: Worker) -> None:
         """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""
@@ -324,6 +331,7 @@ class Sitting:
             self.flags[STOPPED] = None
             self.log.append(f"the submission tried: {', '.join(attempts)}")
         self._worker.close()
+        self._spent += self._worker.spent
         self._worker = None
 
 

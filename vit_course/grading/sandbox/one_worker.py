@@ -20,6 +20,7 @@ from vit_course.grading.sandbox.callbacks import Allowance, Service
 from vit_course.grading.sandbox.cell_runs import CellRun, characters, outputs_of
 from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
 from vit_course.grading.sandbox.limits import Limits
+from vit_course.grading.sandbox.patience import Patience, own_waiting
 from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
 from vit_course.grading.submissions.submission import CellSource
 from vit_course.grading.worker.packing import Packer
@@ -40,7 +41,7 @@ class Worker:
     """One submission's process; as a context manager it is ended at the end.
 
     Attributes: ``lost``, how it was lost; None as long as it answers. ``failure``, how the grader itself failed while
-    it talked to this worker, which ended it; None as long as it did not.
+    it talked to this worker, which ended it; None as long as it did not. ``spent``, the seconds that its replies took.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Worker:
         with theirs:
             self._child = warm.fork(theirs, view, limits, forbidden)
         self._greet()
-        self._end = time.monotonic() + limits.total_seconds
+        self.spent = 0.0
 
     @property
     def exercise(self) -> str | None:
@@ -123,13 +124,18 @@ class Worker:
             WorkerLost: there is no well-formed reply in time.
             GraderFailed: the grader's own code failed; the worker is ended.
         """
-        return self._asked(kind, self._limits.call_seconds, fields)
+        seconds = self._limits.call_seconds
+        left = self._limits.total_seconds - self.spent
+        return self._asked(kind, seconds, fields, Patience(min(seconds, left), self._waited))
 
     def _run(self, cell: CellSource) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
         limit, started = self._limits.cell_seconds, time.monotonic()
         fields = {"index": cell.index, "source": cell.source, "limit": limit}
-        reply = self._asked("cell", limit, fields, _GRACE)
+        left = self._limits.total_seconds - self.spent
+        interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
+        patience = Patience(min(limit, left), self._waited, interrupt, _GRACE)
+        reply = self._asked("cell", limit, fields, patience)
         try:
             outputs = outputs_of(reply.get("outputs"), self._limits)
         except OverflowError:
@@ -143,9 +149,9 @@ class Worker:
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
             raise self._over(WorkerLost("output", "shows more than its cells may"))
         seconds = time.monotonic() - started
-        return CellRun(cell.index, outputs, seconds, seconds >= limit)
+        return CellRun(cell.index, outputs, seconds, patience.interrupted)
 
-    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], grace: float = 0.0) -> dict[str, Any]:
+    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
         if self.lost is not None:
             raise self.lost
         if self.failure is not None:
@@ -153,7 +159,7 @@ class Worker:
         if self._closed:
             raise WorkerLost("ended", "has been ended")
         try:
-            return self._exchanged(kind, min(time.monotonic() + seconds + grace, self._end), fields)
+            return self._exchanged(kind, patience, fields)
         except Late:
             raise self._over(endings.too_slow(seconds)) from None
         except Closed:
@@ -162,6 +168,19 @@ class Worker:
             raise self._over(endings.broken_protocol(str(error))) from None
         except Exception as error:
             raise self.failed(error) from error
+        finally:
+            self.spent += patience.spent()
+
+    def _waited(self) -> float:
+        """How long worker and judge have stood in line for a core; what is not known counts as no time."""
+        try:
+            return own_waiting() + self._warm.waited(self._child)
+        except WarmProcessLost:
+            return own_waiting()
+
+    def _interrupt(self) -> None:
+        with contextlib.suppress(WarmProcessLost):
+            self._warm.interrupt(self._child)
 
     def failed(self, error: Exception) -> GraderFailed:
         """End the worker because the grader's own code has failed with ``error``; what to raise."""
@@ -171,24 +190,25 @@ class Worker:
             self.close()
         return self.failure
 
-    def _exchanged(self, kind: str, deadline: float, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _exchanged(self, kind: str, patience: Patience, fields: Mapping[str, Any]) -> dict[str, Any]:
+        self._wire.more_time = patience.more
         if not self._wire.silent():
-            self._wire.receive(deadline)
+            self._wire.receive(patience.deadline)
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True)
         self._number += 1
         asked = packer.pack({"kind": kind, "exercise": self._exercise, **fields})
-        self._wire.send({"number": self._number, "asked": asked}, packer.tensors, deadline)
+        self._wire.send({"number": self._number, "asked": asked}, packer.tensors, patience.deadline)
         service = Service(packer.callables, self._allowance)
         while True:
-            key, value = self._received(deadline)
+            key, value = self._received(patience.deadline)
             if key == "reply":
                 return self._noted(value)
             started = time.monotonic()
             answer = Packer()
             packed = answer.pack(service.answer(value))
-            deadline = min(deadline + time.monotonic() - started, self._end)
-            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, deadline)
+            patience.leave_out(time.monotonic() - started)
+            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, patience.deadline)
 
     def _received(self, deadline: float) -> tuple[str, Any]:
         body, tensors = self._wire.receive(deadline)

@@ -23,7 +23,7 @@ from vit_course.grading.worker import readable, warm
 _START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
 _HERE = Path(__file__).parents[1]
 _SECONDS_TO_START = 120.0
-_SECONDS_TO_OBEY = 20.0
+_SECONDS_TO_OBEY = 60.0
 _WORDS_OF_FAILURE = 600
 
 
@@ -86,6 +86,16 @@ class WarmProcess:
         told = self._answer(_SECONDS_TO_OBEY + patience)
         self.is_lost |= told.get("clean") is False  # the next child must not see what this one left
         return told["ended"], bool(told.get("by_itself"))
+
+    def waited(self, number: int) -> float:
+        """Seconds for which the child of that number has stood in line for a core; 0 where nobody knows."""
+        self._tell({"do": "waited", "child": number})
+        return float(self._answer(_SECONDS_TO_OBEY)["waited"])
+
+    def interrupt(self, number: int) -> None:
+        """Let the cell that runs in the child of that number end, as :mod:`worker.overtime` does it."""
+        self._tell({"do": "interrupt", "child": number})
+        self._answer(_SECONDS_TO_OBEY)
 
     def close(self) -> None:
         """End it and its child."""

@@ -102,9 +102,12 @@ class _Nursery:
                 if asked["do"] == "fork":
                     self._end(patience=0.0)
                     self._fork(asked, descriptors[0])
-                else:
+                elif asked["do"] == "end":
                     is_there = asked["child"] == self._child
                     _tell(self._control, self._end(asked["patience"]) if is_there else {"ended": None})
+                else:
+                    is_there = asked["child"] == self._child
+                    _tell(self._control, _KINDS[asked["do"]](self) if is_there else {"waited": 0.0})
         finally:
             self._end(patience=0.0)
 
@@ -115,6 +118,22 @@ class _Nursery:
             self._live(channel, self._scratch, self._fence, asked)
         os.close(channel)
         _tell(self._control, {"forked": self._child})
+
+    def _in_line(self) -> dict[str, Any]:
+        """For how many seconds the child has been ready to run while the machine was busy with others."""
+        proc = self._fence.proc if self._fence else None
+        path = f"{self._child}/schedstat"
+        try:
+            told = os.open(path if self._fence else f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+            with open(told, encoding="ascii") as opened:
+                return {"waited": int(opened.read().split()[1]) / 1e9}
+        except (OSError, IndexError, ValueError):
+            return {"waited": 0.0}
+
+    def _interrupt(self) -> dict[str, Any]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGALRM)
+        return {"interrupted": True}
 
     def _end(self, patience: float) -> dict[str, Any]:
         """See the child end, by itself within ``patience`` seconds or by force, and clear away what it left."""
@@ -136,6 +155,12 @@ class _Nursery:
             if ended or time.monotonic() > limit:
                 return bool(ended), status
             time.sleep(_TICK)
+
+
+_KINDS: dict[str, Callable[[_Nursery], dict[str, Any]]] = {
+    "waited": _Nursery._in_line,
+    "interrupt": _Nursery._interrupt,
+}
 
 
 def _end_orphans() -> None:

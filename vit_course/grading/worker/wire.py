@@ -12,7 +12,7 @@ import math
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -63,12 +63,16 @@ class Wire:
         caps: what a received frame may hold.
         patient: wait for ever (the worker's end); otherwise every call has a deadline, and the descriptor must not
             block.
+
+    Attributes: ``more_time``, asked for another deadline when one has passed; it raises Late where there is none.
     """
 
     def __init__(self, descriptor: int, caps: Caps | None = None, *, patient: bool) -> None:
         self._descriptor = descriptor
         self._caps = caps or Caps()
         self._patient = patient
+        self._deadline = math.inf
+        self.more_time: Callable[[], float] = _no_more_time
 
     def send(self, body: Any, tensors: Sequence[Tensor] = (), deadline: float = math.inf) -> None:
         """Write one frame; ``tensors`` are plain and contiguous, on the CPU, and of a dtype in :data:`DTYPES`.
@@ -77,12 +81,13 @@ class Wire:
             Closed: nobody is left to read it.
             Late: it was not taken before ``deadline`` (of time.monotonic).
         """
+        self._deadline = deadline
         layout = [[_NAMES[tensor.dtype], list(tensor.shape)] for tensor in tensors]
         header = json.dumps({"tensors": layout, "body": body}, allow_nan=False, separators=(",", ":")).encode()
         pieces = [memoryview(_bytes_of(tensor)) for tensor in tensors if tensor.numel()]
         payload = sum(piece.nbytes for piece in pieces)
         prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
-        self._write([memoryview(prefix + header), *pieces], deadline)
+        self._write([memoryview(prefix + header), *pieces])
 
     def receive(self, deadline: float = math.inf) -> tuple[Any, list[Tensor]]:
         """Read one frame: its body, and its tensors as plain contiguous CPU copies.
@@ -92,15 +97,16 @@ class Wire:
             Closed: the other end closed before the frame was whole.
             Late: it was not whole before ``deadline`` (of time.monotonic).
         """
-        prefix = self._read(_PREFIX, deadline)
+        self._deadline = deadline
+        prefix = self._read(_PREFIX)
         if prefix[: len(MAGIC)] != MAGIC:
             raise WireError("a frame does not begin as one")
         size = int.from_bytes(prefix[4:8], "big")
         payload = int.from_bytes(prefix[8:16], "big")
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
-        body, layout = self._parsed(self._read(size, deadline), payload)
-        return body, [_tensor(dtype, sizes, self._read(_size_of(dtype, sizes), deadline)) for dtype, sizes in layout]
+        body, layout = self._parsed(self._read(size), payload)
+        return body, [_tensor(dtype, sizes, self._read(_size_of(dtype, sizes))) for dtype, sizes in layout]
 
     def silent(self) -> bool:
         """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
@@ -131,30 +137,29 @@ class Wire:
             layout.append((DTYPES[name], sizes))
         return layout
 
-    def _read(self, size: int, deadline: float) -> bytearray:
+    def _read(self, size: int) -> bytearray:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
             try:
                 count = os.readv(self._descriptor, [view[done : done + (1 << 20)]])
             except BlockingIOError:
-                self._wait(select.POLLIN, deadline)
+                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 raise Closed from None
             if count == 0:
                 raise Closed
             done += count
-            if time.monotonic() > deadline:
-                raise Late
+            self._go_on()
         return data
 
-    def _write(self, pieces: list[memoryview], deadline: float) -> None:
+    def _write(self, pieces: list[memoryview]) -> None:
         while pieces:
             try:
                 count = os.writev(self._descriptor, pieces[:_MOST_BUFFERS_AT_ONCE])
             except BlockingIOError:
-                self._wait(select.POLLOUT, deadline)
+                self._wait(select.POLLOUT)
                 continue
             except (ConnectionError, BrokenPipeError):
                 raise Closed from None
@@ -162,19 +167,25 @@ class Wire:
                 count -= pieces.pop(0).nbytes
             if pieces:
                 pieces[0] = pieces[0][count:]
-            if time.monotonic() > deadline:
-                raise Late
+            self._go_on()
 
-    def _wait(self, event: int, deadline: float) -> None:
-        left = None if self._patient else max(0.0, deadline - time.monotonic())
-        if not _poll(self._descriptor, event, left):
-            raise Late
+    def _wait(self, event: int) -> None:
+        while not _poll(self._descriptor, event, None if self._patient else self._deadline - time.monotonic()):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if time.monotonic() > self._deadline:
+            self._deadline = self.more_time()
+
+
+def _no_more_time() -> NoReturn:
+    raise Late
 
 
 def _poll(descriptor: int, event: int, seconds: float | None) -> bool:
     poller = select.poll()
     poller.register(descriptor, event)
-    limit = None if seconds is None or math.isinf(seconds) else math.ceil(seconds * 1000)
+    limit = None if seconds is None or math.isinf(seconds) else math.ceil(max(0.0, seconds) * 1000)
     return bool(poller.poll(limit))
 
 

@@ -1,0 +1,88 @@
+"""What a request may take: a busy machine makes nobody late, and neither sleep nor work goes on for ever."""
+
+import contextlib
+
+import pytest
+
+from vit_course.grading.sandbox import patience, warm_process
+from vit_course.grading.sandbox.patience import BACKSTOP, Patience
+from vit_course.grading.sandbox.sandbox import Limits, Sandbox, WorkerLost
+from vit_course.grading.submissions.submission import CellSource
+from vit_course.grading.worker.wire import Late
+
+
+class Machine:
+    """A clock, and a share of the time in which worker and judge stand in line."""
+
+    def __init__(self, busy=0.0):
+        self.now = self.waited = 100.0
+        self.busy = busy
+
+    def monotonic(self):
+        return self.now
+
+    def until_late(self, patience):
+        began = self.now
+        with contextlib.suppress(Late):
+            while True:
+                passed = max(0.0, patience.deadline - self.now) + 1e-6
+                self.now += passed
+                self.waited += self.busy * passed
+                patience.more()
+        return self.now - began
+
+
+@pytest.mark.parametrize(("busy", "factor"), [(0.0, 1.0), (0.5, 2.0), (0.75, 4.0), (1.0, BACKSTOP)])
+def test_who_stands_in_line_has_longer(monkeypatch, busy, factor):
+    machine = Machine(busy)
+    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    took = machine.until_late(Patience(10.0, lambda: machine.waited))
+    assert took == pytest.approx(10.0 * factor, rel=0.1)
+
+
+def test_a_cell_is_interrupted_first(monkeypatch):
+    machine, told = Machine(), []
+    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    limit = Patience(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
+    assert machine.until_late(limit) == pytest.approx(12.0, abs=0.1)
+    assert told == [pytest.approx(10.0, abs=0.1)]
+    assert limit.interrupted
+
+
+def test_the_judge_s_own_work_does_not_count(monkeypatch):
+    machine = Machine()
+    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    limit = Patience(10.0, lambda: machine.waited)
+    machine.now += 30.0
+    limit.leave_out(30.0)
+    assert machine.until_late(limit) == pytest.approx(10.0, abs=0.1)
+
+
+WORK = "import time\nbegan = time.monotonic()\nwhile time.monotonic() - began < 1.2: pass\n"
+SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
+
+
+def test_a_busy_machine_stops_nobody(monkeypatch):
+    began = patience.time.monotonic()
+    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: patience.time.monotonic() - began)
+    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+        (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
+        assert (run.error, run.stopped) == (None, False)
+        assert worker.request("call", name="f", inputs=())["result"] == 7
+
+
+@pytest.mark.parametrize("does", ["while True: pass", "time.sleep(1000)"], ids=["works", "sleeps"])
+def test_work_and_sleep_end(does):
+    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+        runs = list(worker.run([CellSource(0, f"import time\n{does}"), CellSource(1, f"def f():\n    {does}")]))
+        assert [run.stopped for run in runs] == [True, False]
+        with pytest.raises(WorkerLost) as caught:
+            worker.request("call", name="f", inputs=())
+        assert caught.value.kind == "time"
+
+
+def test_the_kernel_tells_how_long_a_worker_waited():
+    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+        assert worker._warm.waited(worker._child) >= 0
+        assert worker._warm.waited(worker._child + 1) == 0
+        assert patience.own_waiting() >= 0
