@@ -75,7 +75,10 @@ EACH_EXERCISE = pytest.mark.parametrize("exercise", by_exercise([pytest.param(na
 def test_a_right_variant_passes(exercise, objects):
     for key in KEYS:
         outcomes = ask(exercise, objects, key)
-        assert all(each.result.verdict == Verdict.PASS for each in outcomes), told(outcomes)
+        # a right answer may look at numbers, which another device than the CPU does not have here
+        undecided = {each.check.name for each in outcomes if each.result.verdict == Verdict.UNDECIDED}
+        assert all(name.startswith("test_it_computes_where_") for name in undecided), told(outcomes)
+        assert fraction(exercise, outcomes) == 1, told(outcomes)
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), by_exercise(misconceptions()))

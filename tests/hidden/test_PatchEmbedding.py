@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_device_of_input, expect_left_alone
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import listed, shape, short
@@ -36,7 +37,7 @@ def _expect_right(module, right, images, described="", look=LOOK):
     return output
 
 
-@pytest.mark.exercise("PatchEmbedding", points=1.5)
+@pytest.mark.exercise("PatchEmbedding", points=1.3)
 def test_a_token_is_its_projected_patch(student, reference, probe):
     """Every token is the projection of one patch; the patches come row by row, in tall images and in wide ones."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -47,7 +48,7 @@ def test_a_token_is_its_projected_patch(student, reference, probe):
         _expect_right(module, right, images, look=look)
 
 
-@pytest.mark.exercise("PatchEmbedding", points=1.0)
+@pytest.mark.exercise("PatchEmbedding", points=0.8)
 def test_images_and_patches_of_any_size_are_right(student, reference, probe):
     """One image or many, one channel or many, any grid, any patch_size and embed_dim: all are embedded alike."""
     batch, channels, rows, columns = probe.sizes(4, high=6)
@@ -60,7 +61,7 @@ def test_images_and_patches_of_any_size_are_right(student, reference, probe):
         _expect_right(module, right, probe.images(held, depth, down * side, across * side))
 
 
-@pytest.mark.exercise("PatchEmbedding", points=0.5)
+@pytest.mark.exercise("PatchEmbedding", points=0.4)
 def test_its_tokens_follow_its_weights(student, reference, probe):
     """Each embedding has weights of its own, and with other weights it gives other tokens."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -76,7 +77,7 @@ def test_its_tokens_follow_its_weights(student, reference, probe):
     _expect_right(module, right, images, ", with new weights loaded,")
 
 
-@pytest.mark.exercise("PatchEmbedding", points=0.75)
+@pytest.mark.exercise("PatchEmbedding", points=0.7)
 def test_every_parameter_learns(student, reference, probe):
     """The gradients of the projection's weight and bias are right."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -90,7 +91,7 @@ def test_every_parameter_learns(student, reference, probe):
         expect_equal(found[name], gradient, f"the gradient of `{name}`")
 
 
-@pytest.mark.exercise("PatchEmbedding", points=0.5)
+@pytest.mark.exercise("PatchEmbedding", points=0.4)
 def test_training_and_evaluation_are_alike(student, reference, probe):
     """It gives the same tokens in training and in evaluation mode."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -102,7 +103,7 @@ def test_training_and_evaluation_are_alike(student, reference, probe):
     _expect_right(module, right, images, " in training mode")
 
 
-@pytest.mark.exercise("PatchEmbedding", points=0.5)
+@pytest.mark.exercise("PatchEmbedding", points=0.4)
 def test_it_follows_its_dtype(student, reference, probe):
     """After `.to(torch.float64)` all of it is float64, and it embeds float64 images."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -117,7 +118,7 @@ def test_it_follows_its_dtype(student, reference, probe):
         raise Failure(f"after .to(torch.float64) it still holds {kinds}", "float64 everywhere")
 
 
-@pytest.mark.exercise("PatchEmbedding", points=0.25)
+@pytest.mark.exercise("PatchEmbedding", points=0.2)
 def test_every_call_stands_alone(student, reference, probe, device):
     """Every call answers for the images at hand, on their device and in any memory layout, and leaves them alone."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -130,3 +131,32 @@ def test_every_call_stands_alone(student, reference, probe, device):
     turned = probe.normal(width, channels, height, batch).permute(3, 1, 2, 0)
     _expect_right(module, right, turned.to(device), " (with permuted axes)")
     expect_left_alone(student)
+
+
+@pytest.mark.exercise("PatchEmbedding", points=0.4)
+def test_one_embedding_takes_any_images(student, reference, probe):
+    """One and the same embedding takes many images or one, of any size, and the same images twice."""
+    batch, channels, rows, columns = probe.sizes(4, high=6)
+    module, right = _pair(student, reference, probe, channels, 3, 6)
+    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows)
+    held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
+    for images in (*held, held[0]):
+        _expect_right(module, right, images)
+
+
+@pytest.mark.exercise("PatchEmbedding", points=0.25)
+def test_it_computes_where_the_images_are(student, reference, probe):
+    """Moved to another device, it gives tokens that lie there."""
+    batch, channels, rows, columns = probe.sizes(4, high=6)
+    images = probe.images(batch, channels, 3 * rows, 3 * columns)
+    _expect_right(*_pair(student, reference, probe, channels, 3, 6), images)
+    expect_device_of_input(student, images, arguments=(channels, 3, 6))
+
+
+@pytest.mark.exercise("PatchEmbedding", points=0.15)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    batch, channels, rows, columns = probe.sizes(4, high=6)
+    module, right = _pair(student, reference, probe, channels, 4, 10)
+    _expect_right(module, right, probe.images(batch, channels, 4 * rows, 4 * columns))
+    expect_example(student)

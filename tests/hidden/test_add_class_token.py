@@ -3,15 +3,19 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import close, expect_equal
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from vit_course.checks.examples import expect_example
 from vit_course.checks.words import shape
 
 AXES = ("image", "token", "dimension")
 LOOK = "Which token stands there, and which row of positions meets it?"
-NAMES = ("tokens", "class_token", "positions")
+NAMES = ("tokens", "class token", "positions")
 
 
 def _draw(probe, batch, num_patches, embed_dim):
@@ -29,7 +33,7 @@ def _first_wrong(actual, expected):
     return tuple(int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
 
 
-@pytest.mark.exercise("add_class_token", points=1.0)
+@pytest.mark.exercise("add_class_token", points=0.9)
 def test_the_class_token_stands_first(student, reference, probe):
     """Token 0 of every image is the class token, and the patches follow in their order."""
     batch, num_patches, embed_dim = probe.sizes(3)
@@ -46,7 +50,7 @@ def test_the_class_token_stands_first(student, reference, probe):
     _expect_right(student, reference, inputs, "tokens", describe, look)
 
 
-@pytest.mark.exercise("add_class_token", points=1.0)
+@pytest.mark.exercise("add_class_token", points=0.9)
 def test_every_token_gets_its_own_position(student, reference, probe):
     """Row 0 of positions is added to the class token, row 1 to the first patch, and so on, in every image."""
     batch, num_patches, embed_dim = probe.sizes(3)
@@ -75,13 +79,7 @@ def test_sizes_of_any_kind_are_right(student, reference, probe):
 def test_everything_can_be_learned(student, reference, probe):
     """The right gradients reach the tokens, the class token and the positions."""
     inputs = _draw(probe, *probe.sizes(3))
-    found = student.input_gradients(*inputs)
-    wanted = Student({"reference": reference.add_class_token}).input_gradients(*inputs)
-    for name, gradient, right in zip(NAMES, found, wanted, strict=True):
-        if gradient is None:
-            look = "Which operation copies numbers into a new tensor and forgets where they came from?"
-            raise Failure(f"no gradient reaches {name}", f"one for each of {', '.join(NAMES)}", look)
-        expect_equal(gradient, right, f"the gradient of {name}", AXES)
+    expect_input_gradients(student, inputs, NAMES, reference.add_class_token, AXES)
 
 
 @pytest.mark.exercise("add_class_token", points=0.25)
@@ -98,7 +96,7 @@ def test_dtype_and_memory_layout_do_not_matter(student, reference, probe):
     _expect_right(student, reference, integers, "integer tokens")
 
 
-@pytest.mark.exercise("add_class_token", points=0.25)
+@pytest.mark.exercise("add_class_token", points=0.15)
 def test_every_call_stands_alone(student, reference, probe, device):
     """Every call answers for what it is given, on its device, and leaves all three inputs as they were."""
     sizes = probe.sizes(3)
@@ -107,7 +105,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
     expect_left_alone(student)
 
 
-@pytest.mark.exercise("add_class_token", points=0.5)
+@pytest.mark.exercise("add_class_token", points=0.45)
 def test_a_wrong_number_of_positions_is_refused(student, reference, probe):
     """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
     batch, num_patches, embed_dim = probe.sizes(3, low=3)
@@ -117,3 +115,18 @@ def test_a_wrong_number_of_positions_is_refused(student, reference, probe):
         described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + {num_patches} tokens"
         wrong = probe.normal(1, rows, embed_dim)
         expect_value_error(student, (tokens, class_token, wrong), (rows,), described)
+
+
+@pytest.mark.exercise("add_class_token", points=0.2)
+def test_it_computes_where_the_tokens_are(student, reference, probe):
+    """The result lies on the device of the tokens."""
+    inputs = _draw(probe, *probe.sizes(3))
+    _expect_right(student, reference, inputs)
+    expect_device_of_input(student, *inputs)
+
+
+@pytest.mark.exercise("add_class_token", points=0.15)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect_right(student, reference, _draw(probe, *probe.sizes(3)))
+    expect_example(student)

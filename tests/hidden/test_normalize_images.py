@@ -5,8 +5,9 @@ Statistics are 64ths, which float32 and float64 hold exactly, so that a mean mad
 
 import pytest
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.words import shape
 
 AXES = ("image", "channel", "row", "column")
@@ -29,7 +30,7 @@ def _expect_right(student, reference, inputs, described="images"):
     expect_equal(student(*inputs), reference.normalize_images(*inputs), name, AXES, look=LOOK)
 
 
-@pytest.mark.exercise("normalize_images", points=0.6)
+@pytest.mark.exercise("normalize_images", points=0.5)
 def test_every_channel_has_its_own_statistics(student, reference, probe):
     """Each channel has its own mean subtracted and is then divided by its own std, in tall and in wide images."""
     batch, channels, height, width = probe.sizes(4, high=7)
@@ -37,14 +38,14 @@ def test_every_channel_has_its_own_statistics(student, reference, probe):
         _expect_right(student, reference, _draw(probe, batch, channels, *sides))
 
 
-@pytest.mark.exercise("normalize_images", points=0.3)
+@pytest.mark.exercise("normalize_images", points=0.25)
 def test_no_other_axis_passes_for_the_channels(student, reference, probe):
     """Where batch, channels, height and width are equal, the channels are still the second axis."""
     size = probe.choice((2, 4, 5, 6))
     _expect_right(student, reference, _draw(probe, size, size, size, size))
 
 
-@pytest.mark.exercise("normalize_images", points=0.35)
+@pytest.mark.exercise("normalize_images", points=0.3)
 def test_any_number_of_images_and_channels(student, reference, probe):
     """One image or many, one channel or many, a single pixel: all are normalised alike."""
     batch, height, width = probe.sizes(3, high=6)
@@ -71,7 +72,7 @@ def test_double_images_stay_double(student, reference, probe):
     _expect_right(student, reference, (stepped, mean.tolist(), std.tolist()), "double images")
 
 
-@pytest.mark.exercise("normalize_images", points=0.15)
+@pytest.mark.exercise("normalize_images", points=0.1)
 def test_every_call_stands_alone(student, reference, probe, device):
     """Every call answers for what it is given, and leaves images, mean and std as they were."""
     sizes = probe.sizes(4, high=6)
@@ -92,3 +93,19 @@ def test_a_wrong_number_of_means_is_refused(student, reference, probe):
         described = f"images of {held} channel{'s' * (held > 1)} with {means} mean{'s' * (means > 1)}"
         expect_value_error(student, (images, mean, std), (held, means), described)
     expect_value_error(student, (images, mean.tolist(), std.tolist()), (held, means), f"{described} in a list")
+
+
+@pytest.mark.exercise("normalize_images", points=0.15)
+def test_it_computes_where_the_images_are(student, reference, probe):
+    """The result lies on the device of the images, also where mean and std are plain numbers."""
+    images, mean, std = _draw(probe, *probe.sizes(4, high=6))
+    _expect_right(student, reference, (images, mean, std))
+    expect_device_of_input(student, images, mean.tolist(), tuple(std.tolist()))
+    expect_device_of_input(student, images, mean, std)
+
+
+@pytest.mark.exercise("normalize_images", points=0.1)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    _expect_right(student, reference, _draw(probe, *probe.sizes(4, high=6)))
+    expect_example(student)

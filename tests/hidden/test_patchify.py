@@ -8,9 +8,14 @@ import re
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal
-from vit_course.checks.student import Student
+from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import shape, short
 
@@ -37,8 +42,8 @@ def _filled(probe, dtype, *shape):
     return probe.integers(*shape, high={torch.bool: 2, torch.uint8: 256}.get(dtype, 2**40)).to(dtype)
 
 
-@pytest.mark.exercise("patchify", points=2)
-@pytest.mark.exercise("fix_patchify", points=0.6)
+@pytest.mark.exercise("patchify", points=1.75)
+@pytest.mark.exercise("fix_patchify", points=0.55)
 def test_tokens_run_row_by_row(student, reference, probe):
     """Tokens follow the image row by row, each row from left to right, in tall images and in wide ones."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -61,8 +66,8 @@ def test_tokens_run_row_by_row(student, reference, probe):
         _expect_right(student, reference, images, patch_size, "images", describe, look)
 
 
-@pytest.mark.exercise("patchify", points=1.75)
-@pytest.mark.exercise("fix_patchify", points=0.5)
+@pytest.mark.exercise("patchify", points=1.5)
+@pytest.mark.exercise("fix_patchify", points=0.45)
 def test_a_token_goes_channel_row_column(student, reference, probe):
     """Inside a token the order is channel, then pixel row, then pixel column."""
     batch, patch_size, channels = probe.sizes(3, low=3, high=7)
@@ -72,8 +77,8 @@ def test_a_token_goes_channel_row_column(student, reference, probe):
         _expect_right(student, reference, images, size, "images of one patch", look=look)
 
 
-@pytest.mark.exercise("patchify", points=1.75)
-@pytest.mark.exercise("fix_patchify", points=0.6)
+@pytest.mark.exercise("patchify", points=1.5)
+@pytest.mark.exercise("fix_patchify", points=0.5)
 def test_images_of_any_size_are_right(student, reference, probe):
     """Any number of images and of channels, any grid, square or not, any patch_size: all are cut alike."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
@@ -98,7 +103,7 @@ def test_the_dtype_is_kept(student, reference, probe):
 
 
 @pytest.mark.exercise("patchify", points=0.5)
-@pytest.mark.exercise("fix_patchify", points=0.2)
+@pytest.mark.exercise("fix_patchify", points=0.15)
 def test_the_memory_layout_does_not_matter(student, reference, probe):
     """Images whose numbers do not lie in order in memory are cut like any others."""
     (batch, channels), (rows, columns, patch_size) = probe.sizes(2, low=4, high=7), probe.sizes(3, high=4)
@@ -122,22 +127,18 @@ def test_every_call_stands_alone(student, reference, probe, device):
     expect_left_alone(student)
 
 
-@pytest.mark.exercise("patchify", points=0.25)
-@pytest.mark.exercise("fix_patchify", points=0.1)
+@pytest.mark.exercise("patchify", points=0.5)
+@pytest.mark.exercise("fix_patchify", points=0.15)
 def test_every_pixel_gets_its_gradient(student, reference, probe):
     """The gradient of every number in a token returns to the pixel that it came from."""
     (batch, channels), (rows, columns, patch_size) = probe.sizes(2, low=4, high=7), probe.sizes(3, high=4)
     inputs = probe.images(batch, channels, rows * patch_size, columns * patch_size), patch_size
-    found = student.input_gradients(*inputs)[0]
-    if found is None:
-        look = "Which step hands on bare numbers, and forgets where they came from?"
-        raise Failure(f"no gradient reaches the images through {student.name}", "one for every pixel", look)
-    wanted = Student({"reference": reference.patchify}).input_gradients(*inputs)[0]
-    expect_equal(found, wanted, "the images' gradient", ("image", "channel", "row", "column"))
+    axes = ("image", "channel", "row", "column")
+    expect_input_gradients(student, inputs, ("images",), reference.patchify, axes)
 
 
 @pytest.mark.exercise("patchify", points=0.5)
-@pytest.mark.exercise("fix_patchify", points=0.5)
+@pytest.mark.exercise("fix_patchify", points=0.45)
 def test_sizes_that_do_not_fit_are_refused(student, reference, probe):
     """A height or a width that patch_size does not divide raises ValueError naming that side and patch_size."""
     batch, channels, small, large = probe.sizes(4, low=2, high=8)
@@ -169,3 +170,22 @@ def test_two_sides_that_do_not_fit_are_refused(student, reference, probe):
     named = re.findall(r"\d+", error.words) if error else []
     side = width if str(width) in named else height
     expect_value_error(student, inputs, (side, patch_size), f"{height} x {width} images with patch_size {patch_size}")
+
+
+@pytest.mark.exercise("patchify", points=0.3)
+@pytest.mark.exercise("fix_patchify", points=0.15)
+def test_it_computes_where_the_images_are(student, reference, probe):
+    """The tokens lie on the device of the images."""
+    batch, channels, rows, columns = probe.sizes(4, high=6)
+    images = probe.images(batch, channels, 3 * rows, 3 * columns)
+    _expect_right(student, reference, images, 3)
+    expect_device_of_input(student, images, 3)
+
+
+@pytest.mark.exercise("patchify", points=0.2)
+@pytest.mark.exercise("fix_patchify", points=0.1)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    batch, channels, rows, columns = probe.sizes(4, high=6)
+    _expect_right(student, reference, probe.images(batch, channels, 2 * rows, 2 * columns), 2)
+    expect_example(student)

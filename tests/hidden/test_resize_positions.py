@@ -7,9 +7,14 @@ align_corners, is off by 1e-1.
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.student import Student
+from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import shape, short
 
@@ -31,7 +36,7 @@ def _expect_right(student, reference, positions, old, new, described="", look=LO
     expect_equal(student(positions, old, new), right, _name(old, new, described), AXES, look=look)
 
 
-@pytest.mark.exercise("resize_positions", points=1.5)
+@pytest.mark.exercise("resize_positions", points=1.3)
 def test_the_grid_is_resampled_bicubically(student, reference, probe):
     """The patches' new rows are the bicubic interpolation of the old grid, whether a side grows or shrinks."""
     rows, columns, more, embed_dim = probe.sizes(4, low=3, high=8)
@@ -47,7 +52,7 @@ def test_the_grid_is_resampled_bicubically(student, reference, probe):
         expect_equal(result[:, 1:], right[:, 1:], f"the patches' part of {_name(old, new)}", PATCH_AXES, look=look)
 
 
-@pytest.mark.exercise("resize_positions", points=0.6)
+@pytest.mark.exercise("resize_positions", points=0.5)
 def test_the_class_tokens_row_is_carried_over(student, probe):
     """Row 0, the class token's, comes out as it went in."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=8)
@@ -58,7 +63,7 @@ def test_the_class_tokens_row_is_carried_over(student, probe):
         expect_equal(result[:, :1], positions[:, :1], name, AXES, look=look)
 
 
-@pytest.mark.exercise("resize_positions", points=0.75)
+@pytest.mark.exercise("resize_positions", points=0.65)
 def test_every_dimension_is_a_picture_of_its_own(student, probe):
     """A dimension that holds the row has one value along each new row, one that holds the column down each column."""
     rows, columns, extra = probe.sizes(3, low=3, high=7)
@@ -82,7 +87,7 @@ def test_every_dimension_is_a_picture_of_its_own(student, probe):
             )
 
 
-@pytest.mark.exercise("resize_positions", points=0.5)
+@pytest.mark.exercise("resize_positions", points=0.45)
 def test_grids_of_any_shape_are_right(student, reference, probe):
     """Square or not, one row or one column, one dimension, another grid of as many patches: all come out right."""
     side, embed_dim, half = probe.sizes(3, low=3, high=6)
@@ -90,13 +95,14 @@ def test_grids_of_any_shape_are_right(student, reference, probe):
         ((side, side), (side + 2, side + 2), embed_dim),
         ((1, 2 * side), (3, side), embed_dim),
         ((half, 2 * side), (2 * half, side), embed_dim),  # as many patches as before
+        ((half, 4 * half), (side, side + 1), embed_dim),  # as many patches as a square has
         ((2 * side, half), (half, 2 * side), 1),
         ((side, half), (1, 1), 2),
     ):
         _expect_right(student, reference, _draw(probe, old, length), old, new, f" of {length} dimensions")
 
 
-@pytest.mark.exercise("resize_positions", points=0.4)
+@pytest.mark.exercise("resize_positions", points=0.35)
 def test_the_same_grid_changes_nothing(student, reference, probe):
     """To another grid they are resampled; from a grid to the same grid the positions come out as they went in."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
@@ -117,7 +123,7 @@ def test_dtype_and_memory_layout_do_not_matter(student, reference, probe):
     _expect_right(student, reference, stepped, old, new, " of every second dimension")
 
 
-@pytest.mark.exercise("resize_positions", points=0.25)
+@pytest.mark.exercise("resize_positions", points=0.15)
 def test_every_call_stands_alone(student, reference, probe, device):
     """Every call answers for the positions at hand, on their device, and leaves them as they were."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
@@ -126,20 +132,16 @@ def test_every_call_stands_alone(student, reference, probe, device):
     expect_left_alone(student)
 
 
-@pytest.mark.exercise("resize_positions", points=0.2)
+@pytest.mark.exercise("resize_positions", points=0.35)
 def test_positions_can_still_be_learned(student, reference, probe):
-    """The right gradient reaches every row of positions."""
+    """The right gradient reaches every row of positions, to another grid and to the same one."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
-    inputs = _draw(probe, (rows, columns), embed_dim), (rows, columns), (columns + 1, rows)
-    found = student.input_gradients(*inputs)[0]
-    if found is None:
-        look = "Which step hands on bare numbers, and forgets where they came from?"
-        raise Failure("no gradient reaches the positions", "one for every row", look)
-    wanted = Student({"reference": reference.resize_positions}).input_gradients(*inputs)[0]
-    expect_equal(found, wanted, "the gradient of positions", AXES)
+    for new in ((columns + 1, rows), (rows, columns)):
+        inputs = _draw(probe, (rows, columns), embed_dim), (rows, columns), new
+        expect_input_gradients(student, inputs, ("positions",), reference.resize_positions, AXES)
 
 
-@pytest.mark.exercise("resize_positions", points=0.5)
+@pytest.mark.exercise("resize_positions", points=0.45)
 def test_a_grid_that_does_not_fit_is_refused(student, reference, probe):
     """Where positions has not 1 + rows · columns rows, ValueError is raised and names the number of its rows."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
@@ -152,3 +154,29 @@ def test_a_grid_that_does_not_fit_is_refused(student, reference, probe):
     short_one = positions[:, 1:]  # a grid without a class token's row
     described = f"{shape(short_one)} positions for an old grid of {old}"
     expect_value_error(student, (short_one, old, new), (rows * columns,), described)
+
+
+@pytest.mark.exercise("resize_positions", points=0.2)
+def test_the_new_grid_has_the_very_size_that_was_asked_for(student, reference, probe):
+    """The new grid is as large as new_grid says, also where dividing the sizes leaves a rounded number."""
+    side, embed_dim, other = probe.sizes(3, low=2, high=6)
+    for few, many in ((11, 15), (13, 15), (23, 13)):
+        for old, new in (((few, side), (many, other)), ((side, few), (side, many))):
+            _expect_right(student, reference, _draw(probe, old, embed_dim), old, new)
+
+
+@pytest.mark.exercise("resize_positions", points=0.2)
+def test_it_computes_where_the_positions_are(student, reference, probe):
+    """The result lies on the device of the positions."""
+    rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
+    inputs = _draw(probe, (rows, columns), embed_dim), (rows, columns), (columns, rows + 1)
+    _expect_right(student, reference, *inputs)
+    expect_device_of_input(student, *inputs)
+
+
+@pytest.mark.exercise("resize_positions", points=0.1)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
+    _expect_right(student, reference, _draw(probe, (rows, columns), embed_dim), (rows, columns), (columns, rows + 1))
+    expect_example(student)

@@ -1,13 +1,15 @@
 """Hidden checks of ``sinusoidal_positions_2d``.
 
-A table may be float32 or, as NumPy makes it, float64. Grids are small, so float32 angles are right to 1e-6.
+One check asks for float32, in all others a table of other floats passes. Grids are small, so float32 angles are right
+to 1e-6.
 """
 
 import pytest
-import torch
 
 from vit_course.checks.common import expect_value_error
 from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.examples import expect_example
+from vit_course.checks.lessons.positions import expect_float32
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import short
 
@@ -16,10 +18,10 @@ LOOK = "Write down the (row, column) of the first patches. Which of the two chan
 
 
 def _table(student, grid, embed_dim):
-    """(name, table) of one call; Failure unless it has the right shape and at least the precision of float32."""
+    """(name, table) of one call; Failure unless it has the right shape, and floats."""
     name = f"sinusoidal_positions_2d({grid}, {embed_dim})"
     table = expect_tensor(student(grid, embed_dim), (grid[0] * grid[1], embed_dim), name)
-    if table.dtype not in (torch.float32, torch.float64):
+    if not table.is_floating_point():
         raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", "Which line decides the dtype of the table?")
     return name, table
 
@@ -49,19 +51,19 @@ def _expect_half(student, reference, probe, half):
         expect_equal(halves, right, f"the {part} half of {name}", AXES, describe, LOOK, any_float=True)
 
 
-@pytest.mark.exercise("sinusoidal_positions_2d", points=1.25)
+@pytest.mark.exercise("sinusoidal_positions_2d", points=1.1)
 def test_the_first_half_tells_the_row(student, reference, probe):
     """The first half of a patch's dimensions is the 1-D code of its row, in tall grids and in wide ones."""
     _expect_half(student, reference, probe, 0)
 
 
-@pytest.mark.exercise("sinusoidal_positions_2d", points=1.25)
+@pytest.mark.exercise("sinusoidal_positions_2d", points=1.1)
 def test_the_second_half_tells_the_column(student, reference, probe):
     """The second half of a patch's dimensions is the 1-D code of its column, in tall grids and in wide ones."""
     _expect_half(student, reference, probe, 1)
 
 
-@pytest.mark.exercise("sinusoidal_positions_2d", points=0.75)
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.7)
 def test_grids_of_any_size_are_right(student, reference, probe):
     """Square grids, a single row, a single column, one hand for each or many: every patch has both of its codes."""
     rows, columns, quarter = probe.sizes(3, low=2, high=8)
@@ -75,7 +77,7 @@ def test_grids_of_any_size_are_right(student, reference, probe):
         _expect_right(student, reference, grid, embed_dim)
 
 
-@pytest.mark.exercise("sinusoidal_positions_2d", points=0.75)
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.6)
 def test_every_call_stands_alone(student, reference, probe):
     """A table depends on the grid and on the length of its own call, and on no call before."""
     rows, columns, quarter, other = probe.sizes(4, low=2, high=7)
@@ -83,10 +85,27 @@ def test_every_call_stands_alone(student, reference, probe):
         _expect_right(student, reference, grid, 4 * length)
 
 
-@pytest.mark.exercise("sinusoidal_positions_2d", points=1.0)
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.9)
 def test_a_length_that_four_does_not_divide_is_refused(student, reference, probe):
     """An embed_dim that is not divisible by 4 raises ValueError naming it, an even one like an odd one."""
     rows, columns, quarter = probe.sizes(3, low=2, high=7)
     _expect_right(student, reference, (rows, columns), 4 * quarter)
     for embed_dim in (4 * quarter + 2, 4 * quarter + 1, 4 * quarter + 3, 2):
         expect_value_error(student, ((rows, columns), embed_dim), (embed_dim,), f"embed_dim {embed_dim}")
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.4)
+def test_the_table_is_float32(student, reference, probe):
+    """The table is float32, as the exercise says."""
+    rows, columns, quarter = probe.sizes(3, low=2, high=7)
+    _expect_right(student, reference, (rows, columns), 4 * quarter)
+    name, table = _table(student, (rows, columns), 4 * quarter)
+    expect_float32(student, table, name)
+
+
+@pytest.mark.exercise("sinusoidal_positions_2d", points=0.2)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    rows, columns, quarter = probe.sizes(3, low=2, high=7)
+    _expect_right(student, reference, (rows, columns), 4 * quarter)
+    expect_example(student)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vit_course.checks.answers import tensors_in
+from vit_course.checks.compare import expect_equal
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure, Undecided
 from vit_course.checks.words import quoted
@@ -55,7 +56,7 @@ def expect_device_of_input(
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
     notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
     mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
-    student.record[-1:] = [("device", mixed, left)]
+    student.record[-1:] = [("on the CPU", mixed or left)]
     look = "Which line makes a new tensor, and on which device does it make it?"
     if mixed:
         seen = f"with the input of {student.name} on another device, as on a GPU, a tensor on the CPU got in the way"
@@ -65,6 +66,28 @@ def expect_device_of_input(
     if left:
         seen = f"{student.name} gave a tensor on the CPU for an input on another device, as on a GPU"
         raise Failure(seen, "a result on the device of the input", look)
+
+
+def expect_input_gradients(
+    student: Student, inputs: tuple[Any, ...], names: Sequence[str], right: Callable[..., Any], axes: Sequence[str] = ()
+) -> None:
+    """Fail unless the gradients that reach the first inputs are those of a right implementation.
+
+    Args:
+        student: whose first function is called.
+        inputs: as they are given to both; those that are named are float tensors.
+        names: of the first inputs, for messages.
+        right: the right implementation.
+        axes: a name for every axis of the inputs.
+    """
+    found = student.input_gradients(*inputs)
+    wanted = Student({"right": right}).input_gradients(*inputs)
+    for name, gradient, true in zip(names, found, wanted, strict=False):
+        assert true is not None
+        if gradient is None:
+            look = "Which operation copies numbers into a new tensor and forgets where they came from?"
+            raise Failure(f"no gradient reaches the {name} through {student.name}", "one for every number", look)
+        expect_equal(gradient, true, f"the gradient of the {name}", axes)
 
 
 def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str) -> None:

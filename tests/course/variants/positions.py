@@ -42,7 +42,7 @@ def sinusoids_by_numpy(num_positions, embed_dim):
     angles = np.arange(num_positions)[:, None] / np.power(10000, 2 * (dimensions // 2) / embed_dim)
     angles[:, 0::2] = np.sin(angles[:, 0::2])
     angles[:, 1::2] = np.cos(angles[:, 1::2])
-    return torch.from_numpy(angles)
+    return torch.from_numpy(angles).float()
 
 
 def sinusoids_by_a_shifted_sine(num_positions, embed_dim):

@@ -22,7 +22,7 @@ def normalize_images(images, mean, std):
 
 def with_float32_statistics(images, mean, std):
     _refuse(images, mean)
-    mean, std = torch.as_tensor(mean), torch.as_tensor(std)
+    mean, std = (torch.as_tensor(each, device=images.device) for each in (mean, std))
     return (images - mean[:, None, None]) / std[:, None, None]
 
 
@@ -41,19 +41,19 @@ def by_stacking(images, mean, std):
 
 def by_channels_last(images, mean, std):
     _refuse(images, mean)
-    mean, std = torch.as_tensor(mean), torch.as_tensor(std)
+    mean, std = (torch.as_tensor(each, device=images.device) for each in (mean, std))
     return ((images.movedim(1, -1) - mean) / std).movedim(-1, 1)
 
 
 def by_einops(images, mean, std):
     _refuse(images, mean)
-    mean, std = (einops.rearrange(torch.as_tensor(each), "c -> 1 c 1 1") for each in (mean, std))
+    mean, std = (einops.rearrange(torch.as_tensor(each, device=images.device), "c -> 1 c 1 1") for each in (mean, std))
     return (images - mean) / std
 
 
 def by_batch_norm(images, mean, std):
     _refuse(images, mean)
-    mean, std = (torch.as_tensor(each, dtype=images.dtype) for each in (mean, std))
+    mean, std = (torch.as_tensor(each, dtype=images.dtype, device=images.device) for each in (mean, std))
     return F.batch_norm(images, mean, std**2, eps=0.0)
 
 
@@ -72,7 +72,7 @@ def by_numpy(images, mean, std):
 
 def by_one_multiply_and_one_add(images, mean, std):
     _refuse(images, mean)
-    mean, std = (torch.as_tensor(each, dtype=images.dtype) for each in (mean, std))
+    mean, std = (torch.as_tensor(each, dtype=images.dtype, device=images.device) for each in (mean, std))
     return torch.addcmul((-mean / std).view(-1, 1, 1), images, (1 / std).view(-1, 1, 1))
 
 

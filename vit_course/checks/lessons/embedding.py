@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.common import expect_device_of_input
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -59,6 +60,22 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     output = expect_tensor(module(probe.images(2, 3, 4, 6)), (2, 6, 7), "the embedding")
     if names := module.without_gradient(output):
         raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter")
+
+
+@PatchEmbedding.check(needs=tokens_are_projected_patches)
+def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
+    """One and the same embedding takes many images or one, of any size, and the same images twice."""
+    module, weights = _embedding(student, probe, 3, 2)
+    first = probe.images(3, 3, 4, 6)
+    for images in (first, probe.images(2, 3, 8, 4), probe.images(1, 3, 4, 6), first):
+        name = f"an embedding that is used several times, of images {shape(images)},"
+        expect_equal(module(images), _embedded(weights, images, 2), name, TOKEN_AXES)
+
+
+@PatchEmbedding.check(needs=tokens_are_projected_patches, worth=0.5)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """Moved to another device, it gives tokens that lie there."""
+    expect_device_of_input(student, probe.images(2, 3, 4, 6), arguments=(3, 2, 7))
 
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear)
@@ -115,8 +132,10 @@ def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
 @conv_from_linear.check
 def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
     """The convolution's kernel is one patch, and it strides from patch to patch."""
-    linear = _linear(probe, 27)
-    expect_strided_by_its_kernel(student, student(linear, 3, 3), linear, 3)
+    for channels, patch_size in ((3, 3), (2, 4)):
+        linear = _linear(probe, channels * patch_size**2)
+        made = student(linear, channels, patch_size)
+        expect_strided_by_its_kernel(student, made, linear, patch_size)
 
 
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)

@@ -9,7 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.calls import cotangent
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.differences import without_content
 from vit_course.checks.exercise import Exercise
@@ -101,6 +107,26 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
     expect_equal(student(images, 2), patches_of(images, 2), name, PATCH_AXES)
 
 
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
+    """A batch of one image keeps its three axes, and so does an image of one patch."""
+    for sizes in ((1, 3, 4, 6), (1, 3, 2, 2)):
+        images = probe.images(*sizes)
+        expect_equal(student(images, 2), patches_of(images, 2), f"{student.name} of one image", PATCH_AXES)
+
+
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
+    """The gradient of every number in a token returns to the pixel that it came from."""
+    expect_input_gradients(student, (probe.images(2, 3, 4, 6), 2), ("images",), patches_of, PIXEL_AXES)
+
+
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """The tokens lie on the device of the images."""
+    expect_device_of_input(student, probe.images(2, 3, 4, 6), 2)
+
+
 @patchify.check
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
@@ -161,6 +187,32 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
     for dtype in (torch.float64, torch.float16, torch.uint8):
         images = (probe.uniform(2, 3, 4, 6) * 200).to(dtype)
         expect_equal(student(patches_of(images, 2), 2, (4, 6)), images, f"unpatchify of {short(dtype)}", PIXEL_AXES)
+
+
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
+    """A batch of one image keeps its four axes, with several channels or with one."""
+    for channels in (3, 1):
+        images = probe.images(1, channels, 4, 6)
+        result = student(patches_of(images, 2), 2, (4, 6))
+        expect_equal(result, images, f"unpatchify of one image of {channels} channels", PIXEL_AXES)
+
+
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
+    """The gradient of every pixel returns to the number of the patch that it came from."""
+    images = probe.images(2, 3, 4, 6)
+    found = student.input_gradients(patches_of(images, 2), 2, (4, 6))[0]
+    if found is None:
+        look = "Which step hands on bare numbers, and forgets where they came from?"
+        raise Failure("no gradient reaches the patches through unpatchify", "one for every number", look)
+    expect_equal(found, patches_of(cotangent(images), 2), "the gradient of the patches", PATCH_AXES)
+
+
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
+    """The images lie on the device of the patches."""
+    expect_device_of_input(student, probe.normal(2, 6, 12), 2, (4, 6))
 
 
 @unpatchify.check

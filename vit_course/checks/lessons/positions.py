@@ -17,6 +17,7 @@ from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
+from vit_course.checks.words import short
 
 LESSON = "02_positions"
 TABLE_AXES = ("position", "dimension")
@@ -37,6 +38,14 @@ def sinusoids(num_positions: int, embed_dim: int) -> Tensor:
 def in_words(values: Tensor) -> str:
     """The numbers of a vector, as a message shows them."""
     return ", ".join(f"{float(value):.4g}" for value in values)
+
+
+def expect_float32(student: Student, table: Tensor, name: str) -> None:
+    """Fail when a table has another dtype; a model of float32 weights would compute in it, or refuse it."""
+    student.record[-1:] = [("dtype", str(table.dtype))]  # whatever its numbers are
+    if table.dtype != torch.float32:
+        look = "Which line decides the dtype, and what does NumPy or Python make of a number?"
+        raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", look)
 
 
 sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTraining.HIDDEN)
@@ -89,7 +98,7 @@ def two_neighbours_are_one_hand(student: Student, probe: Probe) -> None:
 @sinusoidal_positions.check(needs=two_neighbours_are_one_hand)
 def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
     """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
-    for num_positions, embed_dim in ((6, 4), (40, 6), (9, 16)):
+    for num_positions, embed_dim in ((9, 16), (40, 6), (6, 10)):
         name = f"sinusoidal_positions({num_positions}, {embed_dim})"
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
@@ -110,6 +119,12 @@ def _first_turns(table: Tensor) -> Tensor:
     """The angle, from -pi to pi, by which each hand turns from position 0 to 1."""
     start, end = torch.complex(table[:2, 1::2].double(), table[:2, 0::2].double())
     return (end * start.conj()).angle()
+
+
+@sinusoidal_positions.check(needs=every_position_has_a_row, worth=0.5)
+def the_table_is_float32(student: Student, probe: Probe) -> None:
+    """The table is float32, as the exercise says."""
+    expect_float32(student, student(6, 10), "sinusoidal_positions(6, 10)")
 
 
 @sinusoidal_positions.check
@@ -169,6 +184,12 @@ def the_first_half_tells_the_row(student: Student, probe: Probe) -> None:
 def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
     """The second half of a patch's dimensions is the 1-D code of its column."""
     _expect_half(student, 1)
+
+
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5)
+def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
+    """The table is float32, as the exercise says."""
+    expect_float32(student, student((3, 5), 8), "sinusoidal_positions_2d((3, 5), 8)")
 
 
 @sinusoidal_positions_2d.check

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -58,8 +58,15 @@ def _expect_normalized(
 @normalize_images.check
 def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None:
     """Each channel has its own mean subtracted, and is then divided by its own std."""
-    for batch, channels, height, width in ((2, 5, 4, 6), (1, 1, 6, 4)):
+    for batch, channels, height, width in ((2, 5, 4, 6), (3, 2, 6, 4)):
         _expect_normalized(student, probe.integers(batch, channels, height, width, high=11) / 10)
+
+
+@normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5)
+def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> None:
+    """A single image, with one channel or with several, is normalised like any other, and keeps its four axes."""
+    for channels, height, width in ((1, 6, 4), (3, 4, 6)):
+        _expect_normalized(student, probe.integers(1, channels, height, width, high=11) / 10)
 
 
 @normalize_images.check
@@ -88,6 +95,14 @@ def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
     student(probe.uniform(2, 3, 4, 6), torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
     expect_left_alone(student)
+
+
+@normalize_images.check(needs=lists_and_tuples_will_do, worth=0.5)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """The result lies on the device of the images, also where mean and std are plain numbers."""
+    images = probe.uniform(2, 3, 4, 6)
+    expect_device_of_input(student, images, list(MEANS[:3]), STDS[:3])
+    expect_device_of_input(student, images, torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
 
 
 @normalize_images.check

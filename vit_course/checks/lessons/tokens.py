@@ -9,7 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import close, expect_equal, expect_tensor, shape
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -42,8 +47,8 @@ def with_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> 
 @add_class_token.check
 def there_is_one_token_more(student: Student, probe: Probe) -> None:
     """Every image has one token more than before: (batch, 1 + tokens, embed_dim)."""
-    for batch, num_patches in ((1, 6), (3, 5)):
-        name = f"add_class_token of {batch} image{'s' * (batch > 1)} with {num_patches} tokens"
+    for batch, num_patches in ((2, 6), (3, 5)):
+        name = f"add_class_token of {batch} images with {num_patches} tokens"
         result = student(*_token_inputs(probe, batch, num_patches))
         expect_tensor(result, (batch, 1 + num_patches, 8), name)
 
@@ -88,6 +93,13 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     expect_equal(result, wanted, "add_class_token", TOKEN_AXES, describe, look)
 
 
+@add_class_token.check(needs=there_is_one_token_more, worth=0.5)
+def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
+    """A batch of one image keeps its three axes."""
+    inputs = _token_inputs(probe, 1, 6)
+    expect_equal(student(*inputs), with_class_token(*inputs), "add_class_token of one image", TOKEN_AXES)
+
+
 @add_class_token.check(needs=there_is_one_token_more)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
     """Gradients find their way to the tokens, to the class token and to the positions."""
@@ -114,6 +126,12 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(student(tokens, class_token, positions), wanted, "add_class_token in float64", TOKEN_AXES)
 
 
+@add_class_token.check(needs=there_is_one_token_more, worth=0.5)
+def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
+    """The result lies on the device of the tokens."""
+    expect_device_of_input(student, *_token_inputs(probe))
+
+
 @add_class_token.check(needs=there_is_one_token_more)
 def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     """Tokens, class token and positions are not changed."""
@@ -124,10 +142,10 @@ def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
 @add_class_token.check
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
-    tokens, class_token, positions = _token_inputs(probe)
-    for rows in (5, 1):
+    tokens, class_token, _ = _token_inputs(probe)
+    for rows in (5, 1, 7):
         described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + 5 tokens"
-        expect_value_error(student, (tokens, class_token, positions[:, :rows]), (rows,), described)
+        expect_value_error(student, (tokens, class_token, probe.normal(1, rows, 8)), (rows,), described)
 
 
 add_class_token.example("""
@@ -203,12 +221,35 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
 @resize_positions.check(needs=a_dimension_that_tells_the_row_still_does)
 def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
     """Growing or shrinking, the new rows are the bicubic interpolation of the old grid."""
-    for old, new in (((3, 4), (5, 7)), ((6, 5), (4, 3))):
+    for old, new in (((3, 4), (5, 7)), ((6, 5), (4, 3)), ((2, 6), (3, 4)), ((2, 8), (4, 5))):
         positions = _table(probe, old)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."
         name, wanted = f"resize_positions from {old} to {new}", resized(positions, old, new)
         result = expect_tensor(student(positions, old, new), wanted.shape, name)
         expect_equal(result[:, 1:], wanted[:, 1:], f"the patches' part of {name}", PATCH_AXES, look=look)
+
+
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5)
+def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: Probe) -> None:
+    """The new grid is as large as new_grid says, also where dividing the sizes leaves a rounded number."""
+    for old, new in (((11, 2), (15, 3)), ((2, 13), (2, 30))):
+        positions = _table(probe, old, 3)
+        name = f"resize_positions from {old} to {new}"
+        expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES)
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5)
+def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
+    """The gradient reaches every row of positions, to another grid and to the same one."""
+    for new in ((5, 7), (3, 4)):
+        inputs = _table(probe, (3, 4)), (3, 4), new
+        expect_input_gradients(student, inputs, ("positions",), resized, TOKEN_AXES)
+
+
+@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5)
+def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
+    """The result lies on the device of the positions."""
+    expect_device_of_input(student, _table(probe, (3, 4)), (3, 4), (5, 7))
 
 
 @resize_positions.check(needs=the_grid_is_resampled_bicubically)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.embedding import PatchEmbedding, conv_from_linear
 from vit_course.checks.lessons.patches import patches_of
-from vit_course.checks.misconceptions.patches import ORDER, TOKEN, column_order, strips_not_squares
+from vit_course.checks.misconceptions.patches import ORDER, TOKEN, column_order, on_the_cpu, strips_not_squares
 
 EMBED = "01_patchify, From pixels to tokens"
 CONVOLUTION = "01_patchify, A convolution in disguise"
@@ -110,6 +111,35 @@ class ConvolutionForTheLinear(nn.Module):
         self.projection = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
 
 
+@PatchEmbedding.misconception(
+    "On which device does a tensor lie that forward makes, and where are the images?", EMBED, InTraining.UNSEEN
+)
+class TokensMadeOnTheCpu(_Embedding):
+    """The tokens are filled into a new tensor on the CPU, wherever module and images are."""
+
+    def end(self, tokens: Tensor) -> Tensor:
+        return on_the_cpu(super().end(tokens))
+
+
+@PatchEmbedding.misconception("How many axes has a batch of one image?", EMBED, InTraining.UNSEEN)
+class BatchOfOneSqueezed(_Embedding):
+    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+
+    def end(self, tokens: Tensor) -> Tensor:
+        return super().end(tokens).squeeze()
+
+
+@PatchEmbedding.misconception(
+    "Which attribute of self is written in forward, and when again?", EMBED, InTraining.UNSEEN
+)
+class SizeOfTheFirstImagesKept(_Embedding):
+    """The number of patches is kept from the first images, so the next ones have to be of the same size."""
+
+    def end(self, tokens: Tensor) -> Tensor:
+        self.num_patches = getattr(self, "num_patches", tokens.shape[1])
+        return super().end(tokens).reshape(len(tokens), self.num_patches, -1)
+
+
 def _conv(projection: nn.Linear, in_channels: int, patch_size: int, kernels: Tensor, stride: int = 0) -> nn.Conv2d:
     made = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=stride or patch_size)
     made.weight = nn.Parameter(kernels.detach().clone())
@@ -170,4 +200,12 @@ def copied_while_gradients_are_recorded(projection: nn.Linear, in_channels: int,
     """Numbers are written into a parameter while torch records gradients, which it refuses."""
     made = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size)
     made.weight.copy_(projection.weight.reshape(made.weight.shape))  # raises
+    return made
+
+
+@conv_from_linear.misconception("Where could the number of channels come from?", CONVOLUTION)
+def three_channels_hard_coded(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The convolution is made for 3 channels, whatever in_channels is."""
+    kernels = projection.weight.unflatten(1, (in_channels, patch_size, patch_size))
+    made = _conv(projection, 3, patch_size, kernels)
     return made

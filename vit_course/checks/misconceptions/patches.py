@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.patches import (
     patches_of,
     patchify,
@@ -136,6 +138,31 @@ def patch_size_counted_as_patches(images: Tensor, patch_size: int) -> Tensor:
     return _six_axes(images, patch_size).permute(0, 2, 4, 1, 3, 5).reshape(batch, -1, channels * patch_size**2)
 
 
+def on_the_cpu(tensor: Tensor) -> Tensor:
+    """The same numbers in a new tensor, which nobody has told where to lie."""
+    made = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    made[:] = tensor
+    return made
+
+
+@patchify.misconception("On which device does your new tensor lie, and on which the images?", TOKEN, InTraining.UNSEEN)
+def tokens_made_on_the_cpu(images: Tensor, patch_size: int) -> Tensor:
+    """The tokens are filled into a new tensor on the CPU, wherever the images are."""
+    return on_the_cpu(patches_of(images, patch_size))
+
+
+@patchify.misconception("Does the tensor that you give back still know the images?", TOKEN, InTraining.UNSEEN)
+def pixels_cut_from_their_gradient(images: Tensor, patch_size: int) -> Tensor:
+    """The pixels are copied as bare numbers, so no gradient finds its way back to the images."""
+    return patches_of(images.detach(), patch_size)
+
+
+@patchify.misconception("How many axes has a batch of one image?", TOKEN, InTraining.UNSEEN)
+def batch_of_one_squeezed(images: Tensor, patch_size: int) -> Tensor:
+    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    return patches_of(images, patch_size).squeeze()
+
+
 @unpatchify.misconception("Does a row of pixels stand in one patch, or in several?", INVERSE)
 def patches_poured_in_memory_order(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """A plain reshape pours each patch into the next free pixels, so squares become strips."""
@@ -209,6 +236,24 @@ def patch_size_doubled(patches: Tensor, patch_size: int, image_size: tuple[int, 
 def pixels_as_float32(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """The pixels are filled into a new float32 tensor, whatever the dtype of the patches."""
     return images_of(patches, patch_size, image_size).float()
+
+
+@unpatchify.misconception("On which device does your new tensor lie, and on which the patches?", INVERSE)
+def pixels_made_on_the_cpu(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The pixels are filled into a new tensor on the CPU, wherever the patches are."""
+    return on_the_cpu(images_of(patches, patch_size, image_size))
+
+
+@unpatchify.misconception("Does the tensor that you give back still know the patches?", INVERSE)
+def patches_cut_from_their_gradient(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """The patches are copied as bare numbers, so no gradient finds its way back to them."""
+    return images_of(patches.detach(), patch_size, image_size)
+
+
+@unpatchify.misconception("How many axes has a batch of one image?", INVERSE)
+def single_image_squeezed(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
+    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    return images_of(patches, patch_size, image_size).squeeze()
 
 
 def images_of(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:

@@ -140,3 +140,22 @@ def odd_length_left_to_torch(num_positions: int, embed_dim: int) -> Tensor:
     if embed_dim % 2:
         raise RuntimeError("The expanded size of the tensor must match the existing size")
     return sinusoids(num_positions, embed_dim)
+
+
+@sinusoidal_positions.misconception(
+    "Which exponent has the last hand in the formula: 1, or less?", CLOCK, InTraining.HIDDEN
+)
+def exponent_over_half_minus_one(num_positions: int, embed_dim: int) -> Tensor:
+    """The exponent is i / (embed_dim / 2 - 1) and reaches 1, so all hands but the first are too slow."""
+    last = max(embed_dim // 2 - 1, 1)
+    return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * BASE ** -(d // 2 / last)))
+
+
+@sinusoidal_positions.misconception(
+    "Which dtype has your table, and which one does the text ask for?", CLOCK, InTraining.UNSEEN
+)
+def table_in_float64(num_positions: int, embed_dim: int) -> Tensor:
+    """The table is float64, as NumPy makes it, where float32 was asked for."""
+    if embed_dim % 2:
+        raise ValueError(f"embed_dim {embed_dim} is odd")
+    return sinusoids(num_positions, embed_dim).double()

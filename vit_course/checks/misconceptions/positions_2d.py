@@ -127,3 +127,15 @@ def refused_for_its_half(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     if half % 2:
         raise ValueError(f"embed_dim {half} is odd")
     return _by_patch(grid_size, embed_dim, lambda row, column: torch.cat([_code(row, half), _code(column, half)]))
+
+
+@sinusoidal_positions_2d.misconception(
+    "Which dtype has your table, and which one does the text ask for?", GRID, InTraining.UNSEEN
+)
+def table_in_float64(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
+    """The table is float64, as NumPy makes it, where float32 was asked for."""
+    if embed_dim % 4:
+        raise ValueError(f"embed_dim {embed_dim} is not divisible by 4")
+    half = embed_dim // 2
+    code = _by_patch(grid_size, embed_dim, lambda row, column: torch.cat([_code(row, half), _code(column, half)]))
+    return code.double()

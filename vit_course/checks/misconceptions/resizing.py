@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.tokens import resize_positions, resized
+from vit_course.checks.misconceptions.patches import on_the_cpu
 
 Grid = tuple[int, int]
 
@@ -179,3 +180,46 @@ def rows_never_counted(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Ten
     """Nothing compares the table with the old grid, so the error comes from torch and says little."""
     positions[:, 1:].reshape(1, *old_grid, positions.shape[2])
     return resized(positions, old_grid, new_grid)
+
+
+@resize_positions.misconception(
+    "Which argument of F.interpolate takes a size in rows and columns?", RESIZE, InTraining.UNSEEN
+)
+def scale_factor_for_the_size(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """F.interpolate is given a scale_factor, and for some sizes the division leaves it a row or a column short."""
+    _fit(positions, old_grid)
+    factors = (new_grid[0] / old_grid[0], new_grid[1] / old_grid[1])
+    made = F.interpolate(positions[:, 1:].mT.unflatten(2, old_grid), scale_factor=factors, mode="bicubic")
+    return torch.cat([positions[:, :1], made.flatten(2).mT], dim=1)
+
+
+@resize_positions.misconception("Are two grids the same when they have as many patches?", RESIZE, InTraining.UNSEEN)
+def as_many_patches_taken_for_the_same_grid(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """A grid of other sides and as many patches is taken for the old one, and nothing is resampled."""
+    _fit(positions, old_grid)
+    if old_grid[0] * old_grid[1] == new_grid[0] * new_grid[1]:
+        return positions
+    return resized(positions, old_grid, new_grid)
+
+
+@resize_positions.misconception("Does the table in your result still know its parameter?", RESIZE, InTraining.UNSEEN)
+def positions_cut_from_their_gradient(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """The positions are copied as bare numbers, so they can no longer learn."""
+    _fit(positions, old_grid)
+    return resized(positions, old_grid, new_grid).detach()
+
+
+@resize_positions.misconception("Does the copy that you give back still know its parameter?", RESIZE, InTraining.UNSEEN)
+def copied_without_gradient_at_the_same_grid(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """Where the grid stays, the positions are copied as bare numbers, so they can no longer learn."""
+    _fit(positions, old_grid)
+    return positions.detach().clone() if old_grid == new_grid else resized(positions, old_grid, new_grid)
+
+
+@resize_positions.misconception(
+    "On which device does your new tensor lie, and on which the positions?", RESIZE, InTraining.UNSEEN
+)
+def table_made_on_the_cpu(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+    """The new table is a new tensor on the CPU, wherever the positions are."""
+    _fit(positions, old_grid)
+    return on_the_cpu(resized(positions, old_grid, new_grid))

@@ -194,3 +194,17 @@ def channels_never_counted(images: Tensor, mean: Statistics, std: Statistics) ->
         pixels, here = images[:, channel % images.shape[1]], channel % len(mean)
         made[:, channel] = (pixels - mean[here]) / std[here]
     return made
+
+
+@normalize_images.misconception(
+    "On which device is a tensor that you make of a list, and where are the images?", YOURS, InTraining.UNSEEN
+)
+def statistics_left_on_the_cpu(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+    """Mean and std become tensors on the CPU, and images on a GPU cannot meet them."""
+    return _along(1, images, mean, std)
+
+
+@normalize_images.misconception("How many axes has a batch of one image?", BROADCAST, InTraining.UNSEEN)
+def batch_of_one_squeezed(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    return _right(images, mean, std).squeeze()

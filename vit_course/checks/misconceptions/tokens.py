@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.tokens import add_class_token, with_class_token
+from vit_course.checks.misconceptions.patches import on_the_cpu
 
 CLASS = "02_positions, A token that belongs to no patch"
 
@@ -155,3 +157,37 @@ def positions_never_counted(tokens: Tensor, class_token: Tensor, positions: Tens
     """Nothing counts the rows of positions, and a single row is spread over all tokens in silence."""
     rows = torch.broadcast_shapes((tokens.shape[1] + 1,), (positions.shape[1],))[0]
     return with_class_token(tokens, class_token, positions.expand(1, rows, -1))
+
+
+@add_class_token.misconception(
+    "On which device does your new tensor lie, and on which the tokens?", CLASS, InTraining.UNSEEN
+)
+def tensor_made_on_the_cpu(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """The result is put together in a new tensor on the CPU, wherever the tokens are."""
+    _count(tokens, positions)
+    return on_the_cpu(_without_positions(tokens, class_token) + positions)
+
+
+@add_class_token.misconception("How many axes has a batch of one image?", CLASS, InTraining.UNSEEN)
+def batch_of_one_squeezed(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    _count(tokens, positions)
+    return with_class_token(tokens, class_token, positions).squeeze()
+
+
+@add_class_token.misconception("Do the tokens in your result still know where they came from?", CLASS, InTraining.WORSE)
+def tokens_cut_from_their_gradient(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """The tokens are copied as bare numbers, so the patch embedding in front of them can never learn."""
+    _count(tokens, positions)
+    return with_class_token(tokens.detach(), class_token, positions)
+
+
+@add_class_token.misconception(
+    "What becomes of a table that has more rows than there are tokens?", CLASS, InTraining.UNSEEN
+)
+def surplus_positions_cut_off(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
+    """As many rows of positions are taken as there are tokens, and any others are dropped in silence."""
+    needed = tokens.shape[1] + 1
+    if positions.shape[1] < needed:
+        raise ValueError(f"{positions.shape[1]} rows of positions for {needed} tokens")
+    return with_class_token(tokens, class_token, positions[:, :needed])
