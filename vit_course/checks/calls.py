@@ -166,11 +166,12 @@ def _answer(
     function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False
 ) -> Answer:
     given = tuple(copy.deepcopy(each) for each in inputs)
-    leaves = [each for each in given if gradients and isinstance(each, Tensor) and each.is_floating_point()]
-    for leaf in leaves:
-        leaf.requires_grad_()
+    leaves = given
+    if gradients:  # the function gets copies, for torch lets nobody write into a leaf
+        leaves = tuple(map(_leaf, given))
+        given = tuple(each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves)
     result, error = _attempt(function, given, options)
-    if error is None and leaves:
+    if error is None and gradients:
         _, error = _attempt(_backward, (result,), NO_OPTIONS)
     return Answer(
         result,
@@ -178,8 +179,12 @@ def _answer(
         given,
         tuple(number for number, before in enumerate(inputs) if _has_changed(before, given[number])),
         error is None and _attempt(_shares, (result, given), NO_OPTIONS)[0] is True,
-        tuple(each.grad if isinstance(each, Tensor) else None for each in given) if gradients else (),
+        tuple(each.grad if isinstance(each, Tensor) else None for each in leaves) if gradients else (),
     )
+
+
+def _leaf(value: Any) -> Any:
+    return value.requires_grad_() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def _attempt(
@@ -196,8 +201,9 @@ def _attempt(
 
 
 def _backward(result: object) -> None:
-    outputs = {number: each for number, each in enumerate(tensors_in(result)) if each.requires_grad}
-    torch.autograd.backward(tuple(outputs.values()), [cotangent(each, number) for number, each in outputs.items()])
+    with torch._C.DisableTorchFunctionSubclass():
+        outputs = {number: each for number, each in enumerate(tensors_in(result)) if each.requires_grad}
+        torch.autograd.backward(tuple(outputs.values()), [cotangent(each, number) for number, each in outputs.items()])
 
 
 def _has_changed(before: object, after: object) -> bool:

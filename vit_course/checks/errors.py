@@ -34,6 +34,7 @@ _CLASS = re.compile(
 )
 _CALLED = re.compile(r"^[\w.<>]+\(\)")
 _EVERYBODYS = {*dir(builtins), *dir(torch), *dir(torch.nn), *(getattr(types, name).__name__ for name in types.__all__)}
+_SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w+): (.*)", re.DOTALL)
 _LONGEST = 300  # characters that tell two errors apart
 # what torch and Python say often, and a question that leads on
 _LOOK_AT_WORDS = {
@@ -102,9 +103,11 @@ class Raised:
 
 def described(error: BaseException) -> Raised:
     """What can be told of an exception that was raised here."""
-    kinds = tuple(each.__name__ for each in type(error).__mro__ if each is not object)
+    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), said(error)
+    if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
+        kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
-    return Raised(kinds, said(error), _line_of(error), functions)
+    return Raised(kinds, words, _line_of(error), functions)
 
 
 def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:

@@ -91,7 +91,8 @@ class Exercise:
         """
         EXAMPLES[of or self.objects[0]] = text
         if not any(each.function is its_own_example_comes_out for each in self.checks):
-            self.check(worth=0.5)(its_own_example_comes_out)
+            first = self.checks[0].function if self.checks else ()
+            self.check(needs=first, worth=0.5)(its_own_example_comes_out)
 
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...

@@ -93,7 +93,8 @@ def device(
         words = str(error)
         mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
         return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
-    return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors_in(result)]}
+    with torch._C.DisableTorchFunctionSubclass():
+        return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors_in(result)]}
 
 
 def _moved(value: Any) -> Any:

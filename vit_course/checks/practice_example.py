@@ -33,7 +33,7 @@ def example(function: Callable[..., Any], name: str, source: str) -> dict[str, A
         "values", of every statement that is an expression, in order.
     """
     linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
-    names = {"torch": torch, "nn": nn, "F": F, "math": math, "ViTConfig": ViTConfig, name: function}
+    names = {"torch": torch, "nn": nn, "F": F, "math": math, "ViTConfig": ViTConfig, name: _alone(function)}
     if "torchvision." in source:
         import torchvision
 
@@ -47,6 +47,23 @@ def example(function: Callable[..., Any], name: str, source: str) -> dict[str, A
         else:
             exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
     return {"values": values}
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; a default dtype or device that a call of it sets is not the example's."""
+
+    def called(*inputs: Any, **options: Any) -> Any:
+        dtype, device = torch.get_default_dtype(), torch.get_default_device()
+        try:
+            result = function(*inputs, **options)
+            with torch._C.DisableTorchFunctionSubclass():  # a subclass of Tensor has methods of its own
+                return result.as_subclass(torch.Tensor) if isinstance(result, torch.Tensor) else result
+        finally:
+            torch.set_default_dtype(dtype)
+            if torch.get_default_device() != device:
+                torch.set_default_device(device)
+
+    return called
 
 
 PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"example": example}

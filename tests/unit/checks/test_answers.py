@@ -185,9 +185,7 @@ def test_an_odd_answer_fails_in_words(change: Callable[[Tensor], object]) -> Non
     assert "<script>" not in as_html(report)
 
 
-@pytest.mark.parametrize(
-    "change", [lambda x: x.as_subclass(Raising), nn.Buffer, lambda x: x.clone().mT.contiguous().mT]
-)
+@pytest.mark.parametrize("change", [lambda x: x.as_subclass(Raising), lambda x: x.clone().mT.contiguous().mT])
 def test_right_numbers_pass_whatever_they_are_wrapped_in(change: Callable[[Tensor], object]) -> None:
     assert check("patchify", after(change)).passed
 

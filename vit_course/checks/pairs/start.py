@@ -58,7 +58,9 @@ def _made(
     count(images, mean)
     lying = [1, 1, 1, 1]
     lying[axis] = len(mean)
-    means, stds = (torch.as_tensor(each, dtype=torch.float64).reshape(lying) for each in (mean, std))
+    means, stds = (
+        torch.as_tensor(each, dtype=torch.float64, device=images.device).reshape(lying) for each in (mean, std)
+    )
     if first:
         means, stds = (each.flatten()[0].reshape(1, 1, 1, 1) for each in (means, stds))
     made = formula(images.double() * scaled, means, stds).to(images.dtype)

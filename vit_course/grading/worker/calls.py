@@ -20,8 +20,9 @@ def observed(
     With ``gradients`` every float tensor among the inputs requires one; output tensor k is pulled back from normal
     numbers of the seed k.
     """
-    if gradients:
-        inputs = [_differentiable(value) for value in inputs]
+    leaves = [_differentiable(value) for value in inputs] if gradients else inputs
+    if gradients:  # the function gets copies, for torch lets nobody write into a leaf
+        inputs = [each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves]
     before = [value.detach().clone() if isinstance(value, Tensor) else None for value in inputs]
     result = function(*inputs, **options)
     if inspect.iscoroutine(result):
@@ -37,7 +38,7 @@ def observed(
             "shares": _share(result, inputs),
         }
         if gradients:
-            told["gradients"] = _gradients(result, inputs)
+            told["gradients"] = _gradients(result, leaves)
     return told
 
 

@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS = 500, 200, 12, 20
+_LONGEST_SCRIPT = 10_000
+_SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
 _CELL = re.compile(r"<cell [0-9]+>")
 _HERE = os.path.dirname(__file__) + os.sep
 _PATH = re.compile(r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|vit_course|site-packages)/")  # no folder of the grader's
@@ -33,12 +35,23 @@ def described(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
     frames = list(_frames(error.__traceback__))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
+    kinds, words = [_name(kind)[:80] for kind in _mro(type(error)) if kind is not object], words_of(error)
+    if scripted := _scripted(error, kinds):
+        kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
-        "kinds": [_name(kind)[:80] for kind in _mro(type(error)) if kind is not object][:_MOST_KINDS],
-        "words": words_of(error),
+        "kinds": kinds[:_MOST_KINDS],
+        "words": words,
         "line": _line(*own[-1]) if own else "",
         "functions": [function[:80] for _, _, function in frames][-_MOST_FRAMES:],
     }
+
+
+def _scripted(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
+    """The kind and the words of a student's own error in TorchScript, which tells of it in an error of its own."""
+    try:
+        return _SCRIPTED.search(str.__str__(str(error))[:_LONGEST_SCRIPT]) if kinds[0] == "Error" else None
+    except Exception:  # __str__ is the student's code too
+        return None
 
 
 def words_of(error: BaseException) -> str:
