@@ -210,7 +210,8 @@ def scaled_dot_product_attention(query, key, value):
     >>> weights, output
     (tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
 
-    Allowed: anything in torch but the function of the same name. About 4 lines.
+    Allowed: torch's operations on tensors (products, sums, exp, softmax, einsum, einops), no ready-made
+    attention, whichever library it is from. About 4 lines.
     """
     ### BEGIN SOLUTION
     head_dim = query.shape[-1]
@@ -506,7 +507,8 @@ class MultiHeadSelfAttention(nn.Module):
     >>> weights[0, 1, 2]  # all tokens alike: each gets a fifth
     tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
 
-    Allowed: nn.Linear, and your three functions from above. About 13 lines.
+    Allowed: nn.Linear, operations on tensors, and your three functions from above; no ready-made
+    attention. About 13 lines.
     """
 
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
@@ -719,7 +721,7 @@ def is_attention(attend):
     >>> is_attention(lambda query, key, value: (value, query))
     False
 
-    Allowed: anything but a second attention to compare with, yours or torch's. Right answers
+    Allowed: anything but a second attention to compare with, yours or a library's. Right answers
     differ in their last digits: torch.allclose(a, b, atol=1e-5). About 20 lines.
     """
     ### BEGIN SOLUTION

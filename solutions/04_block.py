@@ -151,7 +151,8 @@ def layer_norm(x, weight, bias, eps):
     >>> layer_norm(token, torch.ones(4), torch.zeros(4), eps=12.0).tolist()
     [[-0.5, -0.5, 0.5, 0.5]]
 
-    Allowed: anything in torch but its own LayerNorm. About 3 lines.
+    Allowed: torch's operations on tensors (mean, var, sqrt and the like), no ready-made norm: neither
+    nn.LayerNorm nor group_norm nor another. About 3 lines.
     """
     ### BEGIN SOLUTION
     mean = x.mean(dim=-1, keepdim=True)
@@ -350,7 +351,8 @@ class EncoderBlock(nn.Module):
     >>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
     872
 
-    Allowed: nn.LayerNorm (you have earned it), MultiHeadSelfAttention, your Mlp. About 8 lines.
+    Allowed: nn.LayerNorm (you have earned it), MultiHeadSelfAttention, your Mlp, operations on tensors;
+    no ready-made layer of a Transformer. About 8 lines.
     """
 
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -630,6 +632,8 @@ draw(losses, "step", "loss, from the internet")
 # %% exercise="fix_block"
 class FixedBlock(EncoderBlock):
     """BlockFromTheInternet without its bug. It keeps your __init__; write its forward.
+
+    Allowed: what EncoderBlock allows.
 
     >>> tuple(FixedBlock(embed_dim=8, num_heads=2)(torch.zeros(3, 5, 8)).shape)
     (3, 5, 8)

@@ -147,7 +147,8 @@ class VisionTransformer(nn.Module):
     >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
     ((1, 7, 6), 2)
 
-    Allowed: PatchEmbedding, EncoderBlock (or your own of the same arguments), anything in torch.nn.
+    Allowed: PatchEmbedding, EncoderBlock (or your own of the same arguments), operations on tensors, and the
+    modules of torch.nn but its ready-made Transformers and MultiheadAttention.
     About 15 lines in __init__ and 6 in forward.
     """
 
@@ -260,7 +261,9 @@ def count_parameters(config):
     >>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3, depth=0, num_heads=1))
     41
 
-    returns: an int. About 9 lines of arithmetic.
+    returns: an int
+
+    Allowed: arithmetic with Python's numbers; no tensor and no module, on whatever device. About 9 lines.
     """
     ### BEGIN SOLUTION
     dim, hidden = config.embed_dim, config.hidden_dim
@@ -435,7 +438,8 @@ plt.show()
 class FixedViT(VisionTransformer):
     """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
 
-    Write the whole forward, and put a comment on the line that was wrong. About 8 lines.
+    Write the whole forward, and put a comment on the line that was wrong. Allowed: what VisionTransformer allows.
+    About 8 lines.
 
     >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
     (2, 10)

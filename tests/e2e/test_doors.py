@@ -1,19 +1,18 @@
-"""Ways round a rule before the real judge: no points and a flag; right answers beside them get all their points."""
+"""Ready-made answers before the real judge: no points and a flag; right answers beside them get all their points."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from tests.e2e.attacks.doors import DOORS, HONEST, Door
+from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door
 from vit_course.grading.judging.judge import Judge
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION
+from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
 from vit_course.grading.submissions.reading import read
 from vit_course.grading.submissions.released import Lessons
 from vit_course.grading.submissions.submission import Submission
@@ -59,17 +58,14 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
 def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -> None:
     result = judge.grade(submission(door))
     assert result.status == "graded", result.reason
-    assert FORBIDDEN_FUNCTION in result.flags
     assert result.score == 0
+    assert FORBIDDEN_FUNCTION in result.flags, result.exercises
     assert "This exercise asks you" in (result.exercises[0].problem or "")
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
-def test_the_worker_lets_none_through_that_reading_has_missed(judge: Judge, submission: Read, door: Door) -> None:
-    handed_in = submission(door)
-    blind = tuple(replace(each, forbidden=None) for each in handed_in.exercises)
-    result = judge.grade(replace(handed_in, exercises=blind, flags=()))
-    assert result.score == 0, result.exercises
+@pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
+def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, door: Door) -> None:
+    assert POSSIBLE_BYPASS in judge.grade(submission(door)).flags
 
 
 @pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)

@@ -20,6 +20,7 @@ from vit_course.checks.practices import practice_called
 from vit_course.grading.worker.parts import observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
+Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
@@ -84,21 +85,34 @@ def cotangent(output: Tensor, number: int = 0) -> Tensor:
     return torch.randn(output.shape, generator=torch.Generator().manual_seed(number)).to(output)
 
 
-class ObjectsHere:
-    """Objects of this process by name."""
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` itself."""
+    return function
 
-    def __init__(self, objects: Mapping[str, Any]) -> None:
+
+class ObjectsHere:
+    """Objects of this process by name.
+
+    Args:
+        objects: name → function or class.
+        around: gives a function, or a module, as it is to be called: watched, say.
+    """
+
+    def __init__(self, objects: Mapping[str, Any], around: Around = as_it_is) -> None:
         self._objects = dict(objects)
+        self._around = around
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
         """See :class:`Objects`."""
-        return _answer(self._objects[name], inputs, NO_OPTIONS, gradients)
+        return _answer(self._around(self._objects[name]), inputs, NO_OPTIONS, gradients)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """See :class:`Objects`."""
-        answer = _answer(self._objects[name], arguments, options)
-        is_module = isinstance(answer.result, nn.Module)
-        return replace(answer, result=None, module=ModuleHere(answer.result)) if is_module else answer
+        answer = _answer(self._around(self._objects[name]), arguments, options)
+        if not isinstance(answer.result, nn.Module):
+            return answer
+        module = getattr(answer.result, "_orig_mod", answer.result)  # torch.compile keeps it there
+        return replace(answer, result=None, module=ModuleHere(module, self._around))
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """See :class:`Objects`."""
@@ -108,12 +122,13 @@ class ObjectsHere:
 class ModuleHere:
     """A module of this process."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, around: Around = as_it_is) -> None:
         self.module = module
+        self._around = around
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """See :class:`Module`."""
-        return _answer(self.module, inputs, options)
+        return _answer(self._around(self.module), inputs, options)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """See :class:`Module`."""

@@ -63,6 +63,16 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """What torch.compile has compiled runs as it was written: at once, and seen by whoever watches."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and the import takes a second
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextlib.contextmanager
 def _descriptor_silenced() -> Iterator[None]:
     """Send file descriptor 2 to nowhere; where there is none, leave things as they are."""
     try:

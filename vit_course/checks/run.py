@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from vit_course.checks.arguments import find, problem_with, unknown
+from vit_course.checks.calls import Around, ObjectsHere, as_it_is
 from vit_course.checks.carried import parts_of, reference_in_place_of, sentence
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.diagnosis import Record, diagnose, run
 from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
-from vit_course.checks.isolation import quiet
+from vit_course.checks.isolation import quiet, uncompiled
 from vit_course.checks.lessons.results import opened
+from vit_course.checks.rules import RULES, not_allowed
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Failure, NotWritten, Report, Undecided, Verdict, Waiting
 from vit_course.checks.words import quoted
+from vit_course.grading.worker.watch import Watch
 
 _WHATEVER_THE_SIZES = re.compile(r" raised |has no parameter|which nobody asked for")
+_COURSE = str(Path(__file__).parents[2])
 
 
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
@@ -44,26 +49,31 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return Report(name or "(no name)", points=points, problem=problem)
     if known.is_file:
         objects = tuple(map(opened, objects))
-    results, note = _with_right_parts(known, objects)
+    watch = Watch(_COURSE)
+    results, note = _with_right_parts(known, objects, watch.around if known.name in RULES else as_it_is)
+    if problem := not_allowed(known.name, watch.names()):
+        return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
     return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class), note=note)
 
 
-def _with_right_parts(exercise: Exercise, objects: Sequence[object]) -> tuple[tuple[CheckResult, ...], str | None]:
+def _with_right_parts(
+    exercise: Exercise, objects: Sequence[object], around: Around
+) -> tuple[tuple[CheckResult, ...], str | None]:
     """The results; where answers to other exercises that these objects call are wrong, as if they were right.
 
     Returns:
         the results, and a sentence on the answers that are wrong, or None.
     """
     named = dict(zip(exercise.objects, objects, strict=True))
-    results = run_checks(exercise, named)
+    results = run_checks(exercise, named, around)
     parts = {} if _passing(results) == len(results) else parts_of(exercise, objects)
     if not parts:
         return results, None
     with reference_in_place_of(parts, objects):
-        again = run_checks(exercise, named)
+        again = run_checks(exercise, named, around)
     gained = _passing(again) - _passing(results)
     if gained <= 0:
         return results, None
@@ -82,17 +92,23 @@ def _passing(results: Sequence[CheckResult]) -> int:
     return sum(map(_passed, results))
 
 
-def run_checks(exercise: Exercise, objects: dict[str, object]) -> tuple[CheckResult, ...]:
-    """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided."""
+def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = as_it_is) -> tuple[CheckResult, ...]:
+    """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided.
+
+    Args:
+        exercise: whose checks.
+        objects: name → what was written for it.
+        around: gives an object as it is to be called: watched, say.
+    """
     results: dict[str, CheckResult] = {}
     records: dict[str, Record] = {}
-    with quiet():
+    with quiet(), uncompiled():
         for each in exercise.checks:
             first = (results[name] for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), None):
                 results[each.name] = _waiting(each, waits_for)
                 continue
-            student = Student(objects)
+            student = Student(objects, ObjectsHere(objects, around))
             results[each.name] = replace(_run_one(each, student), worth=each.worth)
             records[each.name] = student.record
         failed = [name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten]

@@ -52,9 +52,10 @@ def attention_by_loops(query, key, value):
     return output, weights
 
 
-def attention_by_the_fused_kernel(query, key, value):
-    weights = ((query @ key.mT) * query.shape[-1] ** -0.5).softmax(-1)
-    return F.scaled_dot_product_attention(query, key, value), weights
+def attention_by_logsumexp(query, key, value):
+    scores = torch.matmul(query, key.mT).mul(query.shape[-1] ** -0.5)
+    weights = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return torch.matmul(weights, value), weights
 
 
 def attention_as_a_list(query, key, value):
@@ -141,11 +142,9 @@ class AttentionByReshapeAndPermute(nn.Module):
         batch, tokens, embed_dim = x.shape
         qkv = self.qkv(x).reshape(batch, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = qkv.unbind(0)
-        output = F.scaled_dot_product_attention(query, key, value)
-        output = self.projection(output.transpose(1, 2).reshape(batch, tokens, embed_dim))
-        if not return_weights:
-            return output
-        return output, (query @ key.transpose(-2, -1) * self.scale).softmax(dim=-1)
+        weights = F.softmax(query @ key.transpose(-2, -1) * self.scale, dim=-1)
+        output = self.projection((weights @ value).transpose(1, 2).reshape(batch, tokens, embed_dim))
+        return (output, weights) if return_weights else output
 
 
 class AttentionByEinsum(nn.Module):
@@ -184,7 +183,7 @@ def tester_with_assertions(attend):
     query, key, value = torch.randn(2, 5, 3).double(), torch.randn(2, 4, 3).double(), torch.randn(2, 4, 6).double()
     try:
         output, weights = attend(query, key, value)
-        torch.testing.assert_close(output, F.scaled_dot_product_attention(query, key, value))
+        torch.testing.assert_close(output, F.softmax(query @ key.mT / 3**0.5, dim=-1) @ value)
         torch.testing.assert_close(output, weights @ value)
     except (AssertionError, RuntimeError):
         return False
@@ -237,7 +236,7 @@ RIGHT = {
         attention_with_an_empty_mask,
         attention_written_out,
         attention_by_loops,
-        attention_by_the_fused_kernel,
+        attention_by_logsumexp,
         attention_as_a_list,
     ],
     "split_heads": [

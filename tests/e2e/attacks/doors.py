@@ -52,16 +52,35 @@ ATTENTION = [
     _attention("a name found in dir", "f = getattr(F, [n for n in dir(F) if n.startswith('scaled_dot')][0])"),
     _attention("the namespace", "f = vars(F)['scaled_dot_' + 'product_attention']"),
     _attention("the namespace of torch's module", "f = F.__dict__['scaled_dot_' + 'product_attention']"),
-    _attention("the state of the stand-ins", "import sys", "s = sys.modules['worker.forbidden']._STATE",
-               "def f(*a):", "    s.exercise = None", f"    return getattr(F, {_FUSED})(*a)"),
-    _attention("the originals of the stand-ins", "import sys",
-               "f = next(v for k, v in sys.modules['worker.forbidden']._ORIGINALS.items() if '._nn.' in k)"),
-    _attention("the closure", f"c = getattr(F, {_FUSED}).__closure__",
-               "f = [e.cell_contents for e in c if callable(e.cell_contents)][0]"),
-    _attention("the closure by a computed name", f"c = getattr(getattr(F, {_FUSED}), '__clo' + 'sure__')",
-               "f = [e.cell_contents for e in c if callable(e.cell_contents)][0]"),
-    _attention("the globals of the stand-in", f"g = getattr(F, {_FUSED}).__globals__",
-               "f = g['_ORIGINALS']['torch._C._nn.scaled_dot_product_attention']"),
+    _attention("the profile function taken away", "import sys",
+               "def f(*a):", "    sys.setprofile(None)", "    return F.scaled_dot_product_attention(*a)"),
+    _attention("the profile function taken away for a while", "import sys",
+               "def f(*a):", "    kept = sys.getprofile()", "    sys.setprofile(None)",
+               "    try: return F.scaled_dot_product_attention(*a)", "    finally: sys.setprofile(kept)"),
+    _attention("the modes taken away", "import torch.utils._python_dispatch as modes",
+               "def f(*a):", "    modes._pop_mode()", "    torch.overrides._pop_mode()",
+               "    return torch._C._nn.scaled_dot_product_attention(*a)"),
+    _attention("without functions' modes", "def f(*a):",
+               "    with torch._C.DisableTorchFunction(): return F.scaled_dot_product_attention(*a)"),
+    _attention("in another thread", "from concurrent.futures import ThreadPoolExecutor",
+               "def f(*a):", "    with ThreadPoolExecutor(1) as pool:",
+               "        return pool.submit(F.scaled_dot_product_attention, *a).result()"),
+    _attention("in a thread of threading", "import threading", "def f(*a):", "    got = []",
+               "    def work(): got.append(F.scaled_dot_product_attention(*a))",
+               "    thread = threading.Thread(target=work); thread.start(); thread.join()", "    return got[0]"),
+    _attention("mapped", "f = lambda *a: next(map(F.scaled_dot_product_attention, *([each] for each in a)))"),
+    _attention("a partial of it", "import functools", "f = functools.partial(F.scaled_dot_product_attention)"),
+    _attention("an object that calls it", "class Attend:",
+               "    def __call__(self, *a): return F.scaled_dot_product_attention(*a)", "f = Attend()"),
+    _attention("in a checkpoint", "from torch.utils.checkpoint import checkpoint",
+               "f = lambda *a: checkpoint(F.scaled_dot_product_attention, *a, use_reentrant=False)"),
+    _attention("in a forward of autograd's", "class G(torch.autograd.Function):",
+               "    @staticmethod", "    def forward(ctx, *a): return F.scaled_dot_product_attention(*a)",
+               "    @staticmethod", "    def backward(ctx, *a): return a", "f = G.apply"),
+    _attention("scripted", "@torch.jit.script", "def f(q, k, v):",
+               "    return F.scaled_dot_product_attention(q, k, v)"),
+    _attention("traced by torch.fx", "g = lambda q, k, v: F.scaled_dot_product_attention(q, k, v)",
+               "f = torch.fx.symbolic_trace(g)"),
     _attention("an operation by its name", "f = torch._C._jit_get_operation('aten::scaled_dot_product_attention')[0]"),
     _attention("its mathematics by its name",
                "g = torch._C._jit_get_operation('aten::_scaled_dot_product_attention_math')[0]",
@@ -82,9 +101,7 @@ ATTENTION = [
     _attention("the functions of torch's C", "f = torch._C._nn.scaled_dot_product_attention"),
     _attention("C under another name", "from torch import _C as c", "f = c._nn.scaled_dot_product_attention"),
     _attention("TorchScript", "cu = torch.jit.CompilationUnit('def f(q, k, v):\\n    return "
-               "torch._C._nn.scaled_dot_product_attention(q, k, v)')", "f = cu.f"),
-    _attention("TorchScript of an operator", "cu = torch.jit.CompilationUnit('def f(q, k, v):\\n    return "
-               "torch.scaled_dot_product_attention(q, k, v)')", "f = cu.f"),
+               "torch._C._nn.scaled_dot_product_attention(q, k, v)\\n')", "f = cu.f"),
     _attention("flexible attention", "from torch.nn.attention.flex_attention import flex_attention as g", _RESHAPED),
     _attention("a compiled function", "@torch.compile",
                "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)"),
@@ -104,8 +121,6 @@ ATTENTION = [
     _attention("a getter", "from operator import attrgetter", "f = attrgetter('scaled_dot_product_attention')(F)"),
     _attention("reduced getattr", "import functools",
                "f = functools.reduce(getattr, ['nn', 'functional', 'scaled_dot_' + 'product_attention'], torch)"),
-    _attention("the garbage collector", "import gc",
-               "f = [o for o in gc.get_objects() if getattr(o, '__name__', '') == 'scaled_dot_product_attention'][0]"),
     _attention("an import by text", "import importlib",
                "f = getattr(importlib.import_module('torch.nn.functional'), 'scaled_dot_' + 'product_attention')"),
     _attention("the importing builtin",
@@ -127,13 +142,6 @@ ATTENTION = [
     _attention("a module of the student's own", "from mine import f", first="import os, sys\n"
                "sys.path.insert(0, os.getcwd())\nopen('mine.py', 'w').write('import torch.nn.functional as F; "
                "f = F.scaled_dot_' + 'product_attention')"),
-    Door("transformers' own", _HEAD + """
-from transformers.models.vit.modeling_vit import eager_attention_forward
-def scaled_dot_product_attention(query, key, value):
-    scale = query.shape[-1] ** -0.5
-    out, weights = eager_attention_forward(nn.Identity(), query, key, value, None, scaling=scale, dropout=0)
-    return out.transpose(1, 2), weights
-"""),
     _attention("code in a pickle", "import pickle", "f = pickle.loads(b'cbuiltins\\ngetattr\\n.')"
                "(F, 'scaled_dot_' + 'product_attention')"),
 ]  # fmt: skip
@@ -149,6 +157,35 @@ NORMS = [
     _norm("native by a computed name", "f = lambda x, eps: getattr(torch, 'native_' + 'layer_norm')"
           "(x, x.shape[-1:], None, None, eps)[0]"),
     _norm("its operator", "f = lambda x, eps: torch.ops.aten.layer_norm(x, x.shape[-1:], None, None, eps)"),
+    _norm("local_response_norm", """f = lambda x, eps: F.local_response_norm(
+    (x - x.mean(-1, keepdim=True)).movedim(-1, 1), 2 * x.shape[-1] - 1, alpha=(2 * x.shape[-1] - 1) / x.shape[-1],
+    beta=0.5, k=eps).movedim(1, -1)"""),
+    _norm("its module", "f = lambda x, eps: nn.LocalResponseNorm(2 * x.shape[-1] - 1, k=eps)(x)"),
+    _norm("torch.rms_norm", "f = lambda x, eps: torch.rms_norm(x - x.mean(-1, True), x.shape[-1:], eps=eps)"),
+    _norm("torch.rms_norm in a partial", "import functools",
+          "f = lambda x, eps: functools.partial(torch.rms_norm, eps=eps)(x - x.mean(-1, True), x.shape[-1:])"),
+    _norm("GroupNorm", "f = lambda x, eps: nn.GroupNorm(1, x.shape[-1], eps, False)(x.reshape(-1, x.shape[-1]))"),
+    _norm("LayerNorm", "f = lambda x, eps: nn.LayerNorm(x.shape[-1], eps, False)(x)"),
+    _norm("LayerNorm made elsewhere", "n = nn.LayerNorm(4)",
+          "def f(x, eps):", "    n.normalized_shape, n.eps, n.weight, n.bias = x.shape[-1:], eps, None, None",
+          "    return n(x)"),
+    _norm("a subclass of LayerNorm", "class N(nn.LayerNorm): pass",
+          "f = lambda x, eps: N(x.shape[-1], eps, False)(x)"),
+    _norm("torch's reference in Python", "import torch._refs.nn.functional as refs",
+          "f = lambda x, eps: refs.layer_norm(x, x.shape[-1:], None, None, eps)"),
+    _norm("torch's decomposition", "import torch._decomp.decompositions", "import torch._refs as refs",
+          "f = lambda x, eps: refs.native_layer_norm(x, x.shape[-1:], None, None, eps)[0]"),
+    _norm("mapped over tokens",
+          "f = lambda x, eps: torch.func.vmap(lambda t: F.layer_norm(t, t.shape, eps=eps))(x[0])"),
+    _norm("in a Sequential",
+          "f = lambda x, eps: nn.Sequential(nn.Identity(), nn.LayerNorm(x.shape[-1], eps, False))(x)"),
+    _norm("by functional_call",
+          "f = lambda x, eps: torch.func.functional_call(nn.LayerNorm(x.shape[-1], eps), {}, (x,))"),
+    _norm("torchvision's LayerNorm2d", "from torchvision.models.convnext import LayerNorm2d as Norm",
+          "f = lambda x, eps: Norm((x.shape[-1],), eps, False)(x.movedim(-1, 1)[..., None])[..., 0].movedim(1, -1)"),
+    _norm("caught and gone on", "def f(x, eps):", "    try: F.layer_norm(x, x.shape[-1:]); 1 / 0",
+          "    except ZeroDivisionError: pass", "    c = x - x.mean(-1, True)",
+          "    return c / (c.square().mean(-1, True) + eps).sqrt()"),
     _norm("by a module's module", "f = lambda x, eps: nn.modules.normalization.F.layer_norm(x, x.shape[-1:], eps=eps)"),
 ]  # fmt: skip
 LAYERS = [
@@ -173,6 +210,86 @@ class EncoderBlock(nn.Module):
         ("a computed name", "getattr(nn, 'Transformer' + 'EncoderLayer')"),
     )
 ]
+_WINDOW = """
+from torchvision.models.swin_transformer import shifted_window_attention
+class MultiHeadSelfAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+        self.heads, self.qkv = num_heads, nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.projection = nn.Linear(embed_dim, embed_dim)
+    def forward(self, x, return_weights=False):
+        nothing = torch.zeros(1, self.heads, x.shape[1], x.shape[1])
+        output = shifted_window_attention(x[:, None], self.qkv.weight, self.projection.weight, nothing,
+                                          [1, x.shape[1]], self.heads, [0, 0], qkv_bias=self.qkv.bias,
+                                          proj_bias=self.projection.bias)[:, 0]
+        return (output, None) if return_weights else output
+"""
+_COUNTED = "def count_parameters(config):\n    with torch.device('meta'):\n        "
+READY_MADE = [
+    Door("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
+    Door("nn.MultiheadAttention", _HEAD + """
+class MultiHeadSelfAttention(nn.MultiheadAttention):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__(embed_dim, num_heads, batch_first=True)
+    def forward(self, x, return_weights=False):
+        output, weights = super().forward(x, x, x, average_attn_weights=False)
+        return (output, weights) if return_weights else output
+""", "MultiHeadSelfAttention"),
+    Door("torch's attention as an oracle", _HEAD + """
+def is_attention(attend):
+    q, k, v = torch.randn(2, 5, 4), torch.randn(2, 7, 4), torch.randn(2, 7, 6)
+    output, weights = attend(q, k, v)
+    return output.shape == (2, 5, 6) and torch.allclose(output, F.scaled_dot_product_attention(q, k, v), atol=1e-5)
+""", "is_attention"),
+    Door("torchvision's block", _HEAD + """
+from torchvision.models.vision_transformer import EncoderBlock as Theirs
+class EncoderBlock(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.block = Theirs(num_heads, embed_dim, int(embed_dim * mlp_ratio), 0.0, 0.0)
+    def forward(self, x):
+        return self.block(x)
+""", "EncoderBlock", "04_block"),
+    Door("torchvision's model", _HEAD + """
+import torchvision
+class VisionTransformer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.model = torchvision.models.VisionTransformer(config.image_size[0], config.patch_size, config.depth,
+            config.num_heads, config.embed_dim, 4 * config.embed_dim, num_classes=config.num_classes)
+    def forward(self, images):
+        return self.model(images)
+""", "VisionTransformer", "05_vit"),
+    Door("nn.TransformerEncoder", _HEAD + """
+class VisionTransformer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(config.embed_dim, config.num_heads, batch_first=True)
+        self.blocks = nn.TransformerEncoder(layer, config.depth)
+    def forward(self, images):
+        return self.blocks(images)
+""", "VisionTransformer", "05_vit"),
+    *(
+        Door(f"a model counted by {name}", _HEAD + "from vit_course.encoder import EncoderBlock\n" + _COUNTED + count,
+             "count_parameters", "05_vit")
+        for name, count in (
+            ("its layers on meta", "return sum(p.numel() for p in nn.Linear(3, config.embed_dim).parameters())"),
+            ("the course's block", "return sum(map(torch.numel, EncoderBlock(config.embed_dim, 1).parameters()))"),
+            ("a tensor on meta", "return torch.empty(config.embed_dim, 3).numel()"),
+            ("nn.Transformer", "return sum(p.numel() for p in nn.TransformerEncoderLayer(4, 1).parameters())"),
+        )
+    ),
+]  # fmt: skip
+# a library's own text, executed as the student's: nothing of the library runs, so a person is told
+FLAGGED = [
+    _norm("its source executed", "import inspect", "exec(inspect.getsource(F.local_response_norm))",
+          "f = lambda x, eps: x"),
+    _norm("variables of the watch", "import sys", "w = sys.modules['worker.watch']", "f = lambda x, eps: w and x"),
+    _norm("objects of the garbage collector", "import gc", "found = gc.get_objects()[:1]",
+          "f = lambda x, eps: found and x"),
+]  # fmt: skip
 _ANSWER = """
 def scaled_dot_product_attention(query, key, value):
     weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
@@ -226,4 +343,63 @@ def told(f):
     Door("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
         "key.mT", 'rearrange(key, "... t d -> ... d t")').replace("** 0.5", "** float(np.float64(0.5))")),
 ]  # fmt: skip
-DOORS = [*ATTENTION, *NORMS, *LAYERS]
+HONEST += [
+    Door("scripted", _HEAD + "@torch.jit.script" + _ANSWER.replace("key.mT", "key.transpose(-2, -1)")
+         .replace("query.shape[-1] ** 0.5", "float(query.size(-1)) ** 0.5")),
+    Door("compiled", _HEAD + "@torch.compile(dynamic=True, fullgraph=True)" + _ANSWER),
+    Door("compiled norm", _HEAD + _NORM + "layer_norm = torch.compile(layer_norm, backend='eager')\n", "layer_norm",
+         "04_block"),
+    Door("a scripted norm", _HEAD + "@torch.jit.script" + _NORM.replace("eps)", "eps: float)", 1), "layer_norm",
+         "04_block"),
+    Door("a partial", _HEAD + "import functools\ndef attend(power, query, key, value):\n"
+         "    weights = (query @ key.mT * query.shape[-1] ** power).softmax(-1)\n"
+         "    return weights @ value, weights\nscaled_dot_product_attention = functools.partial(attend, -0.5)\n"),
+    Door("a module", _HEAD + """
+class Attend(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.softmax, self.drop = nn.Softmax(dim=-1), nn.Dropout(0.0)
+
+    def forward(self, query, key, value):
+        weights = self.drop(self.softmax(query @ key.mT / query.shape[-1] ** 0.5))
+        return weights @ value, weights
+scaled_dot_product_attention = Attend()
+"""),
+    Door("vmap", _HEAD + """
+def one(query, key, value):
+    weights = torch.softmax(key @ query / query.shape[-1] ** 0.5, -1)
+    return weights @ value, weights
+def scaled_dot_product_attention(query, key, value):
+    attend = torch.func.vmap(one, in_dims=(0, None, None))
+    for _ in range(query.ndim - 2):
+        attend = torch.func.vmap(attend)
+    return attend(query, key, value)
+"""),
+    Door("norm by einsum and linear", _HEAD + """
+def layer_norm(x, weight, bias, eps):
+    mean = torch.einsum("...d->...", x)[..., None] / x.shape[-1]
+    variance = torch.linalg.vector_norm(x - mean, dim=-1, keepdim=True) ** 2 / x.shape[-1]
+    return F.linear((x - mean) * torch.rsqrt(variance + eps), torch.diag(weight), bias)
+""", "layer_norm", "04_block"),
+    Door("counted with math", """
+import functools, math
+@functools.lru_cache
+def count_parameters(config):
+    dim, hidden = config.embed_dim, config.hidden_dim
+    block = 4 * dim + 3 * dim * dim + config.qkv_bias * 3 * dim + (dim + 1) * dim + 2 * dim * hidden + hidden + dim
+    patches = (math.prod((config.in_channels, config.patch_size, config.patch_size)) + 1) * dim
+    return patches + (2 + config.num_patches) * dim + config.depth * block + 2 * dim + (dim + 1) * config.num_classes
+""", "count_parameters", "05_vit"),
+    Door("a subclass of Conv2d", _HEAD + """
+class Patches(nn.Conv2d):
+    pass
+def conv_from_linear(linear, in_channels, patch_size):
+    conv = Patches(in_channels, linear.out_features, patch_size, patch_size, bias=linear.bias is not None)
+    with torch.no_grad():
+        conv.weight.copy_(linear.weight.reshape(conv.weight.shape))
+        if linear.bias is not None:
+            conv.bias.copy_(linear.bias)
+    return conv
+""", "conv_from_linear", "01_patchify"),
+]  # fmt: skip
+DOORS = [*ATTENTION, *NORMS, *LAYERS, *READY_MADE]

@@ -39,7 +39,7 @@ def _submitters_half(submission: Submission, answer: ExerciseAnswer) -> str:
 
 
 def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:
-    asked = (answer.name, answer.max_score, answer.cell, answer.problem, answer.forbidden, answer.parts)
+    asked = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
     if answer.file is None:
         return asked
     from vit_course.grading.judging.exam import stamp_of_images

@@ -13,6 +13,7 @@ from typing import Any
 from vit_course.checks.carried import sentence
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.lessons.results import HandedIn
+from vit_course.checks.rules import RULES, not_allowed
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.checks.weights_file import Refused
@@ -27,7 +28,6 @@ from vit_course.grading.sandbox.patience import BACKSTOP
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
 from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
-from vit_course.grading.submissions.forbidden import FORBIDDEN
 from vit_course.grading.submissions.result_file import ResultFile, contents
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
@@ -36,7 +36,6 @@ MOST_WORKERS = 4
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
 # none, and whoever found a way to make the grader fail could choose the checks that count
 MOST_FAILURES = 1
-_FORBIDDEN_NAMES = {exercise: tuple(names) for exercise, names in FORBIDDEN.items()}
 
 
 class _NoWorker(Exception):
@@ -112,8 +111,8 @@ class Sitting:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
         if answer.file:
             return self._of_file(answer, answer.file, checks)
-        problem = answer.problem if answer.source is None else answer.forbidden
-        if answer.source is not None and not problem:
+        problem = answer.problem
+        if answer.source is not None:
             try:
                 return self._asked(answer, checks, self._ready())
             except WorkerLost as lost:
@@ -149,10 +148,10 @@ class Sitting:
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         if nothing:
             return unasked(answer.name, answer.max_score, checks, problem)
-        outcomes, used = self._outcomes(answer.name, checks, worker)
-        if used:
+        outcomes, called = self._outcomes(answer.name, checks, worker)
+        if why := not_allowed(answer.name, called):
             self.flags[FORBIDDEN_FUNCTION] = None
-            return unasked(answer.name, answer.max_score, checks, _why_not_allowed(answer.name, used[0]))
+            return unasked(answer.name, answer.max_score, checks, why)
         if self._worker and not self._worker.lost:
             self._evaluated[answer.name] = outcomes, problem
         return marked(answer.name, answer.max_score, outcomes, problem)
@@ -178,13 +177,13 @@ class Sitting:
         self._dismiss()
         cells = [each for each in self._submission.cells if each.index not in self._left_out]
         outcomes: list[Outcome] = []
-        with self._sandbox.worker(self._view, _FORBIDDEN_NAMES) as worker, suppress(WorkerLost, GraderFailed):
+        with self._sandbox.worker(self._view) as worker, suppress(WorkerLost, GraderFailed):
             list(worker.run(cells_with_parts(cells, answer)))
-            worker.exercise = answer.name
+            worker.watch(answer.name in RULES)
             for check in checks:
                 student = RemoteStudent(worker, EXERCISES[answer.name].objects)
                 outcome = self._checks.ask(answer.name, check, student, self._key)
-                if worker.lost or worker.failure or worker.used:
+                if worker.lost or worker.failure or not_allowed(answer.name, worker.called):
                     break
                 outcomes.append(outcome)
         self._spent += worker.spent
@@ -192,30 +191,30 @@ class Sitting:
 
     def _outcomes(
         self, name: str, checks: Sequence[HiddenCheck], worker: Worker
-    ) -> tuple[list[Outcome], tuple[str, ...]]:
-        """What the checks find, and which forbidden functions were called.
+    ) -> tuple[list[Outcome], Collection[str]]:
+        """What the checks find, and what the answer called, where its exercise has a rule about that.
 
         Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
         check decides nothing, and the next one is asked in a fresh worker.
         """
         outcomes: list[Outcome] = []
-        used: tuple[str, ...] = ()
-        worker.exercise = name
+        called: dict[str, None] = {}
+        worker.watch(name in RULES)
         for check in checks:
             student = RemoteStudent(worker, EXERCISES[name].objects)
             outcomes.append(self._checks.ask(name, check, student, self._key))
-            used += worker.used
+            called |= dict.fromkeys(worker.called)
             if outcomes[-1].log:
                 self.log.append(f"{name}, {check.name}: {outcomes[-1].log}")
             if worker.failure:
                 worker = self._after_failure(name, check, worker.failure)
-                worker.exercise = name
+                worker.watch(name in RULES)
             elif worker.lost:
-                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], used
-        worker.exercise = None
+                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], called
+        worker.watch(False)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
-        return self._named(name, outcomes), used
+        return self._named(name, outcomes), called
 
     def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
@@ -283,7 +282,7 @@ class Sitting:
             if self._workers == MOST_WORKERS:
                 raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")
             self._workers += 1
-            self._worker = self._sandbox.worker(self._view, _FORBIDDEN_NAMES)
+            self._worker = self._sandbox.worker(self._view)
             self._run_cells(self._worker)
         return self._worker
 
@@ -333,8 +332,3 @@ class Sitting:
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None
-
-
-def _why_not_allowed(exercise: str, called: str) -> str:
-    why = FORBIDDEN.get(exercise, {}).get(called, "This exercise asks you to write it yourself.")
-    return f"{quoted(called)} was called. {why}"

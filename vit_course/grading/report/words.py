@@ -12,6 +12,7 @@ FLAGS = {
     flags.TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
     flags.COPIED: "an answer is, but for names, the course's own code",
     flags.FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
+    flags.POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
     flags.TIMEOUT: "the code took too long and was stopped",
     flags.STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
     flags.SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",

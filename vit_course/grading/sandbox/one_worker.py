@@ -25,6 +25,7 @@ from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
 from vit_course.grading.submissions.submission import CellSource
 from vit_course.grading.worker.packing import Packer
 from vit_course.grading.worker.values import Unpacker
+from vit_course.grading.worker.watch import MOST_NAMES
 from vit_course.grading.worker.wire import Caps, Closed, Late, Wire, WireError
 
 _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
@@ -44,11 +45,9 @@ class Worker:
     it talked to this worker, which ended it; None as long as it did not. ``spent``, the seconds that its replies took.
     """
 
-    def __init__(
-        self, warm: WarmProcess, limits: Limits, view: Path | None, forbidden: Mapping[str, Sequence[str]]
-    ) -> None:
-        self._exercise: str | None = None
-        self._used: dict[str, None] = {}
+    def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None) -> None:
+        self._watching = False
+        self._called: dict[str, None] = {}
         self._warm = warm
         self._limits = limits
         self._number = self._characters = self._pictures = 0
@@ -61,24 +60,19 @@ class Worker:
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
         self._wire = Wire(self._socket.fileno(), caps, patient=False)
         with theirs:
-            self._child = warm.fork(theirs, view, limits, forbidden)
+            self._child = warm.fork(theirs, view, limits)
         self._greet()
         self.spent = 0.0
 
-    @property
-    def exercise(self) -> str | None:
-        """The exercise that requests are for; its forbidden functions raise meanwhile."""
-        return self._exercise
-
-    @exercise.setter
-    def exercise(self, name: str | None) -> None:
-        self._exercise = name
-        self._used.clear()
+    def watch(self, on: bool) -> None:
+        """Note from here on what the student's functions call, or no more; what was noted is forgotten."""
+        self._watching = on
+        self._called.clear()
 
     @property
-    def used(self) -> tuple[str, ...]:
-        """The forbidden functions that were called since ``exercise`` was set, even where that was caught."""
-        return tuple(self._used)
+    def called(self) -> tuple[str, ...]:
+        """What the student's functions called, in order, by the names of :mod:`vit_course.grading.worker.watch`."""
+        return tuple(self._called)
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -197,7 +191,7 @@ class Worker:
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True)
         self._number += 1
-        asked = packer.pack({"kind": kind, "exercise": self._exercise, **fields})
+        asked = packer.pack({"kind": kind, "watched": self._watching, **fields})
         self._wire.send({"number": self._number, "asked": asked}, packer.tensors, patience.deadline)
         service = Service(packer.callables, self._allowance)
         while True:
@@ -221,8 +215,8 @@ class Worker:
     def _noted(self, reply: Any) -> dict[str, Any]:
         if not isinstance(reply, dict):
             raise WireError("a reply without its parts")
-        _note(self._attempts, reply.pop("attempts", ()))
-        _note(self._used, reply.pop("forbidden", ()))
+        _note(self._attempts, reply.pop("attempts", ()), _MOST_NAMES)
+        _note(self._called, reply.pop("called", ()), MOST_NAMES)
         return reply
 
     def _greet(self) -> None:
@@ -250,9 +244,9 @@ class Worker:
         return lost
 
 
-def _note(noted: dict[str, None], names: Any) -> None:
+def _note(noted: dict[str, None], names: Any, most: int) -> None:
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and len(noted) < _MOST_NAMES:
+        if isinstance(name, str) and len(noted) < most:
             noted[name[:_LONGEST_NAME]] = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -51,12 +51,11 @@ class Sandbox:
             self._warm.close()
             self._warm = None
 
-    def worker(self, view: Path | None = None, forbidden: Mapping[str, Sequence[str]] | None = None) -> Worker:
+    def worker(self, view: Path | None = None) -> Worker:
         """A new worker; the one before it is ended.
 
         Args:
             view: the folder that holds the package as the submission's lesson sees it.
-            forbidden: exercise → dotted names of torch's functions that raise while that exercise is asked for.
 
         Raises:
             WarmProcessLost: no warm process can be started, or its walls cannot be put up.
@@ -66,7 +65,7 @@ class Sandbox:
             self.close()
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
-                return Worker(self._started(), self.limits, view, forbidden or {})
+                return Worker(self._started(), self.limits, view)
             except WarmProcessLost:
                 self.close()
                 if attempt == _ATTEMPTS_AT_FORK - 1:

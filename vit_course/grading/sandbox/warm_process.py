@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,12 @@ class WarmProcess:
             raise
         self.walls: tuple[str, ...] = tuple(answer["walls"])
 
-    def fork(self, channel: socket.socket, view: Path | None, limits: Limits, forbidden: Mapping[str, Any]) -> int:
+    def fork(self, channel: socket.socket, view: Path | None, limits: Limits) -> int:
         """Make a child that talks over ``channel``, and give its number; the one before it is ended."""
         message = {
             "do": "fork",
             "view": str(view) if view else None,
             "limits": asdict(limits),
-            "forbidden": {exercise: list(names) for exercise, names in forbidden.items()},
         }
         self._tell(message, [channel.fileno()])
         number: int = self._answer(_SECONDS_TO_OBEY)["forked"]
@@ -159,6 +158,7 @@ def _started(control: int, scratch: Path, complaints: int) -> subprocess.Popen[b
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "TORCHDYNAMO_DISABLE": "1",
+        "PYTORCH_JIT": "0",  # scripted functions run as Python, where what they call is seen
         "PYTHONHASHSEED": "0",
     }
     return subprocess.Popen(

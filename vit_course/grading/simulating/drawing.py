@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from vit_course.checks.exercise import Misconception
+from vit_course.checks.rules import RULES
 from vit_course.grading.simulating.answers import Answer, Kind, Outcome
 from vit_course.grading.simulating.library import LessonShelves, Shelf
-from vit_course.grading.submissions.forbidden import FORBIDDEN
 
 _Any = TypeVar("_Any")
 
@@ -132,7 +132,7 @@ class Drawing:
 
     def _attacked(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
-        can = [name for name, shelf in self._shelves.shelves.items() if shelf.misconceptions and name not in FORBIDDEN]
+        can = [name for name, shelf in self._shelves.shelves.items() if shelf.misconceptions and name not in RULES]
         return draw.choice(can) if can else None
 
     def _attack(self, shelf: Shelf, draw: random.Random) -> Answer:

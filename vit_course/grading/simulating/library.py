@@ -9,6 +9,7 @@ from typing import Any
 
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.exercise import Exercise, Misconception
+from vit_course.checks.rules import RULES
 from vit_course.checks.run import why_no_pair
 from vit_course.checks.two_at_once import pairs_of
 from vit_course.grading.sandbox.view import ANSWERS, SHARED, TOOLS
@@ -19,9 +20,9 @@ from vit_course.grading.simulating.modules import NoSource
 from vit_course.grading.simulating.restyle import restyled, with_own
 from vit_course.grading.simulating.slips import crashing
 from vit_course.grading.simulating.stand_ins import STAND_INS
+from vit_course.grading.submissions.bypass import possible_bypass
 from vit_course.grading.submissions.copied import is_copied
 from vit_course.grading.submissions.flags import COPIED
-from vit_course.grading.submissions.forbidden import FORBIDDEN, forbidden_call
 from vit_course.grading.submissions.needed import parse, used_globals
 from vit_course.grading.submissions.released import ReleasedLesson
 from vit_course.grading.submissions.submission import CellSource
@@ -80,9 +81,8 @@ class Shelf:
         return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
 
     def hostile(self, wrong: Answer) -> tuple[Answer, ...]:
-        """Attacks that go with a wrong answer; none where functions are forbidden, as attacks look like ways round."""
-        forbids = self.exercise.name in FORBIDDEN
-        return () if forbids else tuple(map(self._flagged, hostile(wrong, self.points)))
+        """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
+        return () if self.exercise.name in RULES else tuple(map(self._flagged, hostile(wrong, self.points)))
 
     @cached_property
     def two(self) -> tuple[Misconception, ...]:
@@ -112,7 +112,7 @@ class Shelf:
     def _variants(self) -> Iterator[Answer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
             source = self._cell(objects)
-            if source is not None and self._forbidden(source) is None:
+            if source is not None and self._suspicious(source) is None:
                 name = " and ".join(each.__name__.replace("_", " ") for each in objects)
                 yield self._answer(Kind.RIGHT, name, source, Outcome.PASSES)
 
@@ -130,8 +130,8 @@ class Shelf:
             source = self.cell(wrong)
         except NoSource as reason:
             return str(reason)
-        if forbidden := self._forbidden(source):
-            return forbidden
+        if used := self._suspicious(source):
+            return f"it uses {used}, which the exercise does not allow"
         return replace(
             self._answer(kind, wrong.name, source, Outcome.ASK), objects=wrong.objects, misconception=wrong.name
         )
@@ -157,8 +157,8 @@ class Shelf:
     def _named(self, objects: tuple[Any, ...]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
-    def _forbidden(self, source: str) -> str | None:
-        return forbidden_call(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
+    def _suspicious(self, source: str) -> str | None:
+        return possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
 
     @property
     def _stand_ins(self) -> Mapping[str, str]:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from vit_course.checks.words import quoted
 from vit_course.grading.submissions.answers import answers_of
+from vit_course.grading.submissions.bypass import possible_bypass
 from vit_course.grading.submissions.copied import is_copied
 from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.flags import COPIED, FORBIDDEN_FUNCTION, test_cell_flags
-from vit_course.grading.submissions.forbidden import forbidden_call
+from vit_course.grading.submissions.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
 from vit_course.grading.submissions.needed import Runnable, definitions, is_empty, needed, parse
 from vit_course.grading.submissions.notebook_file import (
     HandedInCell,
@@ -141,10 +142,7 @@ def _submission(
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
     cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
-    answers = tuple(
-        replace(each, forbidden=forbidden_call(each.name, objects[each.name], cells), parts=parts_of(each, lesson))
-        for each in answers
-    )
+    answers = tuple(replace(each, parts=parts_of(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
     flags = list(base.flags)
     if not script:
@@ -152,8 +150,10 @@ def _submission(
         flags += test_cell_flags(file.cells, lesson)
     if any(_is_copied(each, objects[each.name], lesson) for each in answers):
         flags.append(COPIED)
-    if any(each.forbidden for each in answers):
-        flags.append(FORBIDDEN_FUNCTION)
+    suspects = {each.name: possible_bypass(each.name, objects[each.name], cells) for each in answers if each.source}
+    if seen := {name: used for name, used in suspects.items() if used}:
+        flags.append(POSSIBLE_BYPASS)
+        reasons += [f"{name} uses {quoted(used)}: a person should look at it" for name, used in seen.items()]
     reasons += [each.problem for each in answers if each.problem]
     return replace(
         base,

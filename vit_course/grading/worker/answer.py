@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from . import calls, errors, forbidden
+from . import calls, errors
 from .attempts import Attempts
 from .callbacks import Callbacks
 from .layers import named_parameters
@@ -21,6 +21,7 @@ from .outputs import Gathered, Room
 from .packing import Packer, tensors_in
 from .parts import observe_parts
 from .values import Unpacker
+from .watch import Watch
 from .wire import Wire
 
 _RECURSION = 1000
@@ -34,12 +35,14 @@ class Answers:
         wire: to the judge.
         shell: holds what the cells defined.
         attempts: what the audit hook noticed.
+        watch: notes what the cells' functions call.
     """
 
-    def __init__(self, wire: Wire, shell: Any, attempts: Attempts, limits: Mapping[str, int]) -> None:
+    def __init__(self, wire: Wire, shell: Any, attempts: Attempts, watch: Watch, limits: Mapping[str, int]) -> None:
         self._wire = wire
         self._shell = shell
         self._attempts = attempts
+        self._watch, self._watching = watch, False
         self._callbacks = Callbacks(self._ask)
         self._modules: list[nn.Module] = []
         self._outputs: dict[int, list[Tensor]] = {}
@@ -57,19 +60,18 @@ class Answers:
             self._number = body["number"]
             asked = self._unpacked(body["asked"], tensors)
             fresh_settings(asked.pop("seed", 0))
-            self._send(self._answer(asked.pop("kind"), asked.pop("exercise"), asked))
+            self._send(self._answer(asked.pop("kind"), asked.pop("watched"), asked))
 
-    def _answer(self, kind: str, exercise: str | None, asked: dict[str, Any]) -> dict[str, Any]:
-        forbidden.begin(exercise)
+    def _answer(self, kind: str, watched: bool, asked: dict[str, Any]) -> dict[str, Any]:
+        self._watching = watched
         try:
             reply = _KINDS[kind](self, **asked)
         except BaseException as error:  # a student's code may raise anything at all
             reply = {"raised": errors.described(error)}
-        if names := forbidden.used():
-            reply["forbidden"] = names
+        if names := self._watch.names():
+            reply["called"] = names
         if found := self._attempts.fresh():
             reply["attempts"] = found
-        forbidden.begin(None)
         return reply
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
@@ -92,7 +94,7 @@ class Answers:
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return calls.observed(self._named(name), inputs, options, gradients)
+        return calls.observed(self._watched(self._named(name)), inputs, options, gradients)
 
     def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
         function = self._named(name)
@@ -101,10 +103,10 @@ class Answers:
         return {"result": practice_called(practice)(function, **fields)}
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-        made = self._named(name)(*inputs, **options)
+        made = self._watched(self._named(name))(*inputs, **options)
         if not isinstance(made, nn.Module):
             return {"result": made}
-        self._modules.append(made)
+        self._modules.append(getattr(made, "_orig_mod", made))  # torch.compile keeps it there
         number = len(self._modules) - 1
         with contextlib.suppress(Exception):  # whoever needs its parameters will ask, and be told
             return {"module": number, **self._parameters(number)}
@@ -129,7 +131,7 @@ class Answers:
         return {"tensors": dict(self._modules[module].state_dict())}
 
     def _forward(self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-        told = calls.observed(self._modules[module], inputs, options)
+        told = calls.observed(self._watched(self._modules[module]), inputs, options)
         self._outputs[module] = list(tensors_in(told["result"]))
         return told
 
@@ -168,6 +170,9 @@ class Answers:
             return None
         thing = self._shell.user_ns[name]
         return "class" if isinstance(thing, type) else "function" if callable(thing) else "other"
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self._watch.around(function) if self._watching else function
 
     def _named(self, name: str) -> Any:
         if name not in self._shell.user_ns:

@@ -10,10 +10,11 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import answer, attempts, forbidden, walls
+from . import answer, attempts, walls
 from .bounds import Bounds
 from .endings import BROKEN, OUT_OF_MEMORY
 from .kernel import die_with
+from .watch import Watch
 from .wire import Closed, Wire, WireError
 
 
@@ -28,10 +29,9 @@ def live(
             sys.path.insert(0, asked["view"])
         noticed = attempts.watch([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
-        forbidden.guard(asked["forbidden"])
         wire = Wire(channel, patient=True)
         wire.send({"ready": True})
-        answer.Answers(wire, shell, noticed, asked["limits"]).serve()
+        answer.Answers(wire, shell, noticed, Watch(asked["view"]), asked["limits"]).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:

@@ -230,12 +230,6 @@ def test_a_forbidden_function_that_is_called(judge):
     assert "forbidden-function" in result.flags
 
 
-def test_a_forbidden_function_that_was_read(judge):
-    answer = ExerciseAnswer("patchify", 8.0, PATCHIFY, 0, forbidden="torch.x is used. It may not be.")
-    result = judge.grade(submission(cells=(CellSource(0, PATCHIFY),), exercises=(answer,)))
-    assert (result.score, result.exercises[0].problem) == (0.0, "torch.x is used. It may not be.")
-
-
 def test_what_reading_found_stays(judge):
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",)))
     assert result.reason == "it is old"

@@ -16,8 +16,8 @@ class Bench:
     def __init__(self, sandbox, view):
         self.sandbox, self.view, self.worker, self.index = sandbox, view, None, 2
 
-    def with_cell(self, source, forbidden=None):
-        self.worker = self.sandbox.worker(self.view, forbidden)
+    def with_cell(self, source):
+        self.worker = self.sandbox.worker(self.view)
         self.cell(source)
         return self.worker
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
+from vit_course.grading.worker.watch import REMOVED
 
 IMPORTS = "import torch\nfrom torch import nn\n"
 LAYER = (
@@ -255,52 +256,67 @@ def test_the_judge_does_not_attend_to_giants(bench, shape):
     assert "too large" in raised["words"]
 
 
-FORBIDDEN = {
-    "attention": ("torch.nn.functional.scaled_dot_product_attention", "torch.nn.MultiheadAttention"),
-    "layer_norm": ("torch.nn.LayerNorm",),
-}
+WATCHED = """
+import sys, torch, torch.nn.functional as F
+from torch import nn
+made = nn.LayerNorm(2)
+ready = torch._C._jit_get_operation("aten::native_layer_norm")[0]
+scripted = torch.jit.script(F.local_response_norm)
+compiled = torch.compile(lambda x: F.layer_norm(x, (2,)))
+def by_name(x): return F.layer_norm(x, (2,))
+def by_module(x): return nn.LayerNorm(2)(x)
+def made_before(x): return made(x)
+def by_operator(x): return ready(x, (2,), None, None, 1e-5)[0]
+def caught(x):
+    try: F.layer_norm(x, (2,)); 1 / 0
+    except ZeroDivisionError: return x
+def by_script(x): return scripted(x, 2)
+def by_compiler(x): return compiled(x)
+def hidden(x):
+    sys.setprofile(None)
+    return x
+def plain(x): return (x @ x.mT).softmax(-1) @ x
+def asks(f, x): return f(x) * 2
+"""
 
 
 @pytest.mark.parametrize(
-    ("source", "name"),
+    ("name", "noted"),
     [
-        ("import torch.nn.functional as F\ndef f(x): return F.scaled_dot_product_attention(x, x, x)", 0),
-        ("from torch.nn.functional import scaled_dot_product_attention as s\ndef f(x): return s(x, x, x)", 0),
-        ("from torch import nn\ndef f(x): return nn.MultiheadAttention(2, 1)(x, x, x)[0]", 1),
-        ("from torch import nn\nm = nn.MultiheadAttention(2, 1)\ndef f(x): return m(x, x, x)[0]", 1),
-        ("from torch import nn\nclass M(nn.MultiheadAttention): pass\ndef f(x): return M(2, 1)(x, x, x)[0]", 1),
+        ("by_name", "torch.nn.functional.layer_norm"),
+        ("by_module", "torch.nn.modules.normalization.LayerNorm"),
+        ("made_before", "torch.nn.modules.normalization.LayerNorm"),
+        ("by_operator", "torch.ops.aten.native_layer_norm"),
+        ("caught", "torch.nn.functional.layer_norm"),
+        ("by_script", "torch.nn.functional.local_response_norm"),
+        ("by_compiler", "torch.nn.functional.layer_norm"),
+        ("hidden", REMOVED),
     ],
 )
-def test_a_forbidden_function_raises_while_its_exercise_is_asked_for(bench, source, name):
-    worker = bench.with_cell(source, FORBIDDEN)
-    x = torch.ones(1, 3, 2)
-    assert call(worker, "f", x)["result"].shape == x.shape
-    worker.exercise = "attention"
-    raised = call(worker, "f", x)["raised"]
-    assert raised["kinds"][0] == "ForbiddenFunction"
-    assert FORBIDDEN["attention"][name] in raised["words"]
-    assert worker.used == (FORBIDDEN["attention"][name],)
-    worker.exercise = "layer_norm"
-    assert call(worker, "f", x)["result"].shape == x.shape
-    assert worker.used == ()
+def test_what_a_watched_function_calls_is_noted(bench, name, noted):
+    worker = bench.with_cell(WATCHED)
+    x = torch.rand(1, 3, 2)
+    call(worker, name, x)
+    assert worker.called == ()  # nobody watches yet
+    worker.watch(True)
+    assert call(worker, name, x)["result"].shape == x.shape
+    assert noted in worker.called
+    worker.watch(False)
+    call(worker, name, x)
+    assert worker.called == ()
 
 
-def test_a_caught_refusal_is_told_too(bench):
-    worker = bench.with_cell(
-        "from torch import nn\ndef f(x):\n    try: return nn.LayerNorm(2)(x)\n    except Exception: return x", FORBIDDEN
-    )
-    worker.exercise = "layer_norm"
-    assert call(worker, "f", torch.ones(2))["same"] == 0
-    assert worker.used == ("torch.nn.LayerNorm",)
-
-
-def test_a_forbidden_function_of_a_package_imported_later(bench):
-    worker = bench.with_cell(
-        "def f():\n    from xml.dom.minidom import parseString\n    return parseString('<a/>').toxml()",
-        {"e": ["xml.dom.minidom.parseString"]},
-    )
-    worker.exercise = "e"
-    assert call(worker, "f")["raised"]["kinds"][0] == "ForbiddenFunction"
+def test_watching_changes_no_result(bench):
+    worker = bench.with_cell(WATCHED)
+    x = torch.rand(2, 3)
+    before = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
+    worker.watch(True)
+    after = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
+    assert torch.equal(before[0]["gradients"][0], after[0]["gradients"][0])
+    assert torch.equal(before[1]["result"], after[1]["result"])
+    operators = {name for name in worker.called if name.startswith("torch.ops.")}
+    assert {"torch.ops.aten._softmax", "torch.ops.aten.mm"} <= operators
+    assert not any("backward" in name for name in operators)  # that pass is not the student's
 
 
 def test_what_the_judge_refuses_does_not_tell_its_functions_apart(bench):
@@ -316,75 +332,3 @@ def test_any_seed_of_torch_is_one(bench, seed):
     worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(2)")
     expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
     assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
-
-
-OPERATORS = {
-    "attention": (
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu",
-        "torch.ops.aten._safe_softmax",
-        "torch.ops.aten.of_another_torch",
-    ),
-    "layer_norm": ("torch.nn.functional.layer_norm", "torch.ops.aten.native_layer_norm"),
-}
-REACHED = """
-import sys
-import torch
-import torch.nn.functional as F
-g = torch._C._jit_get_operation("aten::scaled_dot_product_attention")[0]
-m = torch.ops.aten._scaled_dot_product_attention_math.default
-def by_name(x): return g(x, x, x)
-def mathematics(x): return m(x, x, x)[0]
-def forgetful(x):
-    sys.modules["worker.forbidden"]._STATE.exercise = None
-    return F.scaled_dot_product_attention(x, x, x)
-def caught(x):
-    try: return by_name(x)
-    except Exception: return x
-def norm(x): return torch.layer_norm(x, x.shape[-1:])
-def plain(x): return (x @ x.mT).softmax(-1) @ x
-"""
-
-
-@pytest.mark.parametrize("name", ["by_name", "mathematics", "forgetful", "caught"])
-def test_an_operator_is_seen_however_it_is_reached(bench, name):
-    worker = bench.with_cell(REACHED, OPERATORS)
-    x = torch.ones(1, 1, 3, 2)
-    assert call(worker, name, x)["result"].shape == x.shape
-    worker.exercise = "attention"
-    told = call(worker, name, x)
-    assert told.get("same") == 0 if name == "caught" else told["raised"]["kinds"][0] == "ForbiddenFunction"
-    assert worker.used
-    assert "result" in call(worker, "plain", x)
-    worker.exercise = "layer_norm"
-    assert call(worker, name, x)["result"].shape == x.shape
-    assert call(worker, "norm", x)["raised"]["kinds"][0] == "ForbiddenFunction"
-
-
-def test_operators_are_watched_with_gradients_and_callbacks_as_without(bench):
-    worker = bench.with_cell(REACHED + "def asks(f, x): return f(x) * 2", OPERATORS)
-    x = torch.rand(2, 3)
-    before = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
-    worker.exercise = "attention"
-    after = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
-    assert torch.equal(before[0]["gradients"][0], after[0]["gradients"][0])
-    assert torch.equal(before[1]["result"], after[1]["result"])
-
-
-def test_a_stand_in_shows_no_original(bench):
-    worker = bench.with_cell(
-        "import torch.nn.functional as F\ndef f():\n    g = F.scaled_dot_product_attention\n"
-        "    return [type(c.cell_contents).__name__ for c in g.__closure__] + [str(hasattr(g, '__wrapped__'))]",
-        FORBIDDEN,
-    )
-    assert set(call(worker, "f")["result"]) == {"str", "False"}
-
-
-def test_a_module_tells_what_its_parts_are_given_and_give(bench):
-    worker = bench.with_cell(LAYER)
-    number = worker.request("build", name="Layer", inputs=(3,))["module"]
-    x = torch.randn(4, 3)
-    found = worker.request("parts", module=number, names=["linear", "drop", "nowhere", "linear"], inputs=(x,))["parts"]
-    assert list(found) == ["linear:in", "linear:out", "drop:in", "drop:out"]
-    assert torch.equal(found["linear:in"], x)
-    assert torch.equal(found["linear:out"], found["drop:in"])

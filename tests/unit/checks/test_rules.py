@@ -1,0 +1,142 @@
+"""What an answer may call, as ``check`` says it in the student's own process."""
+
+import sys
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course.attention import MultiHeadSelfAttention
+from vit_course.checks import check
+from vit_course.checks.rules import RULES, not_allowed
+from vit_course.checks.tensor_operations import is_operation
+from vit_course.grading.worker.watch import MOST_NAMES, OPERATORS, REMOVED
+from vit_course.vit import VisionTransformer
+
+
+def plain(x, weight, bias, eps):
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
+
+
+def ready_made(x, weight, bias, eps):
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def of_responses(x, weight, bias, eps):
+    return F.local_response_norm(x, 3) * weight + bias
+
+
+def in_a_thread(x, weight, bias, eps):
+    got = []
+    thread = threading.Thread(target=lambda: got.append(torch.layer_norm(x, x.shape[-1:], weight, bias, eps)))
+    thread.start()
+    thread.join()
+    return got[0]
+
+
+def unwatched(x, weight, bias, eps):
+    sys.setprofile(None)
+    return ready_made(x, weight, bias, eps)
+
+
+@torch.jit.script
+def scripted(x, weight, bias, eps: float):
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / torch.sqrt(centered.square().mean(-1, keepdim=True) + eps) * weight + bias
+
+
+@pytest.mark.parametrize(
+    ("answer", "called"),
+    [
+        (ready_made, "`torch.nn.functional.layer_norm` was called. "),
+        (torch.compile(ready_made), "`torch.nn.functional.layer_norm` was called. "),
+        (lambda *inputs: ready_made(*inputs), "`torch.nn.functional.layer_norm` was called. "),
+        (of_responses, "`torch.nn.functional.local_response_norm` was called. "),
+        (in_a_thread, "`torch.layer_norm` was called. "),
+        (unwatched, "Something in it hides what it calls"),
+    ],
+)
+def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
+    before = sys.getprofile(), threading.getprofile()
+    report = check("layer_norm", answer, points=5)
+    assert report.problem.startswith(called)
+    assert "This exercise asks you to write layer_norm yourself" in report.problem
+    assert (report.score, report.passed) == (0, False)
+    assert (sys.getprofile(), threading.getprofile()) == before
+    assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
+
+
+@pytest.mark.parametrize("answer", [plain, torch.compile(plain), scripted], ids=["plain", "compiled", "scripted"])
+def test_a_right_answer_passes_in_whatever_wrapping(answer):
+    report = check("layer_norm", answer, points=5)
+    assert (report.problem, report.score) == (None, 5), str(report)
+
+
+def test_a_compiled_module_is_the_module():
+    class Compiled(MultiHeadSelfAttention):
+        def __new__(cls, *sizes, **options):
+            return torch.compile(MultiHeadSelfAttention(*sizes, **options))
+
+    assert check("MultiHeadSelfAttention", Compiled).passed
+
+
+def test_other_exercises_are_not_watched():
+    assert check("Mlp", nn.Linear).problem is None
+
+
+def test_counting_is_arithmetic():
+    def by_building(config):
+        with torch.device("meta"):
+            return sum(each.numel() for each in VisionTransformer(config).parameters())
+
+    report = check("count_parameters", by_building, points=3)
+    assert "was called. This exercise asks for arithmetic" in report.problem
+    assert report.score == 0
+
+
+ALLOWED = """
+torch.typename torch._tensor.Tensor torch.functional.einsum torch.nn.functional.softmax torch.nn.functional.normalize
+torch.nn.modules.linear.Linear torch.nn.modules.module.Module torch.nn.modules.container.Sequential
+torch.nn.parameter.Parameter torch.nn.init.trunc_normal_ torch._functorch.apis.vmap torch.autograd.function.Function
+torch.utils.checkpoint.checkpoint torch.ops.aten.bmm torch.ops.aten._softmax torch.ops.aten.add_ torch.ops.aten.cumsum
+torch.ops.aten._fft_r2c torch.ops.aten.convolution torch.ops.aten.native_layer_norm_backward torch.random.manual_seed
+einops.einops.rearrange numpy.linalg.norm vit_course.config.ViTConfig torch.xpu.is_available
+"""
+NOT_ALLOWED = """
+torch.nn.functional.layer_norm torch.nn.modules.normalization.LayerNorm torch.nn.modules.batchnorm._NormBase
+torch.nn.functional.scaled_dot_product_attention torch.nn.modules.activation.MultiheadAttention
+torch.nn.attention.flex_attention.flex_attention torch.nn.modules.transformer.TransformerEncoderLayer
+torch.nn.functional.local_response_norm torch.ops.aten.native_layer_norm torch.ops.aten.rms_norm
+torch.ops.aten._scaled_dot_product_flash_attention torch.ops.aten._transformer_encoder_layer_fwd
+torch._refs.nn.functional.layer_norm torch._decomp.decompositions.native_layer_norm torch.fx.GraphModule
+torchvision.models.swin_transformer.shifted_window_attention timm.layers.attention.Attention
+transformers.models.vit.modeling_vit.eager_attention_forward
+torch.ao.nn.quantizable.modules.activation.MultiheadAttention
+torch.onnx.ops.attention torch.ops.quantized.layer_norm torch.nn.functional.some_new_attention
+"""
+
+
+@pytest.mark.parametrize("name", ALLOWED.split())
+def test_operations_on_tensors_are_allowed_in_every_exercise_but_one(name):
+    assert all(rule.allows(name) for exercise, rule in RULES.items() if exercise != "count_parameters")
+
+
+@pytest.mark.parametrize("name", NOT_ALLOWED.split())
+def test_what_is_ready_made_is_not_allowed_where_norms_are_written(name):
+    assert not_allowed("layer_norm", ["torch.ops.aten.add", name])
+
+
+def test_every_method_of_a_tensor_is_an_operation():
+    watched = {name for name in dir(torch.Tensor) if not name.startswith("_") and name in OPERATORS}
+    machinery = ("q_", "qscheme", "int_repr", "dequantize", "sparse", "smm", "indices", "addmm", "pin_memory", "to_")
+    odd = {name for name in watched if not is_operation(name)}
+    assert not {name for name in odd if not any(word in name for word in (*machinery, "dense_dim"))}
+
+
+def test_a_watch_that_was_removed_or_flooded_is_no_right_answer():
+    assert "hides what it calls" in not_allowed("layer_norm", [REMOVED])
+    assert "hides what it calls" in not_allowed("layer_norm", [f"numpy.f{number}" for number in range(MOST_NAMES)])
+    assert not_allowed("patchify", [REMOVED]) is None
