@@ -6,7 +6,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -152,7 +152,15 @@ class Grader:
                 except CancelledError:
                     raise
                 except Exception as error:  # a killed process, a lost machine: try once more, alone
-                    problem = f"its job was stopped twice ({type(error).__name__}): was there too little memory?"
+                    problem = _why_it_failed(error)
             return Done(unjudged(handed_in, "error", problem))
         finally:
             self._idle.put(slot)
+
+
+def _why_it_failed(error: Exception) -> str:
+    """What ended a job twice, as a reason: its process died, or the grader could not make one."""
+    if isinstance(error, BrokenExecutor):
+        return f"its job was stopped twice ({type(error).__name__}): was there too little memory?"
+    what = f"{type(error).__name__}: {error}"
+    return f"the grader could not start a process for it ({what}); 'vit-course doctor' says what this machine lacks"

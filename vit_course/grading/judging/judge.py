@@ -20,7 +20,7 @@ from vit_course.grading.judging.sitting import Sitting
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox
 from vit_course.grading.sandbox.view import view_of
-from vit_course.grading.submissions.flags import NOT_SANDBOXED
+from vit_course.grading.submissions.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from vit_course.grading.submissions.submission import Submission
 
 
@@ -81,7 +81,7 @@ class Judge:
             reason = f"{failure}; it has no score until a person has read the log"
             log = (*sitting.log, *filter(None, [failure.details]))
             return replace(_unread(submission), status="error", reason=reason, log=log)
-        flags = (*submission.flags, *sitting.flags, *(() if self._confined else (NOT_SANDBOXED,)))
+        flags = (*submission.flags, *sitting.flags, *self._of_the_sandbox())
         return replace(
             _unread(submission),
             status="graded",
@@ -93,6 +93,12 @@ class Judge:
             runs=sitting.runs,
             log=tuple(sitting.log),
         )
+
+    def _of_the_sandbox(self) -> tuple[str, ...]:
+        """The flag that says how much of a sandbox the submission was run in, unless it was a whole one."""
+        if not self._confined:
+            return (NOT_SANDBOXED,)
+        return (WEAKER_SANDBOX,) if self._sandbox.is_weaker else ()
 
 
 def _unread(submission: Submission) -> Result:

@@ -16,6 +16,7 @@ FLAGS = {
     flags.TIMEOUT: "the code took too long and was stopped",
     flags.STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
     flags.SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
+    flags.WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
     flags.NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
 }
 # what joins within Persian words, and within one picture made of several; and the space that does not break

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 
-from vit_course.grading.worker.endings import BROKEN, OUT_OF_MEMORY
+from vit_course.grading.worker.endings import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
 
 
 class WorkerLost(Exception):
     """A worker did not answer as it should, and is gone.
 
-    Attributes: ``kind``, one of "time", "cpu", "memory", "output", "ended", "protocol"; ``words``, a clause about the
-    student's code ("did not answer within 10 seconds"); ``cell``, the index of the cell that ran, or None.
+    Attributes: ``kind``, one of "time", "cpu", "memory", "disk", "output", "ended", "protocol"; ``words``, a clause
+    about the student's code ("did not answer within 10 seconds"); ``cell``, the index of the cell that ran, or None.
     """
 
     def __init__(self, kind: str, words: str, cell: int | None = None) -> None:
@@ -53,6 +53,8 @@ def ended(status: int | None, by_itself: bool) -> WorkerLost:
         return WorkerLost("ended", "hung up on the judge")
     if status in (OUT_OF_MEMORY, -signal.SIGKILL):
         return WorkerLost("memory", "ran out of memory")
+    if status == OUT_OF_DISK:
+        return WorkerLost("disk", "wrote more files than it may")
     if status == -signal.SIGXCPU:
         return WorkerLost("cpu", "used up its processor time")
     if status == BROKEN:

@@ -24,6 +24,7 @@ _LOOK = {
     "time": "Which loop of yours never ends, or which step takes so long?",
     "cpu": "Which loop of yours never ends, or which step takes so long?",
     "memory": "How many numbers does the largest tensor on the way hold?",
+    "disk": "What does your code write to files, and how often?",
     "output": "What does your code print, or draw, and how often?",
 }
 _LISTS = ("kinds", "functions")

@@ -24,6 +24,8 @@ class Sandbox:
         limits: what each worker may use.
         confined: put walls round it; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
+
+    Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """
 
     def __init__(self, limits: Limits | None = None, confined: bool = True, views: Sequence[Path] = ()) -> None:
@@ -31,6 +33,7 @@ class Sandbox:
         self._confined = confined
         self._views = list(views)
         self._warm: WarmProcess | None = None
+        self.is_weaker = False
 
     @property
     def walls(self) -> tuple[str, ...]:
@@ -77,4 +80,5 @@ class Sandbox:
             self.close()
         if self._warm is None:
             self._warm = WarmProcess(self.limits, self._views, confined=self._confined)
+            self.is_weaker = self._confined and "namespaces" not in self._warm.walls
         return self._warm

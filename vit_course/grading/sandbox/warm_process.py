@@ -49,7 +49,8 @@ class WarmProcess:
         self.is_lost = False
         self._home = tempfile.TemporaryDirectory(prefix="vit-course-worker-", ignore_cleanup_errors=True)
         scratch = Path(self._home.name, "scratch")
-        scratch.mkdir()
+        Path(self._home.name).chmod(0o711)  # a worker may be of another user
+        scratch.mkdir(mode=0o700)
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
@@ -145,6 +146,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool)
         "views": [str(view) for view in views],
         "scratch": str(scratch),
         "confined": confined,
+        "namespaces": True,
         "scratch_bytes": limits.scratch_bytes,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vit_course.grading.submissions.flags import NOT_SANDBOXED
+from vit_course.grading.submissions.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings
 
@@ -35,7 +35,7 @@ def _of_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Ite
     if found["status"] != expected["status"]:
         yield f"it is {found['status']} ({found['reason']}), and should be {expected['status']}"
         return
-    flags = set(found["flags"]) - {NOT_SANDBOXED}
+    flags = set(found["flags"]) - {NOT_SANDBOXED, WEAKER_SANDBOX}
     for flag in sorted(flags ^ set(expected["flags"])):
         yield f"it has the flag {flag}" if flag in flags else f"it lacks the flag {flag}"
     yield from _scores("all exercises", expected, found)

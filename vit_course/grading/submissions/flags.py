@@ -15,6 +15,7 @@ POSSIBLE_BYPASS = "possible-bypass"
 TIMEOUT = "timeout"
 STOPPED = "sandbox-stopped"
 NOT_SANDBOXED = "not-sandboxed"
+WEAKER_SANDBOX = "weaker-sandbox"
 SAME_FILE = "same-file"
 CHECK_FILES = "check-files"
 

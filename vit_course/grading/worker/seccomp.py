@@ -25,10 +25,9 @@ ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN, NO_SUPPORT = (0x00050000 | number for number in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP))
 AT_NUMBER, AT_ARCHITECTURE = 0, 4
 
-CLONE_THREAD = 0x10000
-# what the C library asks for when it starts a thread: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
-# CHILD_CLEARTID, and musl's DETACHED; no namespaces, no pidfd, no other parent
-CLONE_FLAGS = 0x7D0F00
+# what the C library asks for when it starts a thread: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, and perhaps SETTLS,
+# PARENT_SETTID, CHILD_CLEARTID, DETACHED; no namespaces, no pidfd, no other parent, no files of its own
+CLONE_THREAD, CLONE_FLAGS = 0x50F00, 0x7D0F00
 AF_UNIX, SOCK_STREAM, SOL_SOCKET = 1, 1, 1
 MSG_SENT = 0x4040  # DONTWAIT, NOSIGNAL; not OOB, FASTOPEN, ZEROCOPY
 MSG_RECEIVED = 0x142  # PEEK, DONTWAIT, WAITALL; not OOB, ERRQUEUE
@@ -90,7 +89,7 @@ def _numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
 def _closer_looks(own_pid: int) -> dict[str, list[Instruction]]:
     """For each call that is allowed in some ways only: what decides, once its number is known."""
     return {
-        "clone": [*_no_bits_but(0, CLONE_FLAGS), *_some_bit(0, CLONE_THREAD)],
+        "clone": [*_no_bits_but(0, CLONE_FLAGS), *_only(0, [CLONE_THREAD], mask=CLONE_THREAD)],
         "kill": _only(0, [own_pid]),
         "tgkill": _only(0, [own_pid]),
         "prlimit64": _only(0, [0, own_pid]),
@@ -132,16 +131,6 @@ def _no_bits_but(argument: int, allowed: int) -> list[Instruction]:
     """Refuse the call when an argument has another bit than these."""
     others = ~allowed & 0xFFFFFFFF
     return [(LOAD, 0, 0, _low(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
-
-
-def _some_bit(argument: int, bits: int) -> list[Instruction]:
-    """Allow the call when an argument has one of these bits, refuse it otherwise."""
-    return [
-        (LOAD, 0, 0, _low(argument)),
-        (JUMP_ANY_BIT, 0, 1, bits),
-        (RETURN, 0, 0, ALLOW),
-        (RETURN, 0, 0, REFUSE),
-    ]
 
 
 def _not_with(argument: int, value: int, other: int, bits: int) -> list[Instruction]:

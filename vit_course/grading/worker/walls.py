@@ -7,13 +7,14 @@ capabilities, limits of the kernel, Landlock, seccomp. Around the warm process: 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import landlock, namespaces, seccomp
+from . import landlock, namespaces, scratch_watch, seccomp
 from .bounds import Bounds, set_bounds
 from .kernel import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, WallError, die_with, prctl, syscall
 from .privileges import DAC_READ_SEARCH, can_change_user, drop_privileges
@@ -37,6 +38,7 @@ class Fence:
         proc: descriptor of /proc.
         other_tasks: how many tasks of that user the kernel counts beside a child's own.
         capabilities: which capabilities a child keeps (a bit mask).
+        scratch_bytes: what a child's files may take in all, to be watched; None: a file system holds it to that.
     """
 
     scratch: Path
@@ -46,6 +48,7 @@ class Fence:
     proc: int
     other_tasks: int
     capabilities: int
+    scratch_bytes: int | None = None
 
 
 def prepare(
@@ -64,7 +67,7 @@ def prepare(
         readable: files and folders that every child may read (``readable.readable_paths()``).
         listable: folders whose names a child may list (``readable.listable_folders()``).
         views: folders of which a child may read one, or none.
-        scratch_bytes: the size of the writable folder, where there are namespaces.
+        scratch_bytes: the size of the writable folder.
         scratch: an existing folder to write in, where there are none.
         uid: the unprivileged user of the children, when this process may change its user.
         namespaces_wanted: False leaves them out, to see how the rest holds.
@@ -88,16 +91,14 @@ def prepare(
         )
     if scratch is None:
         raise WallError("namespaces are refused here, and no scratch folder is named")
-    child_uid = uid if can_change_user() else None
+    child_uid = uid if can_change_user() and _given(scratch, uid) else None
     capabilities = 0
-    if child_uid is not None:
-        os.chown(scratch, child_uid, child_uid)
-        if not all(map(_everybody_reads, (*readable, *views))):
-            capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
+    if child_uid is not None and not all(map(_everybody_reads, (*readable, *views))):
+        capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + OTHER_TASKS
     rules = _rules(readable, listable, views, scratch)
-    return Fence(scratch, ("landlock", "seccomp"), child_uid, rules, proc, tasks, capabilities)
+    return Fence(scratch, ("landlock", "seccomp"), child_uid, rules, proc, tasks, capabilities, scratch_bytes)
 
 
 def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
@@ -121,11 +122,28 @@ def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None
     os.close(fence.proc)
     drop_privileges(fence.uid, fence.capabilities)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_DUMPABLE, int(fence.scratch_bytes is not None))  # else its open files could not be watched
     die_with(parent)
     landlock.restrict(rules)
     os.close(rules)
     seccomp.restrict(seccomp.program(os.getpid()))
+
+
+def watch_scratch(fence: Fence, child: int) -> int | None:
+    """Start the process that holds a child to the size of its files; its number, None where none is needed."""
+    if fence.scratch_bytes is None:
+        return None
+    parent, watcher = os.getpid(), os.fork()
+    if watcher:
+        return watcher
+    try:
+        os.chdir(fence.scratch)
+        _close_all_but(set())
+        drop_privileges(fence.uid, fence.capabilities)
+        die_with(parent)
+        scratch_watch.watch(child, fence.scratch_bytes)
+    finally:
+        os._exit(1)
 
 
 def _rules(
@@ -149,6 +167,17 @@ def _close_all_but(kept: set[int]) -> None:
             syscall(CLOSE_RANGE, first, descriptor - 1, 0)
         first = descriptor + 1
     syscall(CLOSE_RANGE, first, LAST_DESCRIPTOR, 0)
+
+
+def _given(folder: Path, uid: int) -> bool:
+    """Make a folder a user's own; False where there is no such user, as in some containers."""
+    try:
+        os.chown(folder, uid, uid)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    return True
 
 
 def _everybody_reads(path: Path) -> bool:

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import scratch as scratch_folder
-from . import walls
+from . import scratch_watch, walls
+from .endings import OUT_OF_DISK
 from .kernel import WallError, prctl
 
 MESSAGE_BYTES = 1 << 20
@@ -72,6 +73,7 @@ def _fenced(setup: dict[str, Any]) -> walls.Fence | None:
         [Path(path) for path in setup["views"]],
         scratch_bytes=setup["scratch_bytes"],
         scratch=Path(setup["scratch"]),
+        namespaces_wanted=setup["namespaces"],
     )
 
 
@@ -93,6 +95,7 @@ class _Nursery:
         self._fence = fence
         self._live = live
         self._child = 0
+        self._watcher: int | None = None
 
     def serve(self) -> None:
         """Do what the judge asks, until it is gone."""
@@ -117,6 +120,7 @@ class _Nursery:
             self._control.close()
             self._live(channel, self._scratch, self._fence, asked)
         os.close(channel)
+        self._watcher = walls.watch_scratch(self._fence, self._child) if self._fence else None
         _tell(self._control, {"forked": self._child})
 
     def _in_line(self) -> dict[str, Any]:
@@ -144,9 +148,18 @@ class _Nursery:
             os.kill(self._child, signal.SIGKILL)
             _, status = os.waitpid(self._child, 0)
         self._child = 0
+        ended = OUT_OF_DISK if self._wrote_too_much() else os.waitstatus_to_exitcode(status)
         _end_orphans()
         clean = scratch_folder.emptied(self._scratch)
-        return {"ended": os.waitstatus_to_exitcode(status), "by_itself": by_itself, "clean": clean}
+        return {"ended": ended, "by_itself": by_itself, "clean": clean}
+
+    def _wrote_too_much(self) -> bool:
+        """Whether the child that has ended was ended for its files; the process that watched it ends with it."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is None:
+            return False
+        _, status = os.waitpid(watcher, 0)
+        return os.waitstatus_to_exitcode(status) == scratch_watch.TOO_MUCH
 
     def _waited(self, patience: float) -> tuple[bool, int]:
         limit = time.monotonic() + patience

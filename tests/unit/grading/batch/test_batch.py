@@ -72,6 +72,20 @@ def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, mon
         assert "stopped twice" in results["a"].reason
 
 
+def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, monkeypatch):
+    """As where Python's library and its interpreter do not belong together."""
+
+    def broken(*_: object, **__: object):
+        raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
+
+    monkeypatch.setattr("vit_course.grading.batch.slots.ProcessPoolExecutor", broken)
+    with Grader(place) as grader:
+        (result,) = grader.grade(rejected[:1])
+    assert result.status == "error"
+    assert "'_recursion_count'" in result.reason
+    assert "memory" not in result.reason
+
+
 def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
     checks = tmp_path / "hidden"
     checks.mkdir()

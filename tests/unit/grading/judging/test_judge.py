@@ -8,10 +8,11 @@ import pytest
 
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.judge import Judge
-from vit_course.grading.sandbox import one_worker, reply
+from vit_course.grading.sandbox import one_worker, reply, warm_process
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer, Submission
+from vit_course.grading.worker.survey import available
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 PATCHIFY = """
@@ -321,3 +322,26 @@ def test_a_failure_hides_no_forbidden_call(judge, monkeypatch):
     result = judge.grade(submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention"))
     assert (result.status, result.score) == ("graded", 0.0)
     assert "forbidden-function" in result.flags
+
+
+FULL_OF_FILES = """
+import time
+from pathlib import Path
+for number in range(40):
+    Path(f"file {number}").write_bytes(bytes(4 << 20))
+time.sleep(20)
+"""
+
+
+@pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
+def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(monkeypatch):
+    setup = warm_process._setup
+    monkeypatch.setattr(warm_process, "_setup", lambda *options: {**setup(*options), "namespaces": False})
+    cells = (CellSource(0, PATCHIFY), CellSource(1, FULL_OF_FILES))
+    answers = (ExerciseAnswer("patchify", 8.0, PATCHIFY, 0),)
+    with Judge(HIDDEN, b"secret") as judge:
+        honest = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+        full = judge.grade(submission(cells=cells, exercises=answers))
+    assert (honest.score, honest.flags) == (8.0, ("weaker-sandbox",))
+    assert (full.score, full.flags) == (8.0, ("sandbox-stopped", "weaker-sandbox"))
+    assert full.reason == "cell 2 wrote more files than it may, and was left out"

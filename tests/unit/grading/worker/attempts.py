@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import errno
 import fcntl
 import importlib
 import io
@@ -44,6 +45,7 @@ from matplotlib import pyplot
 
 from vit_course.grading.worker import readable, walls
 from vit_course.grading.worker.kernel import LIBC, prctl, syscall
+from vit_course.grading.worker.scratch import emptied
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()
@@ -218,16 +220,83 @@ def ten_thousand_threads() -> int:
     return started
 
 
+def filled(write_some: Callable[[int], object]) -> list[int]:
+    """How often 4 MB could be written, and the errno that ended it; stays until it is ended where nothing did."""
+    for number in range(40):
+        try:
+            write_some(number)
+        except OSError as error:
+            return [number, error.errno or 0]
+    time.sleep(20)
+    return [40, 0]
+
+
 @attempt
 def fill_scratch() -> list[int]:
-    """How many bytes went into files of 4 MB, and the errno that ended it."""
-    written = 0
-    try:
-        for number in range(40):
-            written += Path(f"big{number}").write_bytes(bytes(4 << 20))
-    except OSError as error:
-        return [written, error.errno or 0]
-    return [written, 0]
+    return filled(lambda number: Path(f"big{number}").write_bytes(bytes(4 << 20)))
+
+
+@attempt
+def fill_scratch_deep_down() -> list[int]:
+    def down(number: int) -> None:
+        os.mkdir("down")
+        os.chdir("down")
+        Path("big").write_bytes(bytes(4 << 20))
+
+    return filled(down)
+
+
+@attempt
+def fill_scratch_without_names() -> list[int]:
+    held = []
+
+    def nameless(number: int) -> None:
+        held.append(os.open("nameless", os.O_CREAT | os.O_RDWR))
+        os.unlink("nameless")
+        if os.write(held[-1], bytes(4 << 20)) < 4 << 20:
+            raise OSError(errno.ENOSPC, "half of it")
+
+    return filled(nameless)
+
+
+@attempt
+def fill_scratch_behind_mappings() -> list[int]:
+    held = []
+
+    def mapped(number: int) -> None:
+        with open("mapped", "w+b") as file:
+            file.write(bytes(4 << 20))
+            file.flush()
+            held.append(mmap.mmap(file.fileno(), mmap.PAGESIZE))
+        os.unlink("mapped")
+
+    return filled(mapped)
+
+
+@attempt
+def fill_scratch_out_of_sight() -> list[int]:
+    os.mkdir("unlisted", 0o300)
+    return filled(lambda number: Path(f"unlisted/{number}").write_bytes(bytes(4 << 20)))
+
+
+@attempt
+def many_files() -> list[int]:
+    return filled(lambda number: [Path(f"{number}-{each}").touch() for each in range(250)])
+
+
+@attempt
+def work_with_files() -> int:
+    """As much as honest code does: a few files, one of them without a name, one mapped, over and over."""
+    for _ in range(30):
+        Path("weights").write_bytes(bytes(20 << 20))
+        os.replace("weights", "kept")
+        with tempfile.TemporaryFile(dir=".") as file, tempfile.TemporaryDirectory(dir=".") as folder:
+            file.write(bytes(4 << 20))
+            Path(folder, "mapped").write_bytes(bytes(4 << 20))
+            mapped = np.memmap(Path(folder, "mapped"), mode="r")
+            os.remove(Path(folder, "mapped"))
+            assert mapped.sum() == 0
+    return Path("kept").stat().st_size
 
 
 @attempt
@@ -428,19 +497,13 @@ def result_of(fence: walls.Fence, function: Callable[[], Any]) -> dict[str, Any]
         os.write(reply, json.dumps(came).encode())
         os._exit(0)
     os.close(reply)
+    watcher = walls.watch_scratch(fence, child)
     with open(answer, "rb") as pipe:
         text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    clean(fence.scratch)
-    return {"exit": status, **json.loads(text or b"{}")}
-
-
-def clean(scratch: Path) -> None:
-    for path in scratch.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    watched = os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) if watcher else None
+    assert emptied(str(fence.scratch))
+    return {"exit": status, "watched": watched, **json.loads(text or b"{}")}
 
 
 def main() -> None:
