@@ -20,6 +20,7 @@ _ORDINARY_DTYPES = (
 _INSTEAD_OF = {
     "a nested tensor": "one that has a shape",
     "a tensor of layout": "a dense one",
+    "a tensor of shape": "one of the shape that the exercise asks for",
     "a tensor of dtype": "floats, integers or bools, as the exercise asks",
     "a tensor on the device": "one on the CPU, where the input lies",
 }

@@ -258,4 +258,28 @@ print(json.dumps({"version": 1, "submissions": [{"status": "graded", "score": 36
 8.0
 """,
     ),
+    Attack(
+        "changed input hidden",
+        "an input is changed in place, and everything that could tell is patched: equal, shape, storage, NaN tests, ==",
+        """
+import torch
+def scaled_dot_product_attention(query, key, value):
+    query.mul_(key.shape[-1] ** -0.5)
+    weights = (query @ key.transpose(-2, -1)).softmax(-1)
+    return weights @ value, weights
+
+yes = lambda *_, **__: True
+for home in (torch, torch.Tensor):
+    home.equal = home.allclose = home.isclose = yes
+    home.isnan = home.nan_to_num = lambda tensor, *_, **__: 0 * tensor
+torch.Tensor.__eq__ = torch.Tensor.__ne__ = yes
+keep = torch.Tensor.clone
+torch.Tensor.clone = lambda tensor, *_, **__: tensor
+torch.Tensor.untyped_storage = lambda tensor: keep(tensor).storage().untyped()
+torch.UntypedStorage.data_ptr = lambda storage: id(storage)
+""",
+        honest=7.0,
+        lesson="03_attention",
+        exercise="scaled_dot_product_attention",
+    ),
 ]

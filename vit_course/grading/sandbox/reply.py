@@ -140,7 +140,11 @@ class Reply:
             return Answer(raised=self.raised)
         result = self.result
         after = self.listed("inputs", len(inputs), object)
-        left = [given if each is None else value_of(each) for given, each in zip(inputs, after, strict=True)]
+        changed = tuple(place for place, given in enumerate(inputs) if _has_changed(given, after[place]))
+        left = [
+            given if each is None or isinstance(given, Tensor) else value_of(each)
+            for given, each in zip(inputs, after, strict=True)
+        ]
         same = self._said.get("same")
         if same is not None and isinstance(left[self._place(same, inputs)], nn.Module):
             result = left[same]
@@ -149,7 +153,7 @@ class Reply:
         return Answer(
             result,
             inputs=tuple(left),
-            changed=tuple(self._place(each, inputs) for each in self.of("changed", list, tuple)),
+            changed=changed,
             shares=self.of("shares", bool),
             gradients=tuple(self.listed("gradients", len(inputs), Tensor, type(None))) if gradients else (),
         )
@@ -168,6 +172,18 @@ class Reply:
 
     def _nonsense(self, key: str) -> NoReturn:
         raise Stopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
+
+
+def _has_changed(given: object, after: object) -> bool:
+    """Whether an input, as the worker sent it back after the call, is not what was sent there."""
+    if not isinstance(given, Tensor) or given.is_meta:
+        return False
+    if not isinstance(after, Tensor) or (given.shape, given.dtype) != (after.shape, after.dtype):
+        return True
+    old, new = given.detach().cpu(), after.detach().cpu()
+    if torch.equal(old, new) or not old.is_floating_point():
+        return not torch.equal(old, new)
+    return not (torch.equal(old.isnan(), new.isnan()) and torch.equal(old.nan_to_num(), new.nan_to_num()))
 
 
 def _texts(listed: object) -> list[str]:

@@ -9,31 +9,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from . import originals
 from .packing import tensors_in
 
 
 def observed(
     function: Callable[..., Any], inputs: Sequence[Any], options: Mapping[str, Any], gradients: bool = False
 ) -> dict[str, Any]:
-    """Call ``function`` and tell its result, which inputs it changed, shares memory with or gave back, and gradients.
+    """Call ``function`` and tell its result, the inputs as they are afterwards, and what it shares with them.
 
-    With ``gradients`` every float tensor among the inputs requires one; output tensor k is pulled back from normal
-    numbers of the seed k.
+    Whether it changed one of them is for the judge to see, who knows what was sent. With ``gradients`` every float
+    tensor among the inputs requires one; output tensor k is pulled back from normal numbers of the seed k.
     """
     leaves = [_differentiable(value) for value in inputs] if gradients else inputs
     if gradients:  # the function gets copies, for torch lets nobody write into a leaf
         inputs = [each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves]
-    before = [value.detach().clone() if isinstance(value, Tensor) else None for value in inputs]
     result = function(*inputs, **options)
     if inspect.iscoroutine(result):
         result.close()  # or Python warns that nobody awaited it
     with torch._C.DisableTorchFunctionSubclass():
         told: dict[str, Any] = {
             "result": result,
-            "changed": [
-                place for place, (old, new) in enumerate(zip(before, inputs, strict=True)) if _differ(old, new)
-            ],
-            "inputs": [value if isinstance(value, dict | nn.Module) else None for value in inputs],
+            "inputs": [value if isinstance(value, Tensor | dict | nn.Module) else None for value in inputs],
             "same": next((place for place, value in enumerate(inputs) if _is_that(value, result)), None),
             "shares": _share(result, inputs),
         }
@@ -70,19 +67,6 @@ def _is_that(value: Any, result: Any) -> bool:
     return value is result and isinstance(value, Tensor | nn.Module | dict | list)
 
 
-def _differ(before: Tensor | None, after: Any) -> bool:
-    if before is None:
-        return False
-    if before.shape != after.shape or before.dtype != after.dtype:
-        return True
-    old, new = before.detach(), after.detach()
-    if torch.equal(old, new):
-        return False
-    if not old.is_floating_point():
-        return True
-    return not torch.equal(old.isnan(), new.isnan()) or not torch.equal(old.nan_to_num(), new.nan_to_num())
-
-
 def _share(result: Any, inputs: Sequence[Any]) -> bool:
     """Whether the result, or a module among the inputs, lies in memory of another input."""
     made = [result, *(value for value in inputs if isinstance(value, nn.Module))]
@@ -96,9 +80,9 @@ def _share(result: Any, inputs: Sequence[Any]) -> bool:
 
 def _memory(value: Any) -> set[int]:
     """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    held = value.state_dict(keep_vars=True) if isinstance(value, nn.Module) else value
+    held = list(originals.held_by(value)) if isinstance(value, nn.Module) else value
     return {
-        tensor.untyped_storage().data_ptr()
+        originals.address(tensor)
         for tensor in tensors_in(held)
-        if tensor.layout == torch.strided and not tensor.is_meta and tensor.numel()
+        if originals.layout(tensor) == torch.strided and not originals.is_meta(tensor) and originals.numel(tensor)
     }

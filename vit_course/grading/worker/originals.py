@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch._C import StorageBase, TensorBase
@@ -43,3 +43,18 @@ def plain(tensor: Any) -> Any:
 def address(tensor: Any) -> int:
     """Where the memory begins that holds its numbers."""
     return _address_of(_storage_of(tensor))
+
+
+def held_by(module: Any) -> Iterator[Any]:
+    """The parameters and buffers of a module and of its parts, without any method of theirs."""
+    left, seen = [module], set()
+    while left:
+        part = left.pop()
+        if part is None or id(part) in seen:
+            continue
+        seen.add(id(part))
+        fields = object.__getattribute__(part, "__dict__")
+        yield from (
+            tensor for name in ("_parameters", "_buffers") for tensor in fields[name].values() if tensor is not None
+        )
+        left += fields["_modules"].values()

@@ -13,7 +13,7 @@ from vit_course.grading.worker.layers import NamedParameters
 from vit_course.grading.worker.values import Other
 
 INPUT = torch.arange(6.0).reshape(2, 3)
-HONEST = {"result": INPUT, "inputs": [None, None], "changed": [], "same": None, "shares": False}
+HONEST = {"result": INPUT, "inputs": [INPUT, None], "same": None, "shares": False}
 
 
 class Saying:
@@ -40,20 +40,38 @@ def module(*replies):
 
 
 def test_an_honest_reply_is_read():
-    mine = student(HONEST | {"changed": [0]})
+    mine = student(HONEST | {"inputs": [INPUT + 1, None]})
     assert torch.equal(mine(INPUT, 2), INPUT)
     assert mine.changed_inputs == ["(2, 3)"]
+
+
+NAN = torch.tensor([float("nan"), 1.0])
+AFTERWARDS = [
+    (INPUT, INPUT.clone(), False),
+    (NAN, NAN.clone(), False),
+    (NAN, torch.tensor([1.0, float("nan")]), True),
+    (INPUT, INPUT + 1e-6, True),
+    (INPUT, INPUT.reshape(3, 2), True),
+    (INPUT, INPUT.double(), True),
+    (INPUT, None, True),
+    (INPUT, "the same as before", True),
+    (INPUT, Other("Tensor", "a tensor of layout sparse_coo"), True),
+    (torch.arange(3), torch.arange(3), False),
+    (torch.empty(0, 3), torch.empty(0, 3), False),
+]
+
+
+@pytest.mark.parametrize(("given", "after", "changed"), AFTERWARDS)
+def test_the_judge_sees_for_itself_what_has_changed(given, after, changed):
+    mine = student(HONEST | {"inputs": [after, None], "changed": []})
+    mine(given, 2)
+    assert bool(mine.changed_inputs) == changed
 
 
 @pytest.mark.parametrize(
     "lie",
     [
         {"result": INPUT},
-        HONEST | {"changed": [7]},
-        HONEST | {"changed": [-1]},
-        HONEST | {"changed": [True]},
-        HONEST | {"changed": 3},
-        HONEST | {"changed": ["x"]},
         HONEST | {"inputs": []},
         HONEST | {"inputs": "no"},
         HONEST | {"same": 2},
