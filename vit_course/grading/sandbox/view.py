@@ -25,7 +25,7 @@ PACKAGE = Path(__file__).parents[2]
 # modules and packages that every lesson may import; what is not named here is in no view
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 SHARED = (
-    *("__init__", "supported", "config"),
+    *("__init__", "supported", "config", "files"),
     *("data", "card", "plots", "plots_attention", "plots_training", "famous", "metrics"),
     *(f"training/{name}" for name in _TRAINING),
 )

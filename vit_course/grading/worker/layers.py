@@ -72,15 +72,23 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
         layer: the module.
         weights: its parameters by name.
     """
-    names = {nn.Linear: _LINEAR, nn.Conv2d: _CONVOLUTION}.get(type(layer))
-    if names is None:
+    if _computes_as(layer, nn.Linear, "forward"):
+        kind, names = "Linear", _LINEAR
+    elif _computes_as(layer, nn.Conv2d, "forward", "_conv_forward"):
+        kind, names = "Conv2d", _CONVOLUTION
+    else:
         return None
-    settings = {"layer": type(layer).__name__, **{name: layer.__dict__.get(name) for name in names}}
+    settings = {"layer": kind, **{name: layer.__dict__.get(name) for name in names}}
     try:
         layer_of(settings, {name: _nothing_like(each) for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
         return None
     return settings
+
+
+def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
+    """Whether it is of that class, or of a subclass with the same methods."""
+    return isinstance(layer, kind) and all(getattr(type(layer), name) is getattr(kind, name) for name in methods)
 
 
 def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:

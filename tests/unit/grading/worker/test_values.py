@@ -206,6 +206,20 @@ def test_layers_come_with_settings_and_weights(layer):
     assert torch.equal(got(inputs), layer(inputs))
 
 
+def test_a_subclass_of_a_layer_that_computes_alike_is_that_layer():
+    class Mine(nn.Conv2d):
+        """Nothing but another name."""
+
+    class Other(nn.Conv2d):
+        def forward(self, images):
+            return -super().forward(images)
+
+    layer, images = Mine(2, 4, 3), torch.randn(1, 2, 9, 9)
+    assert type(crossed(layer)) is nn.Conv2d
+    assert torch.equal(crossed(layer)(images), layer(images))
+    assert not isinstance(crossed(Other(2, 4, 3)), nn.Conv2d)
+
+
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
