@@ -72,6 +72,7 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
         layer: the module.
         weights: its parameters by name.
     """
+    names: tuple[str, ...]
     if _computes_as(layer, nn.Linear, "forward"):
         kind, names = "Linear", _LINEAR
     elif _computes_as(layer, nn.Conv2d, "forward", "_conv_forward"):
