@@ -199,7 +199,8 @@ def scaled_dot_product_attention(query, key, value):
     value:   (..., keys, value_dim)
     returns: output (..., queries, value_dim) and weights (..., queries, keys), in this order
 
-    The dtype stays what it is, inputs stay as they are, and scores in the thousands do no harm.
+    The dtype and the device stay what they are, inputs stay as they are, and scores in the thousands
+    do no harm.
 
     By hand: the scores are 2·log 3 and 0, divided by √4 they are log 3 and 0; so the first key gets
     three times the weight of the second, and the output is ¾ · 10 + ¼ · 20.
@@ -496,7 +497,7 @@ class MultiHeadSelfAttention(nn.Module):
 
     x:       (batch, tokens, embed_dim)
     returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the weights
-             (batch, num_heads, tokens, tokens)
+             (batch, num_heads, tokens, tokens). Moved to another device, it computes there.
 
     Raise ValueError, naming both numbers, in __init__, when num_heads does not divide embed_dim.
 
@@ -716,8 +717,8 @@ def is_attention(attend):
              It may be wrong in any way, in its shapes too.
     returns: True if what it computes is attention, up to rounding; False if not
 
-    >>> is_attention(scaled_dot_product_attention)
-    True
+    Your own scaled_dot_product_attention has to pass, and this has to fail:
+
     >>> is_attention(lambda query, key, value: (value, query))
     False
 

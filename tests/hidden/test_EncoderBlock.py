@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
 from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.examples import expect_example
 from vit_course.checks.parts import located
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -60,8 +61,8 @@ def _tokens(probe, embed_dim, scale=3.0, batch=None):
     return probe.normal(batch or images, tokens, embed_dim, scale=scale)
 
 
-@pytest.mark.exercise("EncoderBlock", points=1)
-@pytest.mark.exercise("fix_block", points=0.5)
+@pytest.mark.exercise("EncoderBlock", points=0.75)
+@pytest.mark.exercise("fix_block", points=0.25)
 def test_a_silent_block_is_the_identity(student, reference, probe):
     """With all its Linears at zero a block gives back the tokens, whatever its norms are; otherwise it adds to them."""
     pair = _pair(student, reference, probe)
@@ -74,7 +75,7 @@ def test_a_silent_block_is_the_identity(student, reference, probe):
     expect_equal(pair.block(x), x, "the output of a block whose Linears are zero", AXES, look=look)
 
 
-@pytest.mark.exercise("EncoderBlock", points=1.25)
+@pytest.mark.exercise("EncoderBlock", points=1)
 @pytest.mark.exercise("fix_block", points=0.5)
 def test_attention_is_added_to_the_stream(student, reference, probe):
     """With a silent mlp, the block adds to the stream what attention, of num_heads heads, makes of norm1 of it."""
@@ -85,7 +86,7 @@ def test_attention_is_added_to_the_stream(student, reference, probe):
         pair.expect_same(_tokens(probe, pair.embed_dim), look)
 
 
-@pytest.mark.exercise("EncoderBlock", points=1.25)
+@pytest.mark.exercise("EncoderBlock", points=1)
 @pytest.mark.exercise("fix_block", points=0.5)
 def test_the_mlp_is_added_to_the_stream(student, reference, probe):
     """With a silent attention, the block adds to the stream what the mlp makes of norm2 of it."""
@@ -94,7 +95,7 @@ def test_the_mlp_is_added_to_the_stream(student, reference, probe):
     pair.expect_same(_tokens(probe, pair.embed_dim), look)
 
 
-@pytest.mark.exercise("EncoderBlock", points=1.25)
+@pytest.mark.exercise("EncoderBlock", points=1)
 @pytest.mark.exercise("fix_block", points=0.5)
 def test_one_branch_follows_the_other(student, reference, probe):
     """The mlp reads, and is added to, the stream that attention was added to; for one image as for many."""
@@ -134,7 +135,8 @@ def test_every_parameter_learns(student, reference, probe):
         expect_equal(found[name] / scale, wanted / scale, f"the gradient of {name}", look=look)
 
 
-@pytest.mark.exercise("EncoderBlock", points=0.25)
+@pytest.mark.exercise("EncoderBlock", points=0.5)
+@pytest.mark.exercise("fix_block", points=0.125)
 def test_the_mlp_is_as_wide_as_asked(student, reference, probe):
     """The hidden layer is 4 · embed_dim wide where no mlp_ratio is given, and the block works with it."""
     pair = _pair(student, reference, probe, ratio=4)
@@ -143,7 +145,7 @@ def test_the_mlp_is_as_wide_as_asked(student, reference, probe):
 
 
 @pytest.mark.exercise("EncoderBlock", points=0.5)
-@pytest.mark.exercise("fix_block", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.125)
 def test_it_follows_device_and_dtype(student, reference, probe, device):
     """Moved, and cast to float64, it computes there in float64, also on tokens that lie out of order in memory."""
     pair = _pair(student, reference, probe)
@@ -157,15 +159,34 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
 
 
 @pytest.mark.exercise("EncoderBlock", points=0.5)
-@pytest.mark.exercise("fix_block", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.125)
 def test_every_run_is_the_same(student, reference, probe):
-    """Training or not, a run gives the same again, leaves the caller's tokens alone, and makes no new parameters."""
+    """Training or not, and whatever ran before, a run is right, changes no input and makes no parameters."""
     pair = _pair(student, reference, probe)
-    x = _tokens(probe, pair.embed_dim)
-    for mode in (pair.block.eval, pair.block.train, pair.block.train):
+    for mode in (pair.block.train, pair.block.eval, pair.block.train):
         mode()
+        x = _tokens(probe, pair.embed_dim)  # of another batch, and other in number, than in the run before
         pair.expect_same(x, "Which layer draws random numbers, or remembers the run before?")
     expect_left_alone(student)
     if new := sorted(set(pair.block.parameter_shapes()) - set(pair.weights)):
         look = "In which of your two methods is a layer made, and in which is it used?"
         raise Failure(f"forward made new parameters, among them `{new[0]}`", "none that __init__ did not make", look)
+
+
+@pytest.mark.exercise("EncoderBlock", points=0.5)
+@pytest.mark.exercise("fix_block", points=0.25)
+def test_the_tokens_get_their_gradient(student, reference, probe):
+    """The tokens get the gradient of the stream and of both branches."""
+    pair = _pair(student, reference, probe)
+    x = _tokens(probe, pair.embed_dim)
+    pair.expect_same(x, "The numbers come first: what do the checks above say?")
+    expect_gradients_of_inputs(pair.block.input_gradients(x), pair.twin.input_gradients(x), ["the tokens"])
+
+
+@pytest.mark.exercise("EncoderBlock", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.125)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    pair = _pair(student, reference, probe)
+    pair.expect_same(_tokens(probe, pair.embed_dim), "The numbers come first: what do the checks above say?")
+    expect_example(student)

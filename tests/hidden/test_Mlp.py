@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from vit_course.checks.common import expect_gradients_of_inputs
 from vit_course.checks.compare import expect_equal, expect_tensor
+from vit_course.checks.examples import expect_example
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 
@@ -34,7 +36,7 @@ def _expect_near(actual, expected, tolerance, name, look):
         expect_equal(tensor, expected, name, AXES.get(expected.ndim, ()), look=look)
 
 
-@pytest.mark.exercise("Mlp", points=1.25)
+@pytest.mark.exercise("Mlp", points=1)
 def test_a_gelu_stands_between_two_linears(student, reference, probe):
     """fc1, a GELU, fc2, and nothing after it: of any widths, the hidden one larger or smaller than the outer."""
     batch, tokens = probe.sizes(2)
@@ -45,7 +47,7 @@ def test_a_gelu_stands_between_two_linears(student, reference, probe):
         _expect_near(mlp(x), twin(x), ROUGHLY, "the MLP's output", look)
 
 
-@pytest.mark.exercise("Mlp", points=0.75)
+@pytest.mark.exercise("Mlp", points=0.5)
 def test_the_gelu_is_the_exact_one(student, reference, probe, device):
     """The gate is the exact GELU; in float64, to which the MLP is cast, an approximation shows."""
     batch, tokens = probe.sizes(2)
@@ -98,3 +100,25 @@ def test_training_and_evaluation_agree(student, reference, probe):
     mlp.train()
     for _ in range(2):
         _expect_near(mlp(x), twin(x), ROUGHLY, "the MLP's output while training", look)
+
+
+@pytest.mark.exercise("Mlp", points=0.25)
+def test_the_tokens_get_their_gradient(student, reference, probe):
+    """The tokens that go in get the gradient that is theirs."""
+    batch, tokens = probe.sizes(2)
+    mlp, twin, embed_dim = _pair(student, reference, probe)
+    x = probe.normal(batch, tokens, embed_dim)
+    _expect_near(mlp(x), twin(x), ROUGHLY, "the MLP's output", "The numbers come first: what does the first check say?")
+    (found,), (wanted,) = mlp.input_gradients(x), twin.input_gradients(x)
+    if found is None or not (found - wanted).abs().max() <= 2 * ROUGHLY * max(1.0, float(wanted.abs().max())):
+        expect_gradients_of_inputs([found], [wanted], ["the tokens"])
+
+
+@pytest.mark.exercise("Mlp", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    batch, tokens = probe.sizes(2)
+    mlp, twin, embed_dim = _pair(student, reference, probe)
+    x = probe.normal(batch, tokens, embed_dim)
+    _expect_near(mlp(x), twin(x), ROUGHLY, "the MLP's output", "The numbers come first: what does the first check say?")
+    expect_example(student)

@@ -3,8 +3,14 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_gradients_of_inputs,
+    expect_left_alone,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.checks.lessons.heads import TOKEN_AXES
 from vit_course.checks.parts import located
@@ -42,11 +48,7 @@ def pair(student, reference, probe, num_heads, head_dim, qkv_bias=True):
     embed_dim = num_heads * head_dim
     weights = draw_weights(probe, embed_dim, qkv_bias)
     right = Student({student.name: reference.MultiHeadSelfAttention})
-    options = {} if qkv_bias else {"qkv_bias": False}
-    return (
-        with_weights(student, weights, embed_dim, num_heads, **options),
-        with_weights(right, weights, embed_dim, num_heads, **options),
-    )
+    return tuple(with_weights(whose, weights, embed_dim, num_heads, qkv_bias=qkv_bias) for whose in (student, right))
 
 
 def more_and_fewer(sizes):
@@ -69,7 +71,7 @@ def expect_output(module, right, x, described="", look=AFTER_THE_WEIGHTS):
     return output
 
 
-@pytest.mark.exercise("MultiHeadSelfAttention", points=2.5)
+@pytest.mark.exercise("MultiHeadSelfAttention", points=1.75)
 def test_the_output_is_right(student, reference, probe):
     """Its parameters are those of qkv and projection, and with any values in them the output is right."""
     batch, *sizes = probe.sizes(5)
@@ -79,7 +81,7 @@ def test_the_output_is_right(student, reference, probe):
         expect_output(module, right, x, f" (num_heads {heads}, tokens {tokens})")
 
 
-@pytest.mark.exercise("MultiHeadSelfAttention", points=2)
+@pytest.mark.exercise("MultiHeadSelfAttention", points=1.5)
 def test_every_head_attends_by_itself(student, reference, probe):
     """Each head's weights are made from its own part of queries and keys, and come with the right output."""
     batch, *sizes = probe.sizes(5)
@@ -111,7 +113,7 @@ def test_one_of_anything_will_do(student, reference, probe):
         expect_equal(weights, right_weights, f"the weights tensor{described}", WEIGHT_AXES, look=EVERY_LINE)
 
 
-@pytest.mark.exercise("MultiHeadSelfAttention", points=1)
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.75)
 def test_the_bias_of_qkv_can_be_left_out(student, reference, probe):
     """With qkv_bias=False there is no bias in qkv, the projection keeps its own, and the numbers are right."""
     batch, num_heads, head_dim, tokens = probe.sizes(4)
@@ -123,7 +125,59 @@ def test_the_bias_of_qkv_can_be_left_out(student, reference, probe):
     expect_equal(weights, right_weights, "the weights tensor without qkv_bias", WEIGHT_AXES, look=EVERY_LINE)
 
 
-@pytest.mark.exercise("MultiHeadSelfAttention", points=1.25)
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
+def test_qkv_has_a_bias_unless_told(student, reference, probe):
+    """A module that is built without a word about qkv_bias has a bias in qkv, and uses it."""
+    batch, num_heads, head_dim, tokens = probe.sizes(4)
+    embed_dim = num_heads * head_dim
+    weights, right = draw_weights(probe, embed_dim), Student({student.name: reference.MultiHeadSelfAttention})
+    module, twin = (with_weights(whose, weights, embed_dim, num_heads) for whose in (student, right))
+    expect_output(module, twin, probe.normal(batch, tokens, embed_dim), " of a module that is built without qkv_bias")
+
+
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
+def test_one_module_serves_any_batch(student, reference, probe):
+    """One and the same module takes more tokens, fewer, and other batches, one call after the other."""
+    few, many, num_heads, head_dim = probe.sizes(4)
+    module, right = pair(student, reference, probe, num_heads, head_dim)
+    look = "What does your module keep from one call to the next?"
+    for batch, tokens in ((few, many), (many, few), (1, many + 1), (few, many)):
+        x = probe.normal(batch, tokens, num_heads * head_dim)
+        expect_output(module, right, x, f" (batch {batch}, tokens {tokens})", look)
+        weights, right_weights = asked_for_weights(module, x)[1], right(x, return_weights=True)[1].detach()
+        expect_equal(weights, right_weights, "the weights tensor", WEIGHT_AXES, look=look)
+
+
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
+def test_the_tokens_get_their_gradient(student, reference, probe):
+    """The tokens get the gradient of attention, through queries, keys and values."""
+    batch, num_heads, head_dim, tokens = probe.sizes(4)
+    module, right = pair(student, reference, probe, num_heads, head_dim)
+    x = probe.normal(batch, tokens, num_heads * head_dim)
+    expect_output(module, right, x)
+    expect_gradients_of_inputs(module.input_gradients(x), right.input_gradients(x), ["the tokens"])
+
+
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
+def test_it_computes_where_the_tokens_lie(student, reference, probe):
+    """Moved to another device, it computes there, output and weights."""
+    batch, num_heads, head_dim, tokens = probe.sizes(4)
+    module, right = pair(student, reference, probe, num_heads, head_dim)
+    x = probe.normal(batch, tokens, num_heads * head_dim)
+    expect_output(module, right, x)
+    expect_device_of_input(student, x, arguments=(num_heads * head_dim, num_heads), options={"return_weights": True})
+
+
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    batch, num_heads, head_dim, tokens = probe.sizes(4)
+    module, right = pair(student, reference, probe, num_heads, head_dim)
+    expect_output(module, right, probe.normal(batch, tokens, num_heads * head_dim))
+    expect_example(student)
+
+
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.75)
 def test_the_gradients_are_right(student, reference, probe):
     """Every parameter gets its right gradient, whether the weights are asked for or not."""
     batch, num_heads, head_dim, tokens = probe.sizes(4)
@@ -139,7 +193,7 @@ def test_the_gradients_are_right(student, reference, probe):
             expect_equal(gradients[name], gradient, f"the gradient of `{name}`", look=look)
 
 
-@pytest.mark.exercise("MultiHeadSelfAttention", points=0.75)
+@pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
 def test_it_follows_its_dtype_and_device(student, reference, probe, device):
     """After `.to(...)` parameters and output have the new dtype and place, and float64 has all its digits."""
     batch, num_heads, tokens = probe.sizes(3)
@@ -165,8 +219,11 @@ def test_nothing_depends_on_the_mode(student, reference, probe):
     for change, mode in ((module.train, "train"), (module.eval, "eval"), (module.train, "train")):
         change()
         x = probe.normal(batch, tokens, num_heads * head_dim)
-        output = expect_output(module, right, x, f" after {mode}()", look).detach()
-        expect_equal(asked_for_weights(module, x)[0], output, "the output with return_weights=True", TOKEN_AXES)
+        right_output, right_weights = (each.detach() for each in right(x, return_weights=True))
+        expect_output(module, right, x, f" after {mode}()", look)
+        output, weights = asked_for_weights(module, x)
+        expect_equal(output, right_output, "the output with return_weights=True", TOKEN_AXES, look=look)
+        expect_equal(weights, right_weights, f"after {mode}() the weights tensor", WEIGHT_AXES, look=look)
 
 
 @pytest.mark.exercise("MultiHeadSelfAttention", points=0.25)

@@ -7,6 +7,7 @@ asks about right attention too, in a random order, and about a right and a wrong
 import pytest
 import torch
 
+from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure, NotWritten
 from vit_course.grading.judging.attends import RIGHT
 from vit_course.grading.judging.wrong_attends import WRONG
@@ -72,7 +73,7 @@ def test_it_catches_rows_that_do_not_sum_to_one(student, probe):
     expect_told_apart(student, probe, "sums", look)
 
 
-@pytest.mark.exercise("is_attention", points=2)
+@pytest.mark.exercise("is_attention", points=1.75)
 def test_it_catches_another_scale(student, probe):
     """It catches scores that are not divided by the root of head_dim, and lets right attention pass."""
     look = "Which example can you work out with a pencil, and are two of its sizes equal by accident?"
@@ -112,3 +113,11 @@ def test_it_catches_what_is_no_softmax(student, probe):
     """It catches weights that sum to one but are no softmax of the scores, and lets right attention pass."""
     look = "Which numbers, worked out by hand, would only a softmax of dot products give?"
     expect_told_apart(student, probe, "softmax", look)
+
+
+@pytest.mark.exercise("is_attention", points=0.25)
+def test_its_own_example_comes_out(student, probe):
+    """The example in the docstring comes out as it stands there, and right attention passes."""
+    look = "Which shapes do you expect when queries, keys and both dimensions all differ in size?"
+    expect_told_apart(student, probe, "shape", look)
+    expect_example(student)

@@ -3,16 +3,20 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
+from vit_course.checks.student import Student
 from vit_course.checks.words import shape
 
 AXES = {1: ("dimension",), 2: ("token", "dimension"), 3: ("image", "token", "dimension")}
 # below the rounding of float64 for tokens of variance 1, so that where it is added is the business of its own check
 TINY = 1e-16
-# of the largest number, in float32: the mean of the squares less the square of the mean loses two digits where a mean
-# is large; dividing by one less is off by 2e-2
+# of the largest number, in float32; dividing by one less is off by 2e-2
 ROUNDING = 1e-4
+# of the largest number, of tokens with a mean of 1000 and a variance of 1: float32 gives the mean to 1e-4, and the
+# difference of mean square and squared mean to 1e-1
+LARGE_MEAN = 1e-2
 # of float16, which keeps three digits through five steps; a wrong formula is off by more than the token's spread
 HALF = 5e-2
 
@@ -45,7 +49,7 @@ def _near(found, wanted, share):
     return float((found - wanted).detach().float().abs().max()) <= share * float(wanted.float().abs().max())
 
 
-@pytest.mark.exercise("layer_norm", points=1.25)
+@pytest.mark.exercise("layer_norm", points=1)
 def test_every_token_is_normalised(student, reference, probe):
     """Every token is centred on its own mean and divided by the root of its own variance, the mean of the squares."""
     look = "Follow one token of three numbers by hand. Whose mean, whose variance, and by what does that divide?"
@@ -55,7 +59,7 @@ def test_every_token_is_normalised(student, reference, probe):
         _expect_right(student, reference, (x, torch.ones(embed_dim), torch.zeros(embed_dim), TINY), "tokens", look)
 
 
-@pytest.mark.exercise("layer_norm", points=1)
+@pytest.mark.exercise("layer_norm", points=0.75)
 def test_every_dimension_has_its_weight_and_bias(student, reference, probe):
     """The normalised number is multiplied by its dimension's weight, which may be negative; then the bias is added."""
     batch, tokens, embed_dim = probe.sizes(3, low=5)
@@ -64,7 +68,7 @@ def test_every_dimension_has_its_weight_and_bias(student, reference, probe):
     _expect_right(student, reference, (x, *_weight_and_bias(probe, embed_dim), TINY), "tokens", look)
 
 
-@pytest.mark.exercise("layer_norm", points=1)
+@pytest.mark.exercise("layer_norm", points=0.75)
 def test_however_many_axes_stand_in_front(student, reference, probe):
     """A token lies along the last axis: one token alone, a row, a batch of one, a grid, and where all sizes agree."""
     embed_dim, batch, rows, columns = probe.sizes(4, low=5)
@@ -74,7 +78,7 @@ def test_however_many_axes_stand_in_front(student, reference, probe):
         _expect_right(student, reference, inputs, "a tensor", look)
 
 
-@pytest.mark.exercise("layer_norm", points=1)
+@pytest.mark.exercise("layer_norm", points=0.75)
 def test_eps_is_added_to_the_variance(student, reference, probe):
     """eps, whatever it is, is added to the variance before the root is taken; quiet tokens tell."""
     batch, tokens, embed_dim = probe.sizes(3, low=5)
@@ -95,6 +99,39 @@ def test_a_flat_token_becomes_the_bias(student, reference, probe):
     x[:, 1] = (probe.integers(batch, 1, high=9) - 4) / 4  # so that sum and mean are exact, however one adds
     look = "The variance is 0. What stands in the denominator?"
     _expect_right(student, reference, (x, *_weight_and_bias(probe, embed_dim), 1e-5), "tokens, one of them flat,", look)
+
+
+@pytest.mark.exercise("layer_norm", points=0.375)
+def test_a_large_mean_does_no_harm(student, reference, probe):
+    """Tokens whose numbers lie around 1000 or around -1000 come out as right as others."""
+    batch, tokens, embed_dim = probe.sizes(3, low=5, high=12)
+    look = "Which of your steps subtracts two large numbers that are nearly equal?"
+    for mean in (1000.0, -1000.0):
+        x, (weight, bias) = mean + probe.normal(batch, tokens, embed_dim), _weight_and_bias(probe, embed_dim)
+        wanted = reference.layer_norm(x.double(), weight.double(), bias.double(), 1e-6).float()
+        found = student(x, weight, bias, 1e-6)
+        if not _near(found, wanted, LARGE_MEAN):
+            name = f"{student.name} of tokens with a mean of {mean:g}"
+            expect_equal(found, wanted, name, AXES[3], look=look)
+
+
+@pytest.mark.exercise("layer_norm", points=0.375)
+def test_the_gradient_takes_every_way(student, reference, probe):
+    """x, weight and bias get their gradients, that of x through the mean and the variance too."""
+    batch, tokens, embed_dim = probe.sizes(3, low=5)
+    inputs = _tokens(probe, batch, tokens, embed_dim), *_weight_and_bias(probe, embed_dim), 1e-6
+    _expect_right(student, reference, inputs, "tokens", "The numbers come first: what does the first check say?")
+    wanted = Student({student.name: reference.layer_norm}).input_gradients(*inputs)
+    expect_gradients_of_inputs(student.input_gradients(*inputs)[:3], wanted[:3], ("x", "weight", "bias"))
+
+
+@pytest.mark.exercise("layer_norm", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    batch, tokens, embed_dim = probe.sizes(3, low=5)
+    inputs = _tokens(probe, batch, tokens, embed_dim), *_weight_and_bias(probe, embed_dim), TINY
+    _expect_right(student, reference, inputs, "tokens", "The numbers come first: what does the first check say?")
+    expect_example(student)
 
 
 @pytest.mark.exercise("layer_norm", points=0.25)

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
+from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.heads import SPLIT_AXES, TOKEN_AXES
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -96,7 +97,7 @@ def test_scattered_memory_will_do(student, reference, probe):
     expect_merged(student, reference, heads, " of a non-contiguous tensor")
 
 
-@pytest.mark.exercise("split_heads", points=0.5)
+@pytest.mark.exercise("split_heads", points=0.25)
 def test_the_dtype_is_kept(student, reference, probe):
     """Whole numbers stay whole numbers, float16 stays float16 and float64 keeps all its digits."""
     batch, tokens, num_heads, head_dim = probe.sizes(4)
@@ -124,16 +125,25 @@ def test_a_number_of_heads_that_does_not_fit_is_refused(student, reference, prob
 
 @pytest.mark.exercise("split_heads", points=0.25)
 def test_the_gradient_finds_its_way_back(student, reference, probe):
-    """A gradient flows back through split_heads to the numbers that it came from."""
+    """A gradient flows back through both to the numbers that it came from."""
     batch, tokens, num_heads, head_dim = probe.sizes(4)
     x = probe.normal(batch, tokens, num_heads * head_dim)
     expect_split(student, reference, x, num_heads)
-    gradient = student.input_gradients(x, num_heads)[0]
-    wanted = Student({"split_heads": reference.split_heads}).input_gradients(x, num_heads)[0]
-    look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy or a list?"
-    if gradient is None:
-        raise Failure("no gradient comes back through split_heads", "one for every number of x", look)
-    expect_equal(gradient, wanted, "the gradient of x", TOKEN_AXES, look=look)
+    heads = probe.normal(batch, num_heads, tokens, head_dim)
+    expect_merged(student, reference, heads)
+    for name, given in (("split_heads", (x, num_heads)), ("merge_heads", (heads,))):
+        wanted = Student({name: getattr(reference, name)}).input_gradients(*given)
+        found = student.input_gradients(*given, of=name)
+        expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
+
+
+@pytest.mark.exercise("split_heads", points=0.25)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The examples in both docstrings come out as they stand there, and other numbers as they should."""
+    batch, tokens, num_heads, head_dim = probe.sizes(4)
+    expect_split(student, reference, probe.normal(batch, tokens, num_heads * head_dim), num_heads)
+    expect_merged(student, reference, probe.normal(batch, num_heads, tokens, head_dim))
+    expect_example(student)
 
 
 @pytest.mark.exercise("split_heads", points=0.25)

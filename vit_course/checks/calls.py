@@ -45,8 +45,8 @@ class Answer:
 class Module(Protocol):
     """A module that a student's class has built, wherever it is; what each answer's ``result`` is, is told here."""
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
-        """The module's own result."""
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+        """The module's own result, with the gradients of float tensors among ``inputs``."""
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """dict: "norm1:in", "norm1:out" → what enters and leaves the parts of these names in one more forward."""
@@ -126,9 +126,9 @@ class ModuleHere:
         self.module = module
         self._around = around
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
         """See :class:`Module`."""
-        return _answer(self._around(self.module), inputs, options)
+        return _answer(self._around(self.module), inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """See :class:`Module`."""

@@ -6,11 +6,60 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from vit_course.checks.answers import tensors_in
-from vit_course.checks.compare import expect_equal
+from vit_course.checks.calls import cotangent
+from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure, Undecided
 from vit_course.checks.words import quoted
+
+
+def expect_gradients_of_inputs(
+    found: Sequence[Tensor | None], wanted: Sequence[Tensor | None], names: Sequence[str], axes: Sequence[str] = ()
+) -> None:
+    """Fail unless every input has the gradient that it has in a right answer, up to rounding of the largest.
+
+    Args:
+        found: the gradients that the student's code gives, as ``input_gradients`` has them.
+        wanted: those of a right answer; None for an input that has none.
+        names: of the inputs.
+        axes: a name for every axis of the inputs.
+    """
+    look = "Which line leaves torch's graph: detach, .data, .item(), no_grad, a detour through numpy or torch.tensor?"
+    for gradient, right, name in zip(found, wanted, names, strict=True):
+        if right is None:
+            continue
+        if gradient is None:
+            raise Failure(f"no gradient reaches {name}", "one for every number in it", look)
+        scale = max(1.0, float(right.abs().max()))
+        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=look)
+
+
+def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The gradient that ``input_gradients`` would find for ``x``, of an oracle."""
+    leaf = x.detach().clone().requires_grad_()
+    output = function(leaf)
+    return torch.autograd.grad(output, leaf, cotangent(output))[0]
+
+
+def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> None:
+    """Fail when two runs of the student's code on the same input differ, whatever the numbers are.
+
+    Args:
+        student: whose code runs.
+        run: runs it and gives its tensor.
+        shape: of that tensor.
+    """
+    first, second = (expect_tensor(run(), shape, f"the result of {student.name}") for _ in range(2))
+    same = close(first, second)
+    # the numbers themselves would be others for every place that a dropout can have
+    student.record[:] = [("same twice", same)]
+    if not same:
+        look = "Which line of yours draws random numbers, and who asked for it?"
+        raise Failure("the same input gives two different results", "one and the same", look)
 
 
 def expect_left_alone(student: Student) -> None:
@@ -80,14 +129,9 @@ def expect_input_gradients(
         right: the right implementation.
         axes: a name for every axis of the inputs.
     """
-    found = student.input_gradients(*inputs)
-    wanted = Student({"right": right}).input_gradients(*inputs)
-    for name, gradient, true in zip(names, found, wanted, strict=False):
-        assert true is not None
-        if gradient is None:
-            look = "Which operation copies numbers into a new tensor and forgets where they came from?"
-            raise Failure(f"no gradient reaches the {name} through {student.name}", "one for every number", look)
-        expect_equal(gradient, true, f"the gradient of the {name}", axes)
+    found = student.input_gradients(*inputs)[: len(names)]
+    wanted = Student({"right": right}).input_gradients(*inputs)[: len(names)]
+    expect_gradients_of_inputs(found, wanted, [f"the {name}" for name in names], axes)
 
 
 def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str) -> None:

@@ -10,6 +10,8 @@ from torch import Tensor
 from vit_course.checks.compare import Describe, close, tolerance_of
 from vit_course.checks.differences import first_difference
 
+RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
+
 if TYPE_CHECKING:
     from vit_course.checks.student_module import StudentModule
 
@@ -24,7 +26,8 @@ def located(
 ) -> Describe:
     """A ``describe`` for :func:`~vit_course.checks.compare.expect_equal` that says where wrong numbers come from.
 
-    It runs the student's module once more, and only where the numbers are wrong.
+    It runs the student's module once more, and only where the numbers are wrong; where that run gives other numbers
+    than the first, it says so instead.
 
     Args:
         module: the student's.
@@ -37,9 +40,11 @@ def located(
     """
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        found = module.parts(names, *inputs, **options)
+        found = module.parts((*names, ""), *inputs, **options)
         if not found:
             return None
+        if differs(found.get(":out"), actual):
+            return RANDOM
         wanted = right if isinstance(right, Mapping) else right.parts(names, *inputs, **options)
         last = ""
         for key in wanted:
@@ -52,6 +57,11 @@ def located(
         return _behind(last, actual, expected, axes) if last else None
 
     return describe
+
+
+def differs(again: object, before: Tensor) -> bool:
+    """Whether a second run has given other numbers than the one ``before``, of the same shape."""
+    return isinstance(again, Tensor) and again.shape == before.shape and not close(again, before)
 
 
 def _told(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:

@@ -70,15 +70,16 @@ class Student:
         self.record.append(("left behind", tuple(map(numbers_in, seen.inputs))))
         return seen
 
-    def input_gradients(self, *inputs: Any) -> tuple[Tensor | None, ...]:
+    def input_gradients(self, *inputs: Any, of: str = "") -> tuple[Tensor | None, ...]:
         """The gradient for every input, None for those that have none, by a backward pass of random cotangents.
 
         The pass starts from every tensor of the result that depends on the inputs; the cotangents are the same for
-        every implementation that gives the same shapes.
+        every implementation that gives the same shapes. ``of``: the function, the first unless named.
         """
-        answer = self._held.call(self.name, inputs, gradients=True)
-        self.read(self.name, answer, inputs)
-        gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
+        name = of or self.name
+        answer = self._held.call(name, inputs, gradients=True)
+        self.read(name, answer, inputs)
+        gradients = tuple(plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
         self.record.append(("gradients", snapshot(gradients)))
         return gradients
 

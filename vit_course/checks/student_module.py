@@ -76,6 +76,14 @@ class StudentModule:
                 found[key] = plain(tensor, key, inputs)
         return found
 
+    def input_gradients(self, *inputs: Any, **options: Any) -> tuple[Tensor | None, ...]:
+        """The gradient for every input; see :meth:`vit_course.checks.student.Student.input_gradients`."""
+        answer = self._held.forward(inputs, options, gradients=True)
+        self._student.read(f"{self.name}.forward", answer, inputs, options)
+        gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
+        self._student.record.append(("gradients", snapshot(gradients)))
+        return gradients
+
     def gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         """The gradient of every parameter by its name, by a backward pass of random cotangents from ``output``."""
         gradients = self._gradients(output)

@@ -26,17 +26,12 @@ def layer_norm_by_var(x, weight, bias, eps):
     return weight * (x - x.mean(-1, keepdim=True)) * (variance + eps) ** -0.5 + bias
 
 
-def layer_norm_by_mean_of_squares(x, weight, bias, eps):
-    mean, square = x.mean(-1, True), (x * x).mean(-1, True)
-    return (x - mean) / (square - mean**2 + eps).sqrt() * weight + bias
-
-
 def layer_norm_by_loops(x, weight, bias, eps):
     rows = []
     for token in x.reshape(-1, x.shape[-1]):
         mean = token.sum() / len(token)
         variance = ((token - mean) ** 2).sum() / len(token)
-        rows.append((token - mean) / math.sqrt(variance.item() + eps) * weight + bias)
+        rows.append((token - mean) / torch.sqrt(variance + eps) * weight + bias)
     return torch.stack(rows).reshape(x.shape)
 
 
@@ -174,7 +169,6 @@ RIGHT = {
         layer_norm_in_the_lesson,
         layer_norm_by_var_mean,
         layer_norm_by_var,
-        layer_norm_by_mean_of_squares,
         layer_norm_by_loops,
         layer_norm_as_a_module,
         layer_norm_in_float32_and_back,

@@ -64,6 +64,11 @@ class NoPartIsCalled(Right):
         return x.cos()
 
 
+class Dropped(Right):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.dropout(super().forward(x), 0.5, True)
+
+
 class RaisesTheSecondTime(Right):
     def forward(self, x: Tensor) -> Tensor:
         if hasattr(self, "ran"):
@@ -97,6 +102,7 @@ def seen(of: type[nn.Module]) -> str:
         (NormedStream, "what `fc2` gives is still right, and goes wrong behind that: "),
         (Functional, "what `norm` gives is right, but what enters `fc2` is wrong: "),
         (NoPartIsCalled, "all of its values differ; the first is at"),
+        (Dropped, "it gives other numbers when it runs again on the same input"),
         (RaisesTheSecondTime, "all of its values differ; the first is at"),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_same_twice
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.probes import Probe
@@ -19,7 +19,8 @@ from vit_course.checks.verdict import Failure
 LESSON = "03_attention"
 OUTPUT_AXES = ("image", "head", "query", "dimension")
 WEIGHT_AXES = ("image", "head", "query", "key")
-QUERIES, KEYS, HEAD_DIM, VALUE_DIM = 5, 7, 9, 6
+# roots of neither head_dim are whole, and what is rounded from the one is wrong for the other
+QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM, VALUE_DIM = 5, 7, 8, 3, 6
 
 
 def weights_of(query: Tensor, key: Tensor, scale: float | None = None, causal: bool = False) -> Tensor:
@@ -28,7 +29,7 @@ def weights_of(query: Tensor, key: Tensor, scale: float | None = None, causal: b
     ``scale`` multiplies the scores, 1 / √head_dim unless told; ``causal`` hides the later keys.
     """
     keys = key.shape[-2]
-    one_hot = torch.eye(keys, dtype=torch.float64).expand(*key.shape[:-2], keys, keys)
+    one_hot = torch.eye(keys, dtype=torch.float64, device=key.device).expand(*key.shape[:-2], keys, keys)
     found = F.scaled_dot_product_attention(query.double(), key.double(), one_hot, is_causal=causal, scale=scale)
     return found.to(query.dtype)
 
@@ -79,7 +80,14 @@ def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None
     expect_tensor(weights, (2, 3, QUERIES, KEYS), "the second tensor, the weights,")
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, worth=0.5)
+def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
+    """The same inputs give the same output twice."""
+    inputs = _inputs(probe, 2, 3)
+    expect_same_twice(student, lambda: _both(student, *inputs)[0], 2, 3, QUERIES, VALUE_DIM)
+
+
+@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
     """The weights of each query sum to one over the keys."""
     _, weights = _both(student, *_inputs(probe, 2, 3))
@@ -98,19 +106,18 @@ def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
     )
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
-    """The weights are those of the formula, with as many or fewer queries than keys."""
-    for queries in (QUERIES, KEYS):
-        _, key, value = _inputs(probe, 2, 3)
-        query = probe.normal(2, 3, queries, HEAD_DIM)
-        _, weights = _both(student, query, key, value)
-        name = f"the weights tensor, with a head_dim of {HEAD_DIM},"
+    """The weights are those of the formula, for as many or fewer queries than keys and for several head_dims."""
+    for queries, head_dim in ((QUERIES, HEAD_DIM), (KEYS, HEAD_DIM), (QUERIES, OTHER_HEAD_DIM)):
+        query, key = (probe.normal(2, 3, count, head_dim) for count in (queries, KEYS))
+        _, weights = _both(student, query, key, probe.normal(2, 3, KEYS, VALUE_DIM))
+        name = f"the weights tensor, with a head_dim of {head_dim},"
         look = "Go through the formula from the inside out. Which step did you leave out, or do elsewhere?"
         expect_equal(weights, weights_of(query, key), name, WEIGHT_AXES, too_sharp_or_flat, look)
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) -> None:
     """The output of a query is the mean of the values under its weights."""
     inputs = _inputs(probe, 2, 3)
@@ -142,8 +149,8 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
-    """It works without a batch, with heads, with more axes still, and on non-contiguous tensors."""
-    for leading in ((), (4,), (2, 3, 4)):
+    """It works without a batch, with heads, with more axes, with axes of size 1, and on non-contiguous tensors."""
+    for leading in ((), (4,), (2, 3, 4), (1, 3)):
         query, key, value = _inputs(probe, *leading)
         output, weights = _both(student, query, key, value)
         name = f"with {len(leading) + 2} axes"
@@ -180,6 +187,21 @@ def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
     student(*_inputs(probe, 2))
     expect_left_alone(student)
+
+
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5)
+def it_computes_where_its_inputs_lie(student: Student, probe: Probe) -> None:
+    """Output and weights lie on the device of the inputs."""
+    expect_device_of_input(student, *_inputs(probe, 2))
+
+
+scaled_dot_product_attention.example("""
+>>> query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
+>>> key = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+>>> output, weights = scaled_dot_product_attention(query, key, torch.tensor([[10.0], [20.0]]))
+>>> weights, output
+(tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
+""")
 
 
 def too_sharp_or_flat(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_same_twice, gradient_of
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
-from vit_course.checks.lessons.mlp import Weights, expect_gradients, expect_same_twice, transformed
+from vit_course.checks.lessons.mlp import Weights, expect_gradients, transformed
 from vit_course.checks.parts import located
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -109,7 +109,8 @@ def _expect_stream(module: StudentModule, weights: Weights, x: Tensor, look: str
 def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
     """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
     module, _ = _block(student, probe)
-    expect_tensor(module(probe.normal(2, 5, EMBED_DIM)), (2, 5, EMBED_DIM), "the block's output")
+    for batch, tokens in ((2, 5), (3, 7), (1, 5)):  # one block for all of them
+        expect_tensor(module(probe.normal(batch, tokens, EMBED_DIM)), (batch, tokens, EMBED_DIM), "the block's output")
 
 
 @EncoderBlock.check
@@ -141,7 +142,8 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _block(student, probe)
-    expect_same_twice(student, module, probe.normal(2, 3, EMBED_DIM), "the block's output")
+    x = probe.normal(2, 3, EMBED_DIM)
+    expect_same_twice(student, lambda: module(x), *x.shape)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -179,6 +181,25 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "The two branches come one after the other. Which x does the second one see?"
     _expect_stream(module, weights, x, look)
+
+
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
+def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
+    """The result is the same after `.eval()` and after `.train()`."""
+    module, weights = _block(student, probe)
+    for change in (module.eval, module.train):
+        change()
+        x = 3 * probe.normal(2, 5, EMBED_DIM)
+        _expect_stream(module, weights, x, "Which line of yours does something else in training than in evaluation?")
+
+
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
+def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Probe) -> None:
+    """The tokens get the gradient of the stream and of both branches."""
+    module, weights = _block(student, probe)
+    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    wanted = gradient_of(lambda tokens: _second_half(weights, _first_half(weights, tokens)), x)
+    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
@@ -226,4 +247,16 @@ def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None
     expect_left_alone(student)
 
 
+EncoderBlock.example("""
+>>> block = EncoderBlock(embed_dim=8, num_heads=2)
+>>> tuple(block(torch.zeros(3, 5, 8)).shape)
+(3, 5, 8)
+>>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
+872
+""")
+
 fix_block = EncoderBlock.again("fix_block", objects=("FixedBlock",))
+fix_block.example("""
+>>> tuple(FixedBlock(embed_dim=8, num_heads=2)(torch.zeros(3, 5, 8)).shape)
+(3, 5, 8)
+""")

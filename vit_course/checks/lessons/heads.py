@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.checks.common import expect_value_error
+from vit_course.checks.common import expect_gradients_of_inputs, expect_value_error
 from vit_course.checks.compare import Describe, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.attention import LESSON
@@ -82,12 +82,50 @@ def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> No
         expect_equal(together, whole, f"merge_heads of {dtype}", TOKEN_AXES)
 
 
+@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5)
+def one_of_anything_will_do(student: Student, probe: Probe) -> None:
+    """A batch of one, one token, one head and heads of one number keep their axes."""
+    for batch, tokens, num_heads, head_dim in ((1, 7, 3, 4), (2, 1, 3, 4), (2, 7, 1, 4), (2, 7, 3, 1)):
+        x = probe.normal(batch, tokens, num_heads * head_dim)
+        described = f"of {batch} x {tokens} tokens and {num_heads} heads of {head_dim}"
+        expect_equal(student(x, num_heads), heads_of(x, num_heads), f"split_heads {described}", SPLIT_AXES)
+        together = student.call("merge_heads", heads_of(x, num_heads))
+        expect_equal(together, x, f"merge_heads {described}", TOKEN_AXES)
+
+
+@split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5)
+def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
+    """A gradient flows back through both."""
+    x = probe.normal(2, 7, 12)
+    inputs = {"split_heads": ((x, 3), heads_of), "merge_heads": ((heads_of(x, 3),), merged)}
+    for name, (given, right) in inputs.items():
+        found, wanted = student.input_gradients(*given, of=name), Student({name: right}).input_gradients(*given)
+        expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
+
+
 @split_heads.check
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that num_heads does not divide raises ValueError naming both numbers."""
     for embed_dim, num_heads in ((10, 4), (14, 3)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (probe.normal(2, 5, embed_dim), num_heads), (embed_dim, num_heads), described)
+
+
+split_heads.example(
+    """
+>>> x = torch.tensor([[[0, 1, 2, 3], [10, 11, 12, 13]]])  # two tokens of four numbers
+>>> split_heads(x, 2).tolist()
+[[[[0, 1], [10, 11]], [[2, 3], [12, 13]]]]
+""",
+    of="split_heads",
+)
+split_heads.example(
+    """
+>>> merge_heads(torch.tensor([[[[0, 1], [10, 11]], [[2, 3], [12, 13]]]])).tolist()
+[[[0, 1, 2, 3], [10, 11, 12, 13]]]
+""",
+    of="merge_heads",
+)
 
 
 def _where_from(x: Tensor) -> Describe:

@@ -106,6 +106,12 @@ def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
     _expect_caught(student, "not a softmax", "Which one example, worked out by hand, would nail down the numbers?")
 
 
+is_attention.example("""
+>>> is_attention(lambda query, key, value: (value, query))
+False
+""")
+
+
 def _expect_caught(student: Student, family: str, look: str) -> None:
     wrong = attends.WRONG[family]
     _tell(student, [failure for attend in wrong if (failure := _judge(student, attend, right=False, look=look))])

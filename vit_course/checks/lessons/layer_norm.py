@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.probes import Probe
@@ -21,6 +21,8 @@ TOKEN_AXES = ("image", "token", "dimension")
 AXES = {2: TOKEN_AXES[1:], 3: TOKEN_AXES, 4: ("image", "row", "column", "dimension")}
 # a thousandth: the nearest misconception, dividing by embed_dim - 1, is off by 1/7
 MEAN_AND_VARIANCE = 1e-3
+# of numbers of order 1: see the check that uses it
+LARGE_MEAN = 1e-2
 
 layer_norm = Exercise("layer_norm", LESSON)
 
@@ -83,11 +85,11 @@ def weight_multiplies_then_bias_is_added(student: Student, probe: Probe) -> None
 
 @layer_norm.check(needs=weight_multiplies_then_bias_is_added)
 def only_the_last_axis_counts(student: Student, probe: Probe) -> None:
-    """Mean and variance run over the last axis, also when x has two axes or four."""
+    """Mean and variance run over the last axis, also when x has two axes or four, or an axis of size 1."""
     weight, bias = _weight_and_bias(probe, 7)
-    for shape in ((5, 7), (2, 3, 5, 7)):
+    for shape in ((5, 7), (2, 3, 5, 7), (1, 5, 7)):
         x = _tokens(probe, *shape)
-        name = f"layer_norm of a tensor with {len(shape)} axes"
+        name = f"layer_norm of a tensor of shape {shape}"
         look = "How do you name the last axis when you do not know how many there are?"
         expect_equal(
             student(x, weight, bias, 1e-6), _normalised(x, weight, bias, 1e-6), name, AXES[len(shape)], look=look
@@ -134,8 +136,38 @@ def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> No
     )
 
 
+@layer_norm.check(needs=weight_multiplies_then_bias_is_added)
+def a_large_mean_does_no_harm(student: Student, probe: Probe) -> None:
+    """Tokens whose numbers lie around 1000 come out as right as others."""
+    weight, bias = _weight_and_bias(probe, 7)
+    x = 1000 + probe.normal(3, 5, 7)
+    wanted = _normalised(x.double(), weight.double(), bias.double(), 1e-6).float()
+    found = expect_tensor(student(x, weight, bias, 1e-6), x.shape, "layer_norm")
+    # the mean of such numbers is right to 1e-4 in float32, and a difference of mean squares to 1e-1
+    if not (found - wanted).abs().max() <= LARGE_MEAN:
+        look = "Which of your steps subtracts two large numbers that are nearly equal?"
+        expect_equal(found, wanted, "layer_norm of tokens with a mean of 1000", TOKEN_AXES, look=look)
+
+
+@layer_norm.check(needs=weight_multiplies_then_bias_is_added)
+def the_gradient_takes_every_way(student: Student, probe: Probe) -> None:
+    """x, weight and bias get their gradients, that of x through the mean and the variance too."""
+    inputs = _tokens(probe, 3, 5, 7), *_weight_and_bias(probe, 7)
+    wanted = Student({"layer_norm": _normalised}).input_gradients(*inputs, 1e-6)
+    expect_gradients_of_inputs(student.input_gradients(*inputs, 1e-6)[:3], wanted[:3], ("x", "weight", "bias"))
+
+
 @layer_norm.check(needs=the_shape_stays)
 def nothing_that_goes_in_is_changed(student: Student, probe: Probe) -> None:
     """x, weight and bias are left as they were."""
     student(_tokens(probe, 3, 5, 7), *_weight_and_bias(probe, 7), 1e-6)
     expect_left_alone(student)
+
+
+layer_norm.example("""
+>>> token = torch.tensor([[1.0, 1.0, 5.0, 5.0]])
+>>> layer_norm(token, torch.ones(4), torch.zeros(4), 0.0).tolist()
+[[-1.0, -1.0, 1.0, 1.0]]
+>>> layer_norm(token, torch.ones(4), torch.zeros(4), 12.0).tolist()
+[[-0.5, -0.5, 0.5, 0.5]]
+""")

@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.compare import close, expect_equal, expect_tensor
+from vit_course.checks.common import expect_gradients_of_inputs, expect_same_twice, gradient_of
+from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.probes import Probe
@@ -29,17 +30,6 @@ def transformed(weights: Weights, x: Tensor, prefix: str = "") -> Tensor:
     hidden = F.linear(x, weights[f"{prefix}fc1.weight"], weights[f"{prefix}fc1.bias"])
     open_gate = torch.special.ndtr(hidden)
     return F.linear(hidden * open_gate, weights[f"{prefix}fc2.weight"], weights[f"{prefix}fc2.bias"])
-
-
-def expect_same_twice(student: Student, module: StudentModule, x: Tensor, name: str) -> None:
-    """Fail when a module gives two results, called ``name``, for the same tokens x (batch, tokens, embed_dim)."""
-    first, second = (expect_tensor(module(x), x.shape, name) for _ in range(2))
-    same = close(first, second)
-    # the numbers themselves would be others for every place that a dropout can have
-    student.record[:] = [("same twice", same)]
-    if not same:
-        look = "Which layer of yours draws random numbers, and who asked for it?"
-        raise Failure("the same tokens give two different results", "one and the same", look)
 
 
 def expect_gradients(module: StudentModule, output: Tensor) -> None:
@@ -76,7 +66,8 @@ def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
 def it_gives_the_same_twice(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _mlp(student, probe)
-    expect_same_twice(student, module, probe.normal(2, 3, 5), "the MLP's output")
+    x = probe.normal(2, 3, 5)
+    expect_same_twice(student, lambda: module(x), *x.shape)
 
 
 @Mlp.check(needs=it_gives_the_same_twice)
@@ -86,6 +77,28 @@ def a_gelu_stands_between_the_linears(student: Student, probe: Probe) -> None:
     x = 2 * probe.normal(2, 3, 5)
     look = "Follow one number from fc1 to the result: what is done to it on the way, and what if it is negative?"
     expect_equal(module(x), transformed(weights, x), "the MLP's output", TOKEN_AXES, look=look)
+
+
+@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5)
+def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
+    """One token, a batch of one and a grid work too, while training and after `.eval()`."""
+    module, weights = _mlp(student, probe)
+    for change, mode in ((module.eval, "eval"), (module.train, "train")):
+        change()
+        for front in ((), (1, 4), (4, 1), (2, 3, 4)):
+            x = probe.normal(*front, 5)
+            name = f"after {mode}() the output for a tensor of shape {tuple(x.shape)}"
+            look = "Does your forward ask how many axes there are, or whether it trains?"
+            expect_equal(module(x), transformed(weights, x), name, look=look)
+
+
+@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5)
+def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
+    """The tokens that go in get their gradient."""
+    module, weights = _mlp(student, probe)
+    x = probe.normal(2, 3, 5)
+    wanted = gradient_of(lambda tokens: transformed(weights, tokens), x)
+    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
 @Mlp.check(needs=it_gives_the_same_twice)
@@ -115,3 +128,9 @@ def every_layer_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears."""
     module, _ = _mlp(student, probe)
     expect_gradients(module, expect_tensor(module(probe.normal(2, 3, 5)), (2, 3, 5), "the MLP's output"))
+
+
+Mlp.example("""
+>>> tuple(Mlp(embed_dim=6, hidden_dim=24)(torch.zeros(2, 5, 6)).shape)
+(2, 5, 6)
+""")

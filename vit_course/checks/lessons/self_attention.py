@@ -9,7 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_gradients_of_inputs,
+    expect_left_alone,
+    expect_same_twice,
+    expect_value_error,
+    gradient_of,
+)
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
@@ -27,7 +34,7 @@ def _attention(
     student: Student, probe: Probe, embed_dim: int = 12, num_heads: int = 3, qkv_bias: bool = True
 ) -> tuple[StudentModule, nn.MultiheadAttention]:
     """The student's module and torch's, with the same random weights."""
-    module = student.build(embed_dim, num_heads) if qkv_bias else student.build(embed_dim, num_heads, False)
+    module = student.build(embed_dim, num_heads, qkv_bias)
     shapes = {
         "qkv.weight": (3 * embed_dim, embed_dim),
         **({"qkv.bias": (3 * embed_dim,)} if qkv_bias else {}),
@@ -71,17 +78,25 @@ def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
-    """forward gives tokens of the same shape, and with return_weights=True the weights beside them."""
+    """forward gives tokens of the same shape, for any batch, and with return_weights=True the weights beside them."""
     module, _ = _attention(student, probe)
-    for tokens in (5, 7):
-        x = probe.normal(2, tokens, 12)
-        expect_tensor(module(x), (2, tokens, 12), "forward's output")
+    for batch, tokens in ((2, 5), (3, 7), (1, 5)):  # one module for all of them
+        x = probe.normal(batch, tokens, 12)
+        expect_tensor(module(x), (batch, tokens, 12), "forward's output")
         output, weights = _with_weights(module, x)
-        expect_tensor(output, (2, tokens, 12), "the output with return_weights=True")
-        expect_tensor(weights, (2, 3, tokens, tokens), "the weights tensor")
+        expect_tensor(output, (batch, tokens, 12), "the output with return_weights=True")
+        expect_tensor(weights, (batch, 3, tokens, tokens), "the weights tensor")
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5)
+def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
+    """The same tokens give the same result twice."""
+    module, _ = _attention(student, probe)
+    x = probe.normal(2, 5, 12)
+    expect_same_twice(student, lambda: module(x), *x.shape)
+
+
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
     """Each head has its own weights, made from its own part of the queries and keys."""
     for embed_dim, num_heads in ((12, 3), (8, 4)):
@@ -93,7 +108,7 @@ def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
         expect_equal(weights, _answer(oracle, x)[1], name, WEIGHT_AXES, too_sharp_or_flat, look)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
     for embed_dim, num_heads, tokens in ((12, 3, 5), (8, 4, 7)):
@@ -113,7 +128,30 @@ def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
     expect_equal(module(x), _answer(oracle, x)[0], "the output without qkv_bias", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, worth=0.5)
+def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
+    """Where nobody names qkv_bias, qkv has a bias."""
+    if "qkv.bias" not in student.build(12, 3).parameter_shapes():
+        look = "Which value has qkv_bias when nobody gives one?"
+        raise Failure("a module that is built without qkv_bias has no bias in qkv", "a bias in qkv", look)
+
+
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5)
+def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
+    """Output and weights are the same while training and after `.eval()`."""
+    module, oracle = _attention(student, probe)
+    for change, mode in ((module.eval, "eval"), (module.train, "train")):
+        change()
+        x = probe.normal(2, 5, 12)
+        right_output, right_weights = _answer(oracle, x)
+        output, weights = _with_weights(module, x)
+        look = "Which line of yours does something else in training than in evaluation?"
+        expect_equal(weights, right_weights, f"after {mode}() the weights tensor", WEIGHT_AXES, look=look)
+        expect_equal(output, right_output, f"after {mode}() the output", TOKEN_AXES, look=look)
+        expect_equal(module(x), right_output, f"after {mode}() the output", TOKEN_AXES, look=look)
+
+
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     """The output is the same whether the weights are asked for or not."""
     module, _ = _attention(student, probe)
@@ -123,7 +161,7 @@ def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     expect_equal(output, plain, "the output with return_weights=True", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     """What comes out for an image does not depend on the other images of the batch."""
     module, _ = _attention(student, probe)
@@ -134,7 +172,7 @@ def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     expect_equal(alone, together[2:3], "the output for one image alone", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     """Tokens that go in in another order come out in that order, otherwise unchanged."""
     module, _ = _attention(student, probe)
@@ -161,6 +199,22 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)
 
 
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5)
+def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
+    """The tokens get the gradient of attention, through queries, keys and values."""
+    module, oracle = _attention(student, probe)
+    x = probe.normal(2, 5, 12)
+    wanted = gradient_of(lambda tokens: oracle(tokens, tokens, tokens)[0], x)
+    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
+
+
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5)
+def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
+    """Moved to another device, it computes there."""
+    x = probe.normal(2, 5, 12)
+    expect_device_of_input(student, x, arguments=(12, 3), options={"return_weights": True})
+
+
 @MultiHeadSelfAttention.check(needs=the_output_is_right)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
@@ -184,3 +238,13 @@ def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, 
     for embed_dim, num_heads in ((10, 4), (14, 3)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
+
+
+MultiHeadSelfAttention.example("""
+>>> attention = MultiHeadSelfAttention(embed_dim=6, num_heads=2)
+>>> tuple(attention(torch.zeros(4, 5, 6)).shape)
+(4, 5, 6)
+>>> output, weights = attention(torch.zeros(4, 5, 6), return_weights=True)
+>>> weights[0, 1, 2]  # all tokens alike: each gets a fifth
+tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
+""")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.checks.lessons.attention import output_of, scaled_dot_product_attention, weights_of
@@ -139,6 +142,45 @@ def weights_out_of_the_graph(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 def left_in_float32(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Everything is turned into float32 first, and nothing is turned back."""
     return _applied(weights_of(query.float(), key.float()), value.float())
+
+
+@scaled_dot_product_attention.misconception("Which number is the root of 8, and what is left of it?", ROOT)
+def root_cut_to_a_whole_number(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """The root of head_dim is cut to a whole number, which is right for 4 and 64 and wrong for 8 and 32."""
+    return _applied(weights_of(query, key, scale=1 / math.isqrt(query.shape[-1])), value)
+
+
+@scaled_dot_product_attention.misconception("Which of your tensors tells what a key has to offer?", ASKS)
+def queries_compared_with_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """The scores are products of queries with queries, so no key is ever read."""
+    return _applied(weights_of(query, query), value)
+
+
+@scaled_dot_product_attention.misconception("What has to shrink before the softmax: the scores, or its result?", ROOT)
+def output_scaled_and_not_the_scores(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """The output is divided by the root of head_dim, and the scores go into the softmax as they are."""
+    output, weights = _applied(weights_of(query, key, scale=1.0), value)
+    return output * query.shape[-1] ** -0.5, weights
+
+
+@scaled_dot_product_attention.misconception("Should two calls with the same inputs agree?", ASKS)
+def weights_dropped(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """A dropout that nobody asked for sets some weights to zero, other ones in every call."""
+    return _applied(F.dropout(weights_of(query, key), 0.1), value)
+
+
+@scaled_dot_product_attention.misconception("What does squeeze do to a batch of one?", ASKS)
+def axes_of_size_one_squeezed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """A squeeze takes the first axis away where it has the size 1, as a batch of one image has."""
+    return output_of(query, key, value).squeeze(0), weights_of(query, key).squeeze(0)
+
+
+@scaled_dot_product_attention.misconception("Where does torch put a new tensor when you do not say where?", ASKS)
+def mask_made_on_the_cpu(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """A tensor is made on the CPU and meets the scores, which lie on the GPU when the inputs do."""
+    nothing_hidden = torch.zeros(query.shape[-2], key.shape[-2], device="cpu", dtype=query.dtype)
+    weights = (query @ key.mT * query.shape[-1] ** -0.5 + nothing_hidden).softmax(-1)
+    return _applied(weights, value)
 
 
 def _scores(query: Tensor, key: Tensor) -> Tensor:

@@ -255,3 +255,78 @@ class LayersMadeInForward(nn.Module):
         for name, child in _Block(*self.sizes).named_children():
             self.add_module(name, child)
         return x
+
+
+@EncoderBlock.misconception("By which way does the gradient get from the last block down to the first?", ROAD)
+class StreamOutOfTheGraph(_Block):
+    """The stream is detached before something is added to it, so the gradient's straight way down is cut."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach() + self.attend(self.norm(1, x))
+        return x + self.think(self.norm(2, x))
+
+
+@EncoderBlock.misconception("Who learns through the tokens that you have cut off?", ROAD)
+class TokensOutOfTheGraph(_Block):
+    """The tokens are detached on the way in, so no block below this one ever learns."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.detach())
+
+
+@EncoderBlock.misconception("What does squeeze do to a batch of one?", ROAD)
+class BatchOfOneSqueezedAway(_Block):
+    """A squeeze takes the axis of the batch away when there is one image in it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).squeeze(0)
+
+
+@EncoderBlock.misconception("Which value has mlp_ratio when nobody gives one?", ROAD)
+class AnotherRatioByDefault(_Block):
+    """The hidden layer is 2 · embed_dim wide where no mlp_ratio is given."""
+
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 2.0) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+
+
+@EncoderBlock.misconception("What does the attention read: the stream, or a normed copy of it?", ORDER)
+class Norm1Forgotten(_Block):
+    """The attention reads the raw stream, and norm1 is never used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(x)
+        return x + self.think(self.norm(2, x))
+
+
+@EncoderBlock.misconception("What is left of the tokens when the attention gives zero?", ROAD)
+class OnlyTheMlpIsAdded(_Block):
+    """The first addition is missing: what the attention gives replaces the stream."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.attend(self.norm(1, x))
+        return x + self.think(self.norm(2, x))
+
+
+@EncoderBlock.misconception("Which norm belongs to which branch?", ROAD)
+class NormsTradePlaces(_Block):
+    """The attention reads norm2 of the stream and the mlp norm1, so loaded weights land in the wrong branch."""
+
+    def norm(self, number: int, x: Tensor) -> Tensor:
+        return super().norm(3 - number, x)
+
+
+@EncoderBlock.misconception("Which lines of yours run in evaluation alone, and may they change a number?", ROAD)
+class Norm2SkippedInEvaluation(_Block):
+    """After `.eval()` the mlp reads the raw stream."""
+
+    def norm(self, number: int, x: Tensor) -> Tensor:
+        return x if number == 2 and not self.training else super().norm(number, x)
+
+
+@EncoderBlock.misconception("Which axis stands first in what you return, and which stood first in x?", ROAD)
+class TokensLeftInFront(_Block):
+    """The axes of batch and tokens are swapped on the way, and never swapped back."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).transpose(0, 1)

@@ -77,6 +77,18 @@ def heads_added_up(x: Tensor) -> Tensor:
     return x.sum(dim=1)
 
 
+@split_heads.misconception("What does squeeze do to a batch of one?", HEADS, after=(merged,))
+def batch_of_one_squeezed_away(x: Tensor, num_heads: int) -> Tensor:
+    """A squeeze takes the axis of the batch away when there is one image in it."""
+    return _split(x, num_heads).squeeze(0)
+
+
+@split_heads.misconception("Which line takes a tensor out of the graph?", HEADS, after=(merged,))
+def pieces_out_of_the_graph(x: Tensor, num_heads: int) -> Tensor:
+    """The pieces are detached, so nothing before the heads ever learns."""
+    return _split(x, num_heads).detach()
+
+
 @split_heads.misconception("Which dtype does your new tensor get, and which had the heads?", HEADS, before=(_split,))
 def merged_in_float32(x: Tensor) -> Tensor:
     """The pieces are filled into a new float32 tensor, whatever the dtype of the heads."""

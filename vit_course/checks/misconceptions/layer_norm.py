@@ -154,3 +154,29 @@ def float32_whatever_the_input(x: Tensor, weight: Tensor, bias: Tensor, eps: flo
 def x_changed_in_place(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """x itself is overwritten, so the caller's tokens are gone."""
     return x.copy_(F.layer_norm(x, x.shape[-1:], weight, bias, eps))
+
+
+@layer_norm.misconception("How many digits are left when you subtract 1000000.0 from 1000001.0 in float32?", TOKEN)
+def variance_by_the_mean_of_the_squares(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The variance is the mean of the squares less the square of the mean: true on paper, but a large mean eats it."""
+    mean, square = x.mean(-1, keepdim=True), x.square().mean(-1, keepdim=True)
+    return torch.addcmul(bias, (x - mean) * (square - mean.square() + eps).rsqrt(), weight)
+
+
+@layer_norm.misconception("Does the mean of a token change when one of its numbers does?", TOKEN)
+def statistics_out_of_the_graph(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Mean and variance are taken as constants, by detach, no_grad or .item(), so part of x's gradient is missing."""
+    variance, mean = torch.var_mean(x.detach(), -1, correction=0, keepdim=True)
+    return torch.addcmul(bias, (x - mean) * (variance + eps).rsqrt(), weight)
+
+
+@layer_norm.misconception("What does squeeze do to a batch of one?", AXIS)
+def first_axis_squeezed(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """A squeeze takes the first axis away where it has the size 1, as a batch of one image has."""
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps).squeeze(0)
+
+
+@layer_norm.misconception("Which of your four arguments does no line of yours read?", EPS)
+def eps_of_its_own(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The eps is torch's own 1e-5, whatever eps the caller names."""
+    return F.layer_norm(x, x.shape[-1:], weight, bias, 1e-5)

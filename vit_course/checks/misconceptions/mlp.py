@@ -139,3 +139,27 @@ class DropoutNotAskedFor(_Linears):
 
     def end(self, result: Tensor, x: Tensor) -> Tensor:
         return F.dropout(super().end(result, x), 0.1)
+
+
+@Mlp.misconception("Who learns through the tokens that you have cut off?", GATE)
+class TokensOutOfTheGraph(_Linears):
+    """The tokens are detached before fc1 reads them, so no layer below the MLP ever learns."""
+
+    def begin(self, x: Tensor) -> Tensor:
+        return x.detach()
+
+
+@Mlp.misconception("What does squeeze do to a batch of one?", ROAD)
+class BatchOfOneSqueezedAway(_Linears):
+    """A squeeze takes the axis of the batch away when there is one image in it."""
+
+    def end(self, result: Tensor, x: Tensor) -> Tensor:
+        return super().end(result, x).squeeze(0)
+
+
+@Mlp.misconception("How many axes had x, and how many has what you return?", ROAD)
+class TokensLeftInOneLongRow(_Linears):
+    """The leading axes are joined to reach each token, and never parted again."""
+
+    def end(self, result: Tensor, x: Tensor) -> Tensor:
+        return super().end(result, x).reshape(-1, x.shape[-1])

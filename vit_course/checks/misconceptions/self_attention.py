@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,6 +16,7 @@ from vit_course.checks.misconceptions.heads import HEADS
 
 MATMUL = "03_attention, All heads in one matmul"
 SHUFFLE = "03_attention, Shuffle the tokens"
+THIRDS = "In which order do the rows of qkv make queries, keys and values?"
 
 
 class _Attention(nn.Module):
@@ -295,3 +298,173 @@ class WeightsWithoutGradient(_Attention):
 
     def weights(self, query: Tensor, key: Tensor) -> Tensor:
         return weights_of(query, key).detach()
+
+
+@MultiHeadSelfAttention.misconception("What becomes of the last third of qkv in your forward?", MATMUL)
+class ValueNotProjected(_Attention):
+    """The weights mix the tokens themselves, and the third of qkv that makes the values is never read."""
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        query, key, _ = super().parts(x)
+        return [query, key, heads_of(x, self.num_heads)]
+
+
+@MultiHeadSelfAttention.misconception("Which of your tensors tells what a token has to offer?", ASKS)
+class QueriesComparedWithQueries(_Attention):
+    """The scores are products of queries with queries, so no key is ever read."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        return weights_of(query, query)
+
+
+@MultiHeadSelfAttention.misconception("Which of your tensors tells what a token asks?", ASKS)
+class KeysComparedWithKeys(_Attention):
+    """The scores are products of keys with keys, so no query is ever read."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        return weights_of(key, key)
+
+
+class _InAnotherOrder(_Attention):
+    order = (0, 1, 2)
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        thirds = super().parts(x)
+        return [thirds[place] for place in self.order]
+
+
+@MultiHeadSelfAttention.misconception(THIRDS, MATMUL)
+class ThirdsReadAsQueryValueKey(_InAnotherOrder):
+    """The thirds of qkv are taken for query, value and key; the text has query, key and value."""
+
+    order = (0, 2, 1)
+
+
+@MultiHeadSelfAttention.misconception(THIRDS, MATMUL)
+class ThirdsReadAsValueKeyQuery(_InAnotherOrder):
+    """The thirds of qkv are taken for value, key and query; the text has query, key and value."""
+
+    order = (2, 1, 0)
+
+
+@MultiHeadSelfAttention.misconception(THIRDS, MATMUL)
+class ThirdsReadAsKeyValueQuery(_InAnotherOrder):
+    """The thirds of qkv are taken for key, value and query; the text has query, key and value."""
+
+    order = (2, 0, 1)
+
+
+@MultiHeadSelfAttention.misconception(THIRDS, MATMUL)
+class ThirdsReadAsValueQueryKey(_InAnotherOrder):
+    """The thirds of qkv are taken for value, query and key; the text has query, key and value."""
+
+    order = (1, 2, 0)
+
+
+@MultiHeadSelfAttention.misconception("How many numbers of a token does one head get to read before qkv?", HEADS)
+class HeadsSeeSlicesOfTheInput(_Attention):
+    """The tokens are cut into heads before qkv and not after it, so a head reads its own slice of the input alone."""
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        head_dim = x.shape[-1] // self.num_heads
+        blocks = torch.block_diag(*[torch.ones(head_dim, head_dim, dtype=x.dtype)] * self.num_heads)
+        seen = F.linear(x, self.qkv.weight * blocks.repeat(3, 1).to(x.device), self.qkv.bias)
+        return [heads_of(part, self.num_heads) for part in seen.tensor_split(3, dim=-1)]
+
+
+@MultiHeadSelfAttention.misconception("Which grows like head_dim: the scores' variance, or their size?", ROOT)
+class HeadDimWithoutTheRoot(_Attention):
+    """The scores are divided by head_dim itself, so the rows come out too flat."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        return weights_of(query, key, scale=1 / query.shape[-1])
+
+
+@MultiHeadSelfAttention.misconception("Which number is the root of 8, and what is left of it?", ROOT)
+class RootCutToAWholeNumber(_Attention):
+    """The root of head_dim is cut to a whole number, which is right for 4 and 64 and wrong for 8 and 32."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        return weights_of(query, key, scale=1 / math.isqrt(query.shape[-1]))
+
+
+@MultiHeadSelfAttention.misconception("What does a softmax do to sums, and what does a factor after it?", ROOT)
+class ScaledAfterTheSoftmax(_Attention):
+    """The scaling stands behind the softmax, so the weights no longer sum to one."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        return weights_of(query, key, scale=1.0) * query.shape[-1] ** -0.5
+
+
+@MultiHeadSelfAttention.misconception("Which value has qkv_bias when nobody gives one?", MATMUL)
+class NoBiasUnlessAskedFor(_Attention):
+    """qkv_bias is False by default, so a module that is built without it has no bias."""
+
+    def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = False) -> None:
+        super().__init__(embed_dim, num_heads, qkv_bias)
+
+
+@MultiHeadSelfAttention.misconception("What does squeeze do to a batch of one?", MATMUL)
+class BatchOfOneSqueezedAway(_Attention):
+    """A squeeze takes the axis of the batch away when there is one image in it."""
+
+    def finish(self, heads: Tensor, x: Tensor) -> Tensor:
+        return super().finish(heads, x).squeeze(0)
+
+
+@MultiHeadSelfAttention.misconception("Who learns through the tokens that you have cut off?", MATMUL)
+class TokensOutOfTheGraph(_Attention):
+    """The tokens are detached before qkv reads them, so no layer below this one ever learns."""
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        return super().parts(x.detach())
+
+
+@MultiHeadSelfAttention.misconception("Where does torch put a new tensor when you do not say where?", MATMUL)
+class MaskMadeOnTheCpu(_Attention):
+    """A tensor is made on the CPU in forward and meets the scores, which lie on the GPU when the tokens do."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        nothing_hidden = torch.zeros(query.shape[-2], key.shape[-2], device="cpu", dtype=query.dtype)
+        return (query @ key.mT * query.shape[-1] ** -0.5 + nothing_hidden).softmax(-1)
+
+
+@MultiHeadSelfAttention.misconception("May the next call bring another number of tokens?", MATMUL)
+class NumberOfTokensRemembered(_Attention):
+    """What was made for the tokens of the first call is kept, and does not fit another number of them."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        if not hasattr(self, "nothing_hidden"):
+            self.nothing_hidden = torch.zeros_like(query[0, 0] @ key[0, 0].mT)
+        return (query @ key.mT * query.shape[-1] ** -0.5 + self.nothing_hidden).softmax(-1)
+
+
+@MultiHeadSelfAttention.misconception(
+    "Which lines of yours run in evaluation alone, and may they change a number?", MATMUL
+)
+class WeightsAveragedInEvaluation(_Attention):
+    """After `.eval()` every head uses the mean of all heads' weights."""
+
+    def weights(self, query: Tensor, key: Tensor) -> Tensor:
+        weights = super().weights(query, key)
+        return weights if self.training else weights.mean(1, keepdim=True).expand_as(weights)
+
+
+@MultiHeadSelfAttention.misconception("Should two calls with the same input agree?", MATMUL)
+class WeightsDropped(_Attention):
+    """A dropout that nobody asked for sets some weights to zero, other ones in every call."""
+
+    def mix(self, weights: Tensor, value: Tensor) -> Tensor:
+        return super().mix(F.dropout(weights, 0.1, self.training), value)
+
+
+@MultiHeadSelfAttention.misconception("Does the way out with the weights pass the projection too?", MATMUL)
+class ProjectionLeftOutBesideTheWeights(_Attention):
+    """The output that comes with the weights is returned before the projection has seen it."""
+
+    def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        if not return_weights:
+            return super().forward(x)
+        query, key, value = self.parts(x)
+        weights = self.weights(query, key)
+        return merged(self.mix(weights, value)), weights

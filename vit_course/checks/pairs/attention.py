@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,7 @@ declare(
             wrong.scaling_forgotten: {"scale": lambda query, key: 1.0},
             wrong.divided_by_head_dim_without_the_root: {"scale": lambda query, key: 1 / query.shape[-1]},
             wrong.multiplied_by_the_root: {"scale": lambda query, key: query.shape[-1] ** 0.5},
+            wrong.root_cut_to_a_whole_number: {"scale": lambda query, key: 1 / math.isqrt(query.shape[-1])},
             wrong.root_of_the_number_of_keys: {"scale": lambda query, key: key.shape[-2] ** -0.5},
             wrong.scaled_after_the_softmax: {
                 "scale": lambda query, key: 1.0,

@@ -78,9 +78,9 @@ class _ModuleApart:
         with self._chance.drawn():
             return what(*given)
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
         """Run it."""
-        return self._asked(self._module.forward, inputs, options)
+        return self._asked(self._module.forward, inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Nothing: of a known mistake that is tried out only the answers matter, and each forward costs time."""

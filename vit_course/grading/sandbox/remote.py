@@ -79,18 +79,20 @@ class RemoteModule:
         self._untouched = None
         return Reply(self._line, self._name, kind, module=self._number, **fields)
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
-        """Ask for a forward pass."""
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+        """Ask for a forward pass, and for the backward pass to its inputs."""
         with self._line.reading():
-            answer = self._ask("forward", inputs=inputs, options=dict(options)).answer(inputs)
+            reply = self._ask("forward", inputs=inputs, options=dict(options), gradients=gradients)
+            answer = reply.answer(inputs, gradients)
             self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
             return answer
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
         """Ask for another forward pass, and for what its parts are given and give; what is no tensor is left out."""
-        reply = self._ask("parts", names=list(names), inputs=inputs, options=dict(options))
-        found = {} if reply.raised else reply.named("parts", object)
-        return Answer({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
+        with self._line.reading():
+            reply = self._ask("parts", names=list(names), inputs=inputs, options=dict(options))
+            found = {} if reply.raised else reply.named("parts", object)
+            return Answer({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
 
     def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
         """Ask for a backward pass from the last forward's output, or from what a check has made of that.

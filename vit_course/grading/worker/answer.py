@@ -130,8 +130,10 @@ class Answers:
     def _state(self, module: int) -> dict[str, Any]:
         return {"tensors": dict(self._modules[module].state_dict())}
 
-    def _forward(self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-        told = calls.observed(self._watched(self._modules[module]), inputs, options)
+    def _forward(
+        self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
+    ) -> dict[str, Any]:
+        told = calls.observed(self._watched(self._modules[module]), inputs, options, gradients)
         self._outputs[module] = list(tensors_in(told["result"]))
         return told
 

@@ -338,3 +338,24 @@ def test_any_seed_of_torch_is_one(bench, seed):
     worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(2)")
     expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
     assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
+
+
+def test_a_module_tells_what_its_parts_are_given_and_give(bench):
+    worker = bench.with_cell(LAYER)
+    number = worker.request("build", name="Layer", inputs=(3,))["module"]
+    x = torch.randn(4, 3)
+    found = worker.request("parts", module=number, names=["linear", "drop", "nowhere", "linear"], inputs=(x,))["parts"]
+    assert list(found) == ["linear:in", "linear:out", "drop:in", "drop:out"]
+    assert torch.equal(found["linear:in"], x)
+    assert torch.equal(found["linear:out"], found["drop:in"])
+
+
+def test_a_module_tells_the_gradients_of_its_inputs(bench):
+    worker = bench.with_cell(
+        IMPORTS + "class Double(nn.Module):\n    def forward(self, x, n): return 2 * x, x.detach()"
+    )
+    number = worker.request("build", name="Double", inputs=())["module"]
+    reply = worker.request("forward", module=number, inputs=(torch.ones(4, 3), 7), gradients=True)
+    wanted = 2 * torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(reply["gradients"][0], wanted)
+    assert reply["gradients"][1] is None
