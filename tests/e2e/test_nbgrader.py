@@ -109,7 +109,7 @@ def grade_id(cell: nbformat.NotebookNode) -> str | None:
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
-UNGRADABLE = {"'fay'", "'hal'", "'joe'"}  # not a notebook, cut short, 60 megabytes
+UNGRADABLE = {"fay": "not JSON", "hal": "not JSON", "joe": "more than 32 MB"}
 STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "éva 🙂"]
 
 
@@ -146,8 +146,10 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
-    log = nbgrader(folder, "autograde", LESSON, status=1)
-    assert {line.split("for student ")[1] for line in log.splitlines() if "for student" in line} == UNGRADABLE
+    log = nbgrader(folder, "autograde", LESSON)
+    told = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
+    assert [line.partition(":")[0] for line in told] == list(UNGRADABLE)
+    assert "Traceback" not in log
     assert [line for line in log.splitlines() if "check-files" in line and "cleo" in line]
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
     nbgrader(folder, "generate_feedback", LESSON)
@@ -236,9 +238,12 @@ def test_late_work_costs_what_the_class_says(graded):
 
 
 def test_what_is_no_notebook_waits_for_the_instructor(graded):
-    for student in ("fay", "hal", "joe"):
+    for student, reason in UNGRADABLE.items():
         assert set(graded.auto_scores(student).values()) == {None}
-        assert not (graded.folder / "autograded" / student / LESSON).exists()
+        assert f"This notebook could not be graded: it {'has' if student == 'joe' else 'is'}" in graded.feedback(
+            student
+        )
+        assert reason in graded.feedback(student)
 
 
 @pytest.mark.parametrize("student", STUDENTS)

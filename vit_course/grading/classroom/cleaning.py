@@ -8,7 +8,7 @@ cell is rebuilt from its text and from what the gradebook knows of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from html import escape
 from typing import Any
 
@@ -36,6 +36,11 @@ _PROTOCOLS = frozenset({"http", "https", "mailto", "data"})
 # a picture from elsewhere would tell its server who reads the page, and when
 _OWN_PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 _LONGEST = 50_000
+# what markdown and HTML parsers take grows with the square of some texts; longer ones are shown as they were typed
+_LONGEST_PARSED = 10_000
+_ALL_PARSED = 100_000  # a lesson has 20 000
+_LONGEST_SHOWN = 8 << 20  # with its pictures
+_PICTURE = re.compile(r"data:image/[a-z]{1,9};base64,[A-Za-z0-9+/=]*+")
 # MathJax makes a link of \href{...}, and attributes of the others
 _LIVE_MATH = re.compile(r"\\(href|class|style|cssId|unicode|require|html\w*|data)(?=\s*[\[{])", re.IGNORECASE)
 # it would end a block of HTML, also inside of <pre>
@@ -80,9 +85,9 @@ class CleanCells(NbGraderPreprocessor):
             kept = mark is not None and mark["cell_type"] == cell.cell_type
             if kept and grade_id:
                 del marks[grade_id]
-            notebook.cells[place] = _rebuilt(cell, place, mark if kept else None)
+            notebook.cells[place] = _rebuilt(cell, cell.metadata.get(PLACE, place), mark if kept else None)
         notebook.metadata = NotebookNode()
-        _rename_ids(notebook.cells)
+        rename_ids(notebook.cells)
         return notebook, resources
 
 
@@ -92,7 +97,7 @@ def _grade_id(cell: NotebookNode) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _rebuilt(cell: NotebookNode, place: int, mark: Mapping[str, Any] | None) -> NotebookNode:
+def _rebuilt(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) -> NotebookNode:
     kind = cell.cell_type if cell.cell_type in _CELL_TYPES else "raw"
     metadata: dict[str, Any] = {PLACE: place}
     if mark is not None:
@@ -100,23 +105,24 @@ def _rebuilt(cell: NotebookNode, place: int, mark: Mapping[str, Any] | None) -> 
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": cell.source, "metadata": metadata}
     if kind == "code":
         rebuilt |= {"execution_count": None, "outputs": []}
-    if attachments := _pictures(cell.get("attachments")):
+    elif attachments := pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
 
 
-def _pictures(attachments: object) -> dict[str, dict[str, str]]:
+def pictures(attachments: object) -> dict[str, dict[str, str]]:
     """A markdown cell's own pictures, of kinds that hold no script."""
     kept = {}
     for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
-        pictures = {kind: data for kind, data in bundle.items() if kind in _PICTURES and isinstance(data, str)}
-        if pictures and re.fullmatch(r"[\w.() -]{1,200}", name):
-            kept[name] = pictures
+        kinds = bundle.items() if isinstance(bundle, Mapping) else ()
+        found = {kind: data for kind, data in kinds if kind in _PICTURES and isinstance(data, str)}
+        if found and re.fullmatch(r"[\w.() -]{1,200}", name):
+            kept[name] = found
     return kept
 
 
-def _rename_ids(cells: list[NotebookNode]) -> None:
+def rename_ids(cells: Sequence[MutableMapping[str, Any]]) -> None:
     """Give a cell an id of its own where it has none, one that nbformat refuses, or another cell's."""
     taken: set[str] = set()
     for place, cell in enumerate(cells):
@@ -130,6 +136,14 @@ def _rename_ids(cells: list[NotebookNode]) -> None:
 class TameMarkdown(NbGraderPreprocessor):
     """The last step before grading: what the student wrote in markdown shows on a page, and does nothing there."""
 
+    _left = _ALL_PARSED
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Tame a notebook in place, and spend no more on one than on a long lesson."""
+        self._left = _ALL_PARSED
+        tame: tuple[NotebookNode, dict[str, Any]] = super().preprocess(notebook, resources)
+        return tame
+
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], _: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
@@ -137,27 +151,47 @@ class TameMarkdown(NbGraderPreprocessor):
         mark = cell.metadata.get("nbgrader")
         released = mark is not None and mark.get("checksum") == compute_checksum(cell)
         if cell.cell_type == "raw":
-            cell.source = escape(cell.source)
+            cell.source = escape(_cut(cell.source))
         elif cell.cell_type == "markdown" and not released:
-            cell.source = tamed(cell.source, cell.get("attachments"))
+            length = _parsed_length(cell.source)
+            cell.source = tamed(cell.source, cell.get("attachments"), min(_LONGEST_PARSED, self._left))
+            self._left -= length
         return cell, resources
 
 
-def tamed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
+def tamed(
+    markdown: str, attachments: dict[str, dict[str, str]] | None = None, longest_parsed: int = _LONGEST_PARSED
+) -> str:
     r"""Markdown as one block of harmless HTML, which markdown gives on as it is.
+
+    Args:
+        markdown: what a student wrote.
+        attachments: pictures that it may show.
+        longest_parsed: from how many characters on, without its pictures, it is shown as it was typed.
 
     >>> tamed("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
     '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
-    if len(markdown) > _LONGEST:
-        markdown = f"{markdown[:_LONGEST]} … (cut: the answer has {len(markdown):,} characters)"
+    if len(markdown) > _LONGEST_SHOWN or _parsed_length(markdown) > longest_parsed:
+        return f"<div><pre>{_one_block(escape(_cut(markdown)))}</pre></div>"
     try:
         html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(markdown)
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
     harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
-    block = _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", harmless).strip())
-    return f"<div>{block}</div>"
+    return f"<div>{_one_block(harmless.strip())}</div>"
+
+
+def _one_block(html: str) -> str:
+    return _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", html))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut: the answer has {len(text):,} characters)"
+
+
+def _parsed_length(markdown: str) -> int:
+    return len(_PICTURE.sub("", markdown))
 
 
 def _may_stay(tag: str, attribute: str, value: str) -> bool:

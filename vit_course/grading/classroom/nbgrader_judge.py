@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,15 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Integer
 
 from vit_course.grading.batch.batch import Grader
+from vit_course.grading.batch.job import unjudged
+from vit_course.grading.batch.places import PlaceError
+from vit_course.grading.batch.told import one_line
 from vit_course.grading.classroom.cleaning import PLACE
 from vit_course.grading.classroom.feedback import as_output
+from vit_course.grading.classroom.ungraded import SAVER, UNGRADED, say_ungraded
 from vit_course.grading.conventions import check_grade_id
 from vit_course.grading.judging.result import Result
+from vit_course.grading.submissions.finding import HandedIn
 
 
 class JudgeError(Exception):
@@ -42,28 +47,39 @@ class JudgeNotebook(NbGraderPreprocessor):
     def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Judge the submission that ``notebook`` was made of, and fill in the outputs in place.
 
-        Raises:
-            JudgeError: it cannot be graded; nbgrader names it, and goes on with the others.
+        What cannot be graded gets no points; the log and the page say why.
         """
         where = resources["nbgrader"]
         course = CourseDirectory(parent=self)
-        submitted = course.format_path(course.submitted_directory, where["student"], where["assignment"])
-        path = Path(submitted, f"{where['notebook']}.ipynb")
-        others = _all_submitted(course, where["assignment"], where["notebook"]) if course.student_id == "*" else []
-        with GRADERS.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as desk:
-            result = desk.result_of(path, others)
-        if result.status != "graded":
-            raise JudgeError(result.reason or "the judge gave no reason")
-        for line in (*result.log, *filter(None, [result.reason, ", ".join(result.flags)])):
+        folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
+        others = _all_submitted(course, where["assignment"]) if course.student_id == "*" else []
+        try:
+            with GRADERS.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as desk:
+                result = desk.result_of(folder, others)
+        except PlaceError as error:
+            result = unjudged(HandedIn(folder, where["student"], where["assignment"]), "error", str(error))
+        graded = result.status == "graded"
+        for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
             self.log.warning("%s: %s", where["student"], line)
-        _fill(notebook, result)
+        if graded:
+            _fill(notebook, result)
+        else:
+            self._leave_ungraded(notebook, resources, result)
         return notebook, resources
 
+    def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
+        reason = result.reason or "the judge gave no reason"
+        if SAVER not in str(self.config.Autograde.get("autograde_preprocessors")):
+            raise JudgeError(reason)  # a class folder of before: nbgrader's own step would give points
+        self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], one_line(reason))
+        resources["nbgrader"][UNGRADED] = True
+        say_ungraded(notebook, result)
 
-def _all_submitted(course: CourseDirectory, assignment: str, notebook: str) -> list[Path]:
-    """Everybody's notebook, of whom nbgrader will ask for one after the other."""
+
+def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
+    """Everybody's folder of an assignment, for which nbgrader will ask one after the other."""
     home = Path(course.root) / course.submitted_directory
-    return sorted(home.glob(f"*/{assignment}/{notebook}.ipynb"))
+    return sorted(folder for folder in home.glob(f"*/{assignment}") if folder.is_dir())
 
 
 class Desk:
@@ -75,10 +91,10 @@ class Desk:
 
     def __init__(self, grader: Grader) -> None:
         self.grader = grader
-        self._asked: dict[tuple[Path, int, int], Future[Result]] = {}
+        self._asked: dict[tuple[Path, int], Future[Result]] = {}
 
     def result_of(self, path: Path, others: Sequence[Path]) -> Result:
-        """The result of one file; the first time, ``others`` are asked for too, to be graded meanwhile."""
+        """The result of a student's folder; the first time, ``others`` are asked for too, to be graded meanwhile."""
         if (asked := self._asked.pop(_version_of(path), None)) is not None:
             return asked.result()
         result = self.grader.submit(path)
@@ -86,12 +102,13 @@ class Desk:
         return result.result()
 
 
-def _version_of(path: Path) -> tuple[Path, int, int]:
-    try:
-        facts = path.lstat()
-    except OSError:  # the reader says in words what is the matter with it
-        return path, 0, 0
-    return path, facts.st_mtime_ns, facts.st_size
+def _version_of(folder: Path) -> tuple[Path, int]:
+    """A folder, and a number that changes when a file in it does."""
+    facts = []
+    with suppress(OSError):  # the reader says in words what is the matter with it
+        for path in sorted(folder.iterdir()):
+            facts.append((path.name, path.lstat().st_mtime_ns, path.lstat().st_size))
+    return folder, hash(tuple(facts))
 
 
 class Graders:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,10 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class HandedInCell:
-    """A cell as it was handed in: its ``index`` among all cells, ``code`` or not, and what it says of itself."""
+    """A cell as it was handed in: its ``index`` among all cells, ``code`` or not, and what it says of itself.
+
+    ``markdown`` and ``attachments``, as found, are for the pages that show it.
+    """
 
     index: int
     code: bool
@@ -45,6 +48,8 @@ class HandedInCell:
     checksum: str | None = None
     id: str | None = None
     experiment: bool = False
+    markdown: bool = False
+    attachments: object = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -156,14 +161,15 @@ def _cell(index: int, cell: object) -> HandedInCell | None:
     if not isinstance(source, str):
         return None
     # half a surrogate pair is no text: Python cannot encode it, and so neither hash nor send it
-    source = source.encode("utf-8", "replace").decode("utf-8")
+    source = source.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
     metadata = cell.get("metadata")
     mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     mark = mark if isinstance(mark, dict) else {}
     names = (_string(mark.get("grade_id")), _string(mark.get("checksum")), _string(cell.get("id")))
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
-    return HandedInCell(index, cell.get("cell_type") == "code", source, *names, experiment)
+    kind = cell.get("cell_type")
+    return HandedInCell(index, kind == "code", source, *names, experiment, kind == "markdown", cell.get("attachments"))
 
 
 def _string(value: object) -> str | None:

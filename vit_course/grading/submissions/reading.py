@@ -74,18 +74,40 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
         return replace(base, reason=f"its code cannot be read ({type(error).__name__})", rejected=True)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A file's cells, the lesson that they belong to, and for each exercise the answer that was found among them."""
+
+    file: HandedInFile
+    lesson: ReleasedLesson
+    answers: tuple[ExerciseAnswer, ...]
+
+
+def open_answers(handed_in: HandedIn, lessons: Lessons) -> Opened:
+    """The cells of a file and which of them answers what, without the rest of :func:`read`.
+
+    Raises:
+        Unreadable: it cannot be graded.
+        NoSubmission, ReleasedError: as :func:`read` does.
+    """
+    if handed_in.problem:
+        raise Unreadable(handed_in.problem)
+    script = handed_in.path.suffix.lower() == ".py"
+    content = read_bytes(handed_in.path)
+    file = open_script(content) if script else open_notebook(content)
+    lesson = _lesson(handed_in, file, lessons, None, script).lesson
+    answers, _ = answers_of(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
+    return Opened(file, lesson, answers)
+
+
 def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
     """Why a file cannot be graded, as far as a glance at its cells tells; None: nothing speaks against it.
 
     Raises:
         NoSubmission, ReleasedError: as :func:`read` does.
     """
-    if handed_in.problem:
-        return handed_in.problem
-    script = handed_in.path.suffix.lower() == ".py"
     try:
-        content = read_bytes(handed_in.path)
-        _lesson(handed_in, open_script(content) if script else open_notebook(content), lessons, None, script)
+        open_answers(handed_in, lessons)
     except Unreadable as error:
         return str(error)
     return None

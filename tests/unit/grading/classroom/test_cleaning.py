@@ -89,6 +89,12 @@ def test_outputs_tags_titles_and_widgets_go(resources):
     assert "<script>" not in nbformat.writes(cleaned)
 
 
+def test_what_is_attached_is_not_believed_to_be_pictures(resources):
+    cell = nbformat.v4.new_markdown_cell("x")
+    cell["attachments"] = {"a.png": "x", "b.png": {"image/png": 7}, "../c.png": {"image/png": "AAAA"}}
+    assert "attachments" not in clean(resources, cell).cells[0]
+
+
 def test_ids_that_are_missing_odd_or_taken_become_new_ones(resources):
     cells = [code("a"), code("b"), code("c")]
     cells[0].id, cells[1].id, cells[2].id = "<script>", "ok", "x" * 99
@@ -124,7 +130,9 @@ def test_only_pictures_stay_attached(resources):
         "<script>1</script> ![x](attachment:missing.png)",
         "</div>\n\n![x](attachment:missing.png)",
         "> " * 3000 + "deep",
-        "`" * 10_000,
+        "`" * 9_000,
+        "a\n=\n" * 20_000,
+        "[" * 100_000,
     ],
 )
 def test_markdown_shows_and_does_nothing(live):
@@ -164,6 +172,25 @@ def test_what_students_write_stays():
 
 def test_a_very_long_answer_is_cut_and_says_so():
     assert "the answer has 60,000 characters" in tamed("word " * 12_000)
+
+
+@pytest.mark.parametrize("long", ["a\n=\n", "<a><div>", "\\\\[", "<script>"])
+def test_what_would_keep_a_parser_busy_is_shown_as_it_was_typed(long):
+    html = tamed(long * (40_000 // len(long)))
+    assert html.startswith("<div><pre>")
+    assert Page(html).tags == {"div", "pre"}
+
+
+def test_a_notebook_of_many_long_answers_is_parsed_up_to_a_limit():
+    cells = [nbformat.v4.new_markdown_cell("*word* " * 1000) for _ in range(20)]
+    tame, _ = TameMarkdown().preprocess(nbformat.v4.new_notebook(cells=cells), {})
+    parsed = ["<em>" in cell.source for cell in tame.cells]
+    assert parsed == [True] * 14 + [False] * 6
+
+
+def test_a_pasted_picture_of_any_honest_size_is_shown():
+    picture = f"data:image/png;base64,{'A' * 200_000}"
+    assert picture in tamed(f"My sketch: ![sketch]({picture})")
 
 
 def test_an_unanswered_question_stays_as_nbgrader_knows_it():

@@ -30,12 +30,13 @@ def test_a_renamed_notebook_gets_its_lesson_s_name_back(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "names", [["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], []]
+    "names",
+    [["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], ["a.ipynb", "b.ipynb"]],
 )
-def test_what_is_in_place_unknown_or_one_of_two_is_left(tmp_path, names):
+def test_any_other_name_is_left_and_nbgrader_asks_for_the_lesson_s(tmp_path, names):
     notebooks = hand_in(tmp_path, *names)
     receive(notebooks, assignment="*", student="*")
-    assert notebooks == hand_in(tmp_path, *names)
+    assert notebooks == [str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")]
     assert sorted(path.name for path in tmp_path.rglob("*.ipynb")) == sorted(names)
 
 
@@ -53,15 +54,15 @@ def test_a_link_is_removed_and_what_it_led_to_stays(tmp_path):
     assert len(notebooks) == 1
 
 
-def test_a_notebook_that_is_a_link_is_nobody_s_work(tmp_path):
+def test_a_notebook_that_is_a_link_stays_for_the_reader_to_refuse(tmp_path):
     (own,) = hand_in(tmp_path, "01_double.ipynb")
     theirs = tmp_path / "submitted" / "eve" / LESSON / "01_double.ipynb"
     theirs.parent.mkdir(parents=True)
     theirs.symlink_to(own)
     notebooks = [str(theirs)]
     receive(notebooks)
-    assert notebooks == []
-    assert not theirs.is_symlink()
+    assert notebooks == [str(theirs)]
+    assert theirs.is_symlink()
 
 
 def test_a_folder_without_notebooks_is_left(tmp_path):
@@ -70,11 +71,13 @@ def test_a_folder_without_notebooks_is_left(tmp_path):
     assert notebooks == []
 
 
-def test_a_pipe_and_a_folder_called_like_a_notebook_are_left_out(tmp_path):
+def test_pipes_go_since_nbgrader_would_copy_them(tmp_path):
     (own,) = hand_in(tmp_path, "01_double.ipynb")
     folder = tmp_path / "submitted" / "ada" / LESSON
-    os.mkfifo(folder / "pipe.ipynb")
+    for name in ("pipe.ipynb", "pipe.txt"):
+        os.mkfifo(folder / name)
     (folder / "folder.ipynb").mkdir()
     notebooks = [own, str(folder / "pipe.ipynb"), str(folder / "folder.ipynb")]
     receive(notebooks)
     assert notebooks == [own]
+    assert sorted(path.name for path in folder.iterdir()) == ["01_double.ipynb", "folder.ipynb", "pipe.ipynb"]

@@ -1,0 +1,109 @@
+"""What was handed in, as nbgrader gets to see it: read by the judge's reader, with the lesson's own marks on its cells.
+
+nbgrader knows a cell by metadata that tools strip, reads UTF-8 alone, and makes objects of whatever a file holds
+before any step of ours. So its reading is replaced: the judge's reader opens the file within its limits and finds the
+answers, and of these a clean notebook is made in memory. What the student handed in stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode, from_dict
+
+from vit_course.grading.classroom.cleaning import PLACE, pictures, rename_ids
+from vit_course.grading.conventions import TEXT_STUB
+from vit_course.grading.submissions.finding import HandedIn, find
+from vit_course.grading.submissions.notebook_file import HandedInCell
+from vit_course.grading.submissions.reading import Opened, open_answers
+from vit_course.grading.submissions.released import Lessons, ReleasedCell
+
+NOWHERE = -1  # the place of a cell that the submission does not have
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads submissions for ``nbgrader autograde`` and formgrader's button."""
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Convert a notebook: of a submission its answers, of what autograding has written the whole.
+
+        Args:
+            filename: of nbgrader's, whatever the file in the submission's folder is called.
+            resources: nbgrader's, with the names of student, assignment and notebook.
+        """
+        assert resources is not None, "nbgrader says whose notebook it is"
+        assert self.parent is not None, "it is made by nbgrader's converter"
+        where, course = resources["nbgrader"], self.parent.coursedir
+        folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
+        if Path(filename).parent != folder:
+            return super().from_filename(filename, resources=resources, **options)
+        resources["metadata"] = {"name": where["notebook"], "path": str(folder)}
+        lessons = Lessons(Path(course.root))
+        found = next(iter(find([folder], lessons.names)), HandedIn(folder, problem="it is no lesson of the course"))
+        converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(with_marks(found, lessons), resources)
+        return converted
+
+
+def with_marks(handed_in: HandedIn, lessons: Lessons) -> NotebookNode:
+    """A notebook of a submission's cells in their order, each with the mark that the lesson has for it.
+
+    Of a file that cannot be graded it has no cell; the judge says why.
+    """
+    cells: list[dict[str, Any]] = []
+    with suppress(Exception):
+        cells = list(_cells(open_answers(handed_in, lessons)))
+        rename_ids(cells)
+    notebook: NotebookNode = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+    return notebook
+
+
+def _cells(opened: Opened) -> Iterator[dict[str, Any]]:
+    marks = _marks(opened)
+    for cell in opened.file.cells:
+        names = marks[cell.index]
+        kind = "code" if cell.code else "markdown" if cell.markdown else "raw"
+        pasted = {} if cell.code else {"attachments": pictures(cell.attachments)}
+        yield _cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
+        for name in names[1:]:
+            yield _cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)
+
+
+def _cell(kind: str, source: str, place: int, grade_id: str | None = None) -> dict[str, Any]:
+    mark = {"nbgrader": {"grade_id": grade_id}} if grade_id else {}
+    outputs: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    return {"cell_type": kind, "source": source, "metadata": {PLACE: place, **mark}, **outputs}
+
+
+def _marks(opened: Opened) -> defaultdict[int, list[str]]:
+    """The grade ids of each cell, by its index; one that answers several exercises has several."""
+    marks = defaultdict[int, list[str]](list)
+    for answer in opened.answers:
+        if answer.cell is not None:
+            marks[answer.cell].append(answer.name)
+    for released in opened.lesson.cells:
+        if released.name and released.role in ("check", "locked", "question"):
+            free = [cell for cell in opened.file.cells if cell.index not in marks and cell.code == released.code]
+            if (found := _last_of(free, released)) is not None:
+                marks[found.index].append(released.name)
+    return marks
+
+
+def _last_of(cells: list[HandedInCell], released: ReleasedCell) -> HandedInCell | None:
+    """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question."""
+    text = released.source.partition(TEXT_STUB)[0].strip() if released.role == "question" else released.source.strip()
+    for alike in (
+        [cell for cell in cells if cell.grade_id == released.name],
+        [cell for cell in cells if released.id and cell.id == released.id],
+        [cell for cell in cells if text and cell.source.strip().startswith(text)],
+        [cell for cell in cells if text and cell.source.strip().startswith(text.split("\n")[0])],
+    ):
+        if alike:
+            return alike[-1]
+    return None
