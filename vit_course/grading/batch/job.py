@@ -18,8 +18,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_course.grading.batch.keys import exercise_keys
+from vit_course.grading.batch.keys import exercise_keys, stamp
 from vit_course.grading.batch.places import Place
+from vit_course.grading.batch.secret import alone_in
 from vit_course.grading.batch.store import ChangedResult, Store, merged
 from vit_course.grading.judging.result import Result, Status
 from vit_course.grading.submissions.finding import HandedIn
@@ -30,6 +31,7 @@ from vit_course.grading.submissions.submission import Submission
 
 if TYPE_CHECKING:
     from vit_course.grading.judging.judge import Judge
+    from vit_course.grading.judging.refused import Refused
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def do(task: Task) -> Done:
 
 def _done(task: Task) -> Done:
     try:
-        submission = read(task.handed_in, _lessons(task.place.class_dir, _released_stamp(task.place)), task.exercise)
+        released = _released_stamp(task.place)
+        submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
     except NoSubmission:
         return Done(None)
     except (ReleasedError, OSError) as error:
@@ -98,17 +101,38 @@ def _done(task: Task) -> Done:
         return Done(_result(submission, "rejected", submission.reason))
     if not submission.exercises:
         return Done(None)
-    return replace(_kept_or_judged(task, submission), files=submission.files)
+    refused = _refused(task.place, submission.lesson or "", task.confined, stamp(task.place.checks), released)
+    return replace(_kept_or_judged(task, submission, refused), files=submission.files)
 
 
-def _kept_or_judged(task: Task, submission: Submission) -> Done:
-    keys = exercise_keys(submission, task.place, task.confined)
+@lru_cache(maxsize=32)
+def _refused(place: Place, lesson: str, confined: bool, of: object, released: object) -> Refused:
+    """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one.
+
+    Of graders that start at once one does it, and the others take over what it has kept.
+    """
+    from vit_course.grading.judging.refused import refused_by
+
+    lessons = _lessons(place.class_dir, released)
+    path = lessons.model_notebook(lesson)
+    if path is None:
+        return {}
+    with suppress(OSError, NoSubmission, ReleasedError), alone_in(place.results):
+        handed_in = HandedIn(path, assignment=lesson)
+        model = read(handed_in, lessons)
+        done = _kept_or_judged(Task(handed_in, place, confined=confined), model, {}) if model.exercises else Done(None)
+        return refused_by(done.result) if done.result else {}
+    return {}
+
+
+def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Done:
+    keys = exercise_keys(submission, task.place, task.confined, refused)
     store = Store(task.place.results, task.place.secret)
     kept, changed = _kept(task, store, submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), taken_over=True)
-    fresh = _judged(task, replace(submission.only(left), reason=None, flags=()))
+    fresh = _judged(task, replace(submission.only(left), reason=None, flags=()), refused)
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags)))
@@ -191,11 +215,11 @@ class _Bench:
 _bench = _Bench()
 
 
-def _judged(task: Task, submission: Submission) -> Result:
+def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
     from vit_course.grading.judging.collecting import HiddenChecksError
 
     try:
-        result = _bench.with_judge(task, lambda judge: judge.grade(submission))
+        result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))
         if result.status == "error":
             _bench.close()  # the next submission gets a judge of its own
         return result

@@ -9,22 +9,33 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import vit_course
 from vit_course.grading.batch.places import Place
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
+if TYPE_CHECKING:
+    from vit_course.grading.judging.refused import Refused
 
-def exercise_keys(submission: Submission, place: Place, confined: bool) -> dict[str, str]:
+
+def exercise_keys(
+    submission: Submission, place: Place, confined: bool, refused: Refused | None = None
+) -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
     that these may share, this package's code, torch's version, the secret, and whether a sandbox is used; that of a
-    result which is a file, on this file and on the grader's images too. Which test cells the lesson has, or whose the
+    result which is a file, on this file and on the grader's images too; and on the checks that do not count because
+    they are ``refused`` by the lesson's model answer. Which test cells the lesson has, or whose the
     submission is, changes no score and no key. What is the grader's stands first, before a dash.
     """
     halves = graders_halves([each.name for each in submission.exercises], place, confined)
-    return {each.name: f"{halves[each.name]}-{_submitters_half(submission, each)}" for each in submission.exercises}
+    left_out = {name: sorted(checks) for name, checks in (refused or {}).items()}
+    return {
+        each.name: f"{halves[each.name]}-{_submitters_half(submission, each, left_out.get(each.name))}"
+        for each in submission.exercises
+    }
 
 
 def graders_halves(exercises: Iterable[str], place: Place, confined: bool) -> dict[str, str]:
@@ -34,8 +45,8 @@ def graders_halves(exercises: Iterable[str], place: Place, confined: bool) -> di
     return {name: _digest(*shared, checks.get(name)) for name in exercises}
 
 
-def _submitters_half(submission: Submission, answer: ExerciseAnswer) -> str:
-    return _digest(submission.digest, submission.lesson, _asked(answer))
+def _submitters_half(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:
+    return _digest(submission.digest, submission.lesson, _asked(answer), left_out)
 
 
 def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:

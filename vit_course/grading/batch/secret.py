@@ -24,8 +24,7 @@ def secret_at(path: Path) -> bytes:
     """
     if kept := _read(path):
         return kept
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _alone_in(path.parent):
+    with alone_in(path.parent):
         if kept := _read(path):  # another grader was quicker
             return kept
         made = secrets.token_hex(DIGITS // 2).encode()
@@ -34,7 +33,13 @@ def secret_at(path: Path) -> bytes:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
+    """Be the only one in a folder of the grader's; it is made when it is not there.
+
+    Raises:
+        OSError: it can be neither opened nor made.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,14 +74,25 @@ class HiddenChecks:
         self._asked = Asked(devices=tuple(devices), exam=exam)
         self._pytest = OpenPytest(folder.resolve(), self._asked)
         try:
-            self._checks = _by_exercise(self._pytest.items, len(devices))
+            self._counted = self._checks = _by_exercise(self._pytest.items, len(devices))
         except HiddenChecksError:
             self.close()
             raise
 
     def exercises(self) -> Mapping[str, tuple[HiddenCheck, ...]]:
-        """The checks of every exercise, in the order of their files."""
-        return self._checks
+        """The checks of every exercise that count, in the order of their files."""
+        return self._counted
+
+    def set_aside(self, refused: Mapping[str, Collection[str]]) -> None:
+        """Leave checks out from now on, by exercise and name; where none would be left, all stay."""
+        self._counted = {
+            exercise: tuple(each for each in checks if each.name not in refused.get(exercise, ())) or checks
+            for exercise, checks in self._checks.items()
+        }
+
+    def all_of(self, exercise: str) -> tuple[HiddenCheck, ...]:
+        """The checks of an exercise, those that were set aside among them."""
+        return self._checks.get(exercise, ())
 
     @property
     def exam(self) -> Exam | None:

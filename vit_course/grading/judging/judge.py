@@ -15,6 +15,7 @@ import torch
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.grading.judging.exam import exam_of_class
 from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.refused import Refused, not_counted
 from vit_course.grading.judging.result import Result
 from vit_course.grading.judging.sitting import Sitting
 from vit_course.grading.sandbox.limits import Limits
@@ -58,11 +59,17 @@ class Judge:
         self._sandbox.close()
         self._checks.close()
 
-    def grade(self, submission: Submission) -> Result:
-        """The result of a submission: of a rejected one its reason, of ours when it is the grader that failed."""
+    def grade(self, submission: Submission, refused: Refused | None = None) -> Result:
+        """The result of a submission: of a rejected one its reason, of ours when it is the grader that failed.
+
+        Args:
+            submission: what was handed in.
+            refused: hidden checks that do not count, because they fail the lesson's model answer.
+        """
         began = time.perf_counter()
         try:
-            result = self._graded(submission)
+            self._checks.set_aside(refused or {})
+            result = self._noted(self._graded(submission), refused or {})
         except Exception as error:
             told = "".join(traceback.format_exception(error))
             reason = f"the grader failed: {type(error).__name__}: {error}"
@@ -99,6 +106,17 @@ class Judge:
         if not self._confined:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self._sandbox.is_weaker else ()
+
+    def _noted(self, result: Result, refused: Refused) -> Result:
+        """The result with what there is to say of the checks that were set aside."""
+        exercises, log = [], list(result.log)
+        for each in result.exercises:
+            if checks := refused.get(each.name):
+                each, lines = not_counted(each, checks, self._checks.all_of(each.name))
+                log += lines
+            exercises.append(each)
+        score = round(sum(each.score for each in exercises), 4)
+        return replace(result, exercises=tuple(exercises), log=tuple(log), score=score)
 
 
 def _unread(submission: Submission) -> Result:

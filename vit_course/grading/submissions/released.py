@@ -130,6 +130,10 @@ class Lessons:
             self._read[name] = _lesson(name, *self._notebooks(name))
         return self._read[name]
 
+    def model_notebook(self, name: str) -> Path | None:
+        """The notebook that holds a lesson's model answers; None: there is none here."""
+        return next((path for path in self._with_answers(name) if path.is_file()), None)
+
     def __iter__(self) -> Iterator[ReleasedLesson]:
         return (self.get(name) for name in self.names)
 
@@ -139,15 +143,18 @@ class Lessons:
 
     def _notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places = [self.clone / "solutions" / f"{name}.ipynb"]
+        places = self._with_answers(name)
         released = [self.clone / "notebooks" / f"{name}.ipynb"]
         if self.class_dir:
-            places.insert(0, self.class_dir / "source" / name / f"{name}.ipynb")
             released.insert(0, self.class_dir / "release" / name / f"{name}.ipynb")
         answers = next((_read(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
             return _as_released(_read(places[0])), answers
         return next(_read(path) for path in released if path.is_file()), answers
+
+    def _with_answers(self, name: str) -> list[Path]:
+        own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
+        return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
 
 def cell_source(cell: dict[str, Any]) -> str:

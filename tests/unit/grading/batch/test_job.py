@@ -9,7 +9,7 @@ import pytest
 from vit_course.grading.batch import job
 from vit_course.grading.batch.job import Task, do
 from vit_course.grading.batch.places import Place
-from vit_course.grading.judging.result import ExerciseResult, Result
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
 from vit_course.grading.submissions.finding import HandedIn
 
 ROOT = Path(__file__).parents[4]
@@ -24,7 +24,7 @@ class Judge:
         self.flags = ()
         self.reason = None
 
-    def grade(self, submission):
+    def grade(self, submission, refused):
         assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterwards"
         self.asked.append([each.name for each in submission.exercises])
         exercises = tuple(
@@ -37,6 +37,7 @@ class Judge:
 def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job, "_refused", lambda *_: {})
     return stand_in
 
 
@@ -61,6 +62,31 @@ def test_what_was_graded_is_taken_over(judge, task):
     assert (first.taken_over, again.taken_over) == (False, True)
     assert again.result == first.result
     assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
+
+
+def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_count(work, task, monkeypatch):
+    asked = []
+
+    class Strict(Judge):
+        def grade(self, submission, refused):
+            asked.append((Path(submission.path).parent.name, refused))
+            failed = (CheckOutcome("test_mine", "fail", "Seen: x"),)
+            result = super().grade(submission, refused)
+            return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
+
+    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(Strict()))
+    job._refused.cache_clear()
+    do(task)
+    assert [name for name, _ in asked] == ["solutions", task.handed_in.path.parent.name]
+    assert asked[0][1] == {}
+    assert asked[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
+    other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
+    job._refused.cache_clear()
+    assert not do(replace(task, handed_in=HandedIn(other))).taken_over
+    assert do(task).taken_over
+    assert len(asked) == 3, "another process takes over what is kept"
+    monkeypatch.setattr(job, "_refused", lambda *_: {})
+    assert not do(task).taken_over, "which checks count is part of the key"
 
 
 def test_fresh_grades_all_again(judge, task):

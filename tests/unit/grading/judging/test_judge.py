@@ -1,5 +1,6 @@
 """The judge with a worker of its own, without walls: what it says of right, wrong, hostile and missing answers."""
 
+import re
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.judge import Judge
+from vit_course.grading.judging.refused import refused_by
 from vit_course.grading.sandbox import one_worker, reply, warm_process
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.remote import RemoteStudent
@@ -66,6 +68,38 @@ def test_right_and_wrong_answers(judge):
     assert [replace(each, seconds=0.0) for each in again.exercises] == [
         replace(each, seconds=0.0) for each in result.exercises
     ]
+
+
+def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
+    """The model answer is a wrong one here, so that its failing checks are those to be set aside."""
+    wrong = submission(("fix_patchify", 3.0, STRIPS), ("patchify", 8.0, PATCHIFY))
+    model = judge.grade(wrong)
+    refused = refused_by(model)
+    assert list(refused) == ["fix_patchify"]
+    result = judge.grade(wrong, refused)
+    exercise = result.exercises[0]
+    assert (exercise.score, result.score, result.max_score) == (3.0, 11.0, 11.0)
+    assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
+    assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
+    assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
+    told = [line for line in result.log if "fails the lesson's model answer. " in line]
+    assert len(told) == len(refused["fix_patchify"])
+    assert re.match(r"fix_patchify, (test_\w+): test_patchify.py:\d+: \1 fails", told[0])
+    assert judge.grade(wrong).score == model.score, "the next lesson has its own"
+
+
+def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
+    whole = submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, PATCHIFY.replace("patchify", "fix_patchify")))
+    names = [each.name for each in judge.grade(whole).exercises[0].checks]
+    result = judge.grade(whole, {"patchify": dict.fromkeys(names, "Seen: nothing.")})
+    assert [each.score for each in result.exercises] == [0.0, 3.0]
+    assert {each.verdict for each in result.exercises[0].checks} == {"undecided"}
+    assert result.exercises[0].problem == "none of the checks of patchify could decide anything"
+
+
+def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):
+    empty = submission(("patchify", 8.0, "x = 1"), ("fix_patchify", 3.0, "import os; os._exit(1)"))
+    assert refused_by(judge.grade(empty)) == {}
 
 
 def test_another_submission_is_asked_otherwise(judge):

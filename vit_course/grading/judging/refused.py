@@ -1,0 +1,57 @@
+"""Hidden checks that refuse the lesson's own model answer: the instructor reads which, and they count for nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from vit_course.checks.verdict import Verdict
+from vit_course.grading.judging.collecting import place_of_item
+from vit_course.grading.judging.hidden import HiddenCheck
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
+from vit_course.grading.submissions.flags import STOPPED, TIMEOUT
+
+Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
+SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
+
+
+def refused_by(model: Result) -> Refused:
+    """The checks that fail the model answers of a lesson.
+
+    A model answer that could not be evaluated, or not to its end, says nothing of the checks.
+    """
+    if model.status != "graded" or not {TIMEOUT, STOPPED}.isdisjoint(model.flags):
+        return {}
+    failed = {
+        each.name: {check.name: check.message or "" for check in each.checks if check.verdict == Verdict.FAIL}
+        for each in model.exercises
+        if not each.problem
+    }
+    return {name: checks for name, checks in failed.items() if checks}
+
+
+def not_counted(
+    result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[HiddenCheck]
+) -> tuple[ExerciseResult, Iterator[str]]:
+    """A result in which the refused checks are undecided, and lines for the instructor.
+
+    Args:
+        result: of the exercise, judged by the other checks; by all of them where all are refused.
+        refused: the names of its refused checks, and what they say of the model answer.
+        checks: all checks of the exercise.
+    """
+    found = {each.name: each for each in result.checks if each.name not in refused}
+    outcomes = (
+        found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {"Seen": SEEN}))
+        for each in checks
+    )
+    lines = (
+        f"{result.name}, {each.name}: {place_of_item(each.item)} fails the lesson's model answer. {refused[each.name]}"
+        for each in checks
+        if each.name in refused
+    )
+    result = replace(result, checks=tuple(outcomes))
+    if not found:
+        problem = f"none of the checks of {result.name} could decide anything"
+        result = replace(result, score=0.0, misconception=None, problem=problem)
+    return result, lines
