@@ -358,9 +358,9 @@ def add_class_token(tokens, class_token, positions):
 
     By hand: an image with the tokens 1 and 2, a class token 9, and the positions 10, 20, 30.
 
-    >>> tokens, class_token = torch.tensor([[[1], [2]]]), torch.tensor([[[9]]])
-    >>> add_class_token(tokens, class_token, torch.tensor([[[10], [20], [30]]])).tolist()
-    [[[19], [21], [32]]]
+    >>> tokens, class_token = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[9.0]]])
+    >>> add_class_token(tokens, class_token, torch.tensor([[[10.0], [20.0], [30.0]]])).tolist()
+    [[[19.0], [21.0], [32.0]]]
 
     Allowed: anything in torch; gradients must still reach all three. About 5 lines.
     """

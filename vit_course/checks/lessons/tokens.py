@@ -149,9 +149,9 @@ def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> No
 
 
 add_class_token.example("""
->>> tokens, class_token = torch.tensor([[[1], [2]]]), torch.tensor([[[9]]])
->>> add_class_token(tokens, class_token, torch.tensor([[[10], [20], [30]]])).tolist()
-[[[19], [21], [32]]]
+>>> tokens, class_token = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[9.0]]])
+>>> add_class_token(tokens, class_token, torch.tensor([[[10.0], [20.0], [30.0]]])).tolist()
+[[[19.0], [21.0], [32.0]]]
 """)
 
 resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.HIDDEN)
