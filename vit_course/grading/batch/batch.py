@@ -14,11 +14,16 @@ from typing import Self
 
 from vit_course.grading.batch.job import Done, Task, unjudged
 from vit_course.grading.batch.places import Place, place_of
-from vit_course.grading.batch.slots import PATIENCE, ClusterWorker, JobProcess, client_at
+from vit_course.grading.batch.slots import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
 from vit_course.grading.batch.store import Store
 from vit_course.grading.judging.result import Result
 from vit_course.grading.submissions.finding import HandedIn, find
 from vit_course.grading.submissions.released import Lessons
+
+OUT_OF_TIME = (
+    f"the judge ran out of time while grading this: its job did not end within {MOST_WORK:.0f} seconds of processor "
+    f"time, or {PATIENCE:.0f} by the clock"
+)
 
 
 class Grader:
@@ -148,7 +153,7 @@ class Grader:
                 try:
                     return slot.do(task)
                 except TimeoutError:
-                    return Done(unjudged(handed_in, "error", f"its job did not end within {PATIENCE:.0f} seconds"))
+                    return Done(unjudged(handed_in, "error", OUT_OF_TIME))
                 except CancelledError:
                     raise
                 except Exception as error:  # a killed process, a lost machine: try once more, alone

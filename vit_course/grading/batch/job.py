@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_course.grading.batch.keys import exercise_keys, stamp
+from vit_course.grading.batch.memory import ROOM_TO_GRADE, ROOM_TO_START, is_short, leave_room
 from vit_course.grading.batch.places import Place
 from vit_course.grading.batch.secret import alone_in
 from vit_course.grading.batch.store import ChangedResult, Store, merged
@@ -54,18 +55,22 @@ class Done:
     """What came of a task.
 
     Attributes: ``result`` (None: the file is no submission), ``taken_over`` (no exercise had to be graded) and
-    ``files`` (the digests of what counts beside the notebook).
+    ``files`` (the digests of what counts beside the notebook);
+    ``exhausted``: the process that did it is short of memory and should do no more.
     """
 
     result: Result | None
     taken_over: bool = False
     files: tuple[str, ...] = ()
+    exhausted: bool = False
 
 
 def start_process() -> None:
     """Make this process a job's: it leaves Ctrl-C to the process that started it, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore", SyntaxWarning)  # of students' code, which is none of an instructor's business
+    _bench.is_bounded = True
+    leave_room(ROOM_TO_START)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -83,7 +88,13 @@ def process_id() -> int:
 
 def do(task: Task) -> Done:
     """Grade a submission; whatever it does, a result comes of it."""
-    done = _done(task)
+    try:
+        done = _done(task)
+    except MemoryError:
+        from vit_course.grading.judging.judge import OUT_OF_MEMORY
+
+        done = Done(unjudged(task.handed_in, "error", OUT_OF_MEMORY))
+    done = replace(done, exhausted=is_short())
     if done.result is None or task.confined:
         return done
     return replace(done, result=replace(done.result, flags=tuple(dict.fromkeys((*done.result.flags, NOT_SANDBOXED)))))
@@ -188,6 +199,7 @@ class _Bench:
         self.lock = threading.Lock()  # a scheduler's worker may have several threads
         self.judge: Judge | None = None
         self.of: tuple[object, ...] | None = None
+        self.is_bounded = False  # in a job's own process
 
     def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
         from vit_course.grading.judging.judge import Judge
@@ -198,6 +210,8 @@ class _Bench:
                 self.close()
                 judge = Judge(task.place.checks, task.place.secret, confined=task.confined)
                 self.judge, self.of = judge.__enter__(), of
+                if self.is_bounded:
+                    leave_room(ROOM_TO_GRADE)
             assert self.judge is not None, "it was made above"
             try:
                 return act(self.judge)

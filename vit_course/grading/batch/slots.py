@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
+import time
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vit_course.grading.batch import job
@@ -17,7 +19,10 @@ from vit_course.grading.batch.keys import stamp
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = 600.0  # seconds; the judge stops a submission long before, so this is for a judge that hangs
+# seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
+# judge stops a submission long before
+MOST_WORK, PATIENCE = 240.0, 1800.0
+_LOOK = 1.0  # seconds between two looks at what a job has used
 
 
 class JobProcess:
@@ -39,10 +44,13 @@ class JobProcess:
             CancelledError: it was stopped.
         """
         try:
-            return self._running(task).submit(job.do, task).result(PATIENCE)
+            done = _in_time(self._running(task).submit(job.do, task), self._pid)
         except (BrokenExecutor, TimeoutError):
             self._kill()
             raise
+        if done.exhausted:
+            self._kill()
+        return done
 
     def stop(self) -> None:
         """End it at once, whatever it is at; it does nothing any more."""
@@ -76,6 +84,24 @@ class JobProcess:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_time(future: Future[Done], process: int) -> Done:
+    """What a job in that process gives; TimeoutError when it has used up its time."""
+    work, end = _processor_seconds(process) + MOST_WORK, time.monotonic() + PATIENCE
+    while time.monotonic() <= end and _processor_seconds(process) <= work:
+        if future in wait([future], min(_LOOK, max(0.0, end - time.monotonic()))).done:
+            return future.result()
+    raise TimeoutError
+
+
+def _processor_seconds(process: int) -> float:
+    """User and system time of a process and its threads, without its children's; 0 where nobody tells."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text("ascii", "replace")
+        return sum(map(int, stat.rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return 0.0
 
 
 class ClusterWorker:

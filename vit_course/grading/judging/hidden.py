@@ -18,6 +18,7 @@ from vit_course.grading.judging.exam import Exam
 from vit_course.grading.judging.hidden_fixtures import Asked, marks_of
 from vit_course.grading.judging.reference import reference_student
 from vit_course.grading.judging.verdicts import for_the_instructor, is_of_the_check, result_of
+from vit_course.grading.sandbox.endings import is_out_of_memory
 
 __all__ = ["HiddenCheck", "HiddenChecks", "HiddenChecksError", "Outcome"]
 
@@ -105,10 +106,16 @@ class HiddenChecks:
             yield self.ask(exercise, check, student(), key)
 
     def ask(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> Outcome:
-        """Ask one check of ``student``, who has not been asked before; one of ``passes`` goes through."""
+        """Ask one check of ``student``, who has not been asked before; one of ``passes`` goes through.
+
+        Raises:
+            MemoryError: the judge's memory has run out.
+        """
         error, printed = self._run(exercise, check, student, key)
         if error is not None and isinstance(error, self._passes):
             raise error
+        if is_out_of_memory(error):
+            raise MemoryError from error
         result = result_of(check.name, check.claim, student, error, check.item.path)
         if is_of_the_check(error) and self._breaks_itself(exercise, check, key):
             reason = "the check itself broke; it does not count, and your instructor can read why"

@@ -24,6 +24,8 @@ from vit_course.grading.sandbox.view import view_of
 from vit_course.grading.submissions.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from vit_course.grading.submissions.submission import Submission
 
+OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
+
 
 class Judge:
     """Grades submissions one after another; a context manager that holds the hidden checks and a sandbox open.
@@ -70,6 +72,9 @@ class Judge:
         try:
             self._checks.set_aside(refused or {})
             result = self._noted(self._graded(submission), refused or {})
+        except MemoryError as error:
+            told = "".join(traceback.format_exception(error))
+            result = replace(_unread(submission), status="error", reason=OUT_OF_MEMORY, log=(told,))
         except Exception as error:
             told = "".join(traceback.format_exception(error))
             reason = f"the grader failed: {type(error).__name__}: {error}"

@@ -237,6 +237,8 @@ class Sitting:
         """The outcomes with the misconceptions that explain them; without, where the grader fails at that."""
         try:
             return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+        except MemoryError:
+            raise
         except Exception as error:
             told = "".join(traceback.format_exception(error))
             self.log.append(f"{name}: the grader failed while it looked for the mistake's name:\n{told}")

@@ -32,6 +32,13 @@ class GraderFailed(Exception):
         self.details = details
 
 
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out in this process, as Python or as torch's allocator says it."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)[:1000]
+    )
+
+
 def too_slow(seconds: float) -> WorkerLost:
     """It was still at work when its time was over."""
     return WorkerLost("time", f"did not answer within {seconds:g} seconds")

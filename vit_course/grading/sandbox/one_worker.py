@@ -177,7 +177,14 @@ class Worker:
             self._warm.interrupt(self._child)
 
     def failed(self, error: Exception) -> GraderFailed:
-        """End the worker because the grader's own code has failed with ``error``; what to raise."""
+        """End the worker because the grader's own code has failed with ``error``; what to raise.
+
+        Raises:
+            MemoryError: it is the judge's memory that has run out.
+        """
+        if endings.is_out_of_memory(error):
+            self.close()
+            raise MemoryError from error
         if self.failure is None:
             words = f"the grader failed while it talked to this submission ({type(error).__name__})"
             self.failure = GraderFailed(words, "".join(traceback.format_exception(error)))

@@ -72,10 +72,11 @@ class Line:
 
         Raises:
             Unanswered: it failed.
+            MemoryError: it failed for want of memory.
         """
         try:
             yield
-        except (Failure, Undecided):
+        except (Failure, Undecided, MemoryError):
             raise
         except GraderFailed:
             raise Unanswered from None

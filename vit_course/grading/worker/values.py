@@ -26,7 +26,6 @@ _DAMAGE = (
     AssertionError,
     OverflowError,
     RuntimeError,
-    MemoryError,
 )
 
 

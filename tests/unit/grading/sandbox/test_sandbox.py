@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -332,6 +333,17 @@ def test_the_environment_is_clean(sandbox, monkeypatch):
         source = "import os, sys\nprint('SECRET_OF_THE_GRADER' in os.environ, 'vit_course' in sys.modules)"
         (run,) = worker.run([CellSource(0, source)])
     assert run.outputs[0]["text"] == "False False\n"
+
+
+def test_the_judge_s_own_limit_is_none_of_the_worker_s():
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (64 << 30, limits[1]))
+    try:
+        with Sandbox(confined=False) as sandbox, sandbox.worker() as worker:
+            (run,) = worker.run([CellSource(0, "import resource\nresource.getrlimit(resource.RLIMIT_DATA)")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limits)
+    assert run.outputs[0]["data"]["text/plain"] == f"({limits[1]}, {limits[1]})"
 
 
 LYING = {
