@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.checks import check
-from vit_course.checks.answers import same_record
+from vit_course.checks.answers import same_record, snapshot
 from vit_course.checks.show import as_html
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure, Verdict
@@ -193,3 +193,10 @@ def test_right_numbers_pass_whatever_they_are_wrapped_in(change: Callable[[Tenso
 def test_a_required_gradient_does_not_matter() -> None:
     report = check("patchify", after(lambda x: x.requires_grad_() if x.is_floating_point() else x))
     assert report.passed, str(report)
+
+
+def test_a_giant_tensor_is_on_record_by_its_shape() -> None:
+    kept = snapshot((torch.zeros(1).expand(1 << 21), torch.zeros(2)))
+    assert isinstance(kept, tuple)
+    assert kept[0] == ("a large tensor", (1 << 21,), "float32")
+    assert torch.equal(kept[1], torch.zeros(2))
