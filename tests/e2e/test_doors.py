@@ -60,7 +60,7 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -
     assert result.status == "graded", result.reason
     assert result.score == 0
     assert FORBIDDEN_FUNCTION in result.flags, result.exercises
-    assert "This exercise asks you" in (result.exercises[0].problem or "")
+    assert "This exercise asks" in (result.exercises[0].problem or "")
 
 
 @pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
