@@ -107,12 +107,15 @@ def grade(
         bool, typer.Option("--no-sandbox", help="Run students' code unguarded, with your rights.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Grade all again, whatever was graded before.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Where students' code computes: cpu, cuda, or cuda:1 for the second GPU.")
+    ] = "cpu",
 ) -> None:
     """Grade submissions with the hidden checks, each in a sandbox of its own."""
     with needs("grading"):
         from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError
         from vit_course.grading.batch.command import grade as grade_paths
-    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh)
+    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
     try:
         with in_words(GradeError), needs("grading"):
             every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))

@@ -35,6 +35,7 @@ class Grader:
         confined: in the sandbox.
         fresh: grade all again, whatever is kept.
         exercise: the only one to grade; None: all of a lesson.
+        device: where the students' code computes, as :func:`~vit_course.grading.batch.device.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
 
     Raises:
@@ -49,9 +50,10 @@ class Grader:
         fresh: bool = False,
         exercise: str | None = None,
         scheduler: str | None = None,
+        device: str = "cpu",
     ) -> None:
         self._place = place
-        self._task = partial(Task, place=place, exercise=exercise, confined=confined, fresh=fresh)
+        self._task = partial(Task, place=place, exercise=exercise, confined=confined, fresh=fresh, device=device)
         self._client = client_at(scheduler) if scheduler else None
         slots: list[ClusterWorker | JobProcess]
         if self._client:

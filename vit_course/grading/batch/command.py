@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vit_course.grading.batch.batch import Grader
+from vit_course.grading.batch.device import DeviceError, checked
 from vit_course.grading.batch.job import Done
 from vit_course.grading.batch.places import PlaceError, place_of
 from vit_course.grading.batch.store import write_text
@@ -53,6 +54,7 @@ class GradeOptions:
     resume: bool = False
     sandbox: bool = True
     fresh: bool = False
+    device: str = "cpu"
 
 
 def grade(options: GradeOptions, out: Console, err: Console) -> bool:
@@ -67,7 +69,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         Whether every submission was graded and none of them needs a word.
 
     Raises:
-        GradeUsageError: there is no class or no exercise of that name, or no file can be where JSON is asked for.
+        GradeUsageError: there is no class, exercise or device of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
     class_dir = _class_dir(options)
@@ -81,10 +83,11 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
+    device = _device(options)
     if options.sandbox and not options.scheduler:
-        _require_walls()
+        _require_walls(device)
     handed_in = find(options.paths, lessons.names, class_dir)
-    done = _graded(options, class_dir, handed_in, err)
+    done = _graded(replace(options, device=device), class_dir, handed_in, err)
     results = _flagged(done)
     _remarks(options, done, results, err)
     _tell_of_other_classes(options.paths, class_dir, err)
@@ -108,6 +111,13 @@ def _class_dir(options: GradeOptions) -> Path | None:
     return options.class_dir.resolve()
 
 
+def _device(options: GradeOptions) -> str:
+    try:
+        return checked(options.device, here=not options.scheduler)
+    except DeviceError as error:
+        raise GradeUsageError("--device", str(error)) from None
+
+
 def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
     found = dict.fromkeys(filter(None, map(looks_like_class, paths)))
@@ -121,11 +131,11 @@ def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
         )
 
 
-def _require_walls() -> None:
+def _require_walls(device: str) -> None:
     from vit_course.grading.worker.survey import available
 
     walls = available()
-    if not walls.enough:
+    if not (walls.enough or (device != "cpu" and walls.enough_for_a_gpu)):
         remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in walls.missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
@@ -142,6 +152,7 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
             fresh=options.fresh,
             exercise=options.exercise,
             scheduler=options.scheduler,
+            device=options.device,
         )
     except PlaceError as error:
         raise GradeError(str(error)) from None

@@ -40,7 +40,7 @@ class Task:
     """A submission to grade: the file, the grader's places, and how.
 
     Attributes: ``handed_in``, ``place``, ``exercise`` (the only one to grade; None: all of the lesson), ``confined``
-    (in the sandbox) and ``fresh`` (whatever is kept).
+    (in the sandbox), ``fresh`` (whatever is kept) and ``device`` (where the students' code computes).
     """
 
     handed_in: HandedIn
@@ -48,6 +48,7 @@ class Task:
     exercise: str | None = None
     confined: bool = True
     fresh: bool = False
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,14 @@ def _done(task: Task) -> Done:
         return Done(_result(submission, "rejected", submission.reason))
     if not submission.exercises:
         return Done(None)
-    refused = _refused(task.place, submission.lesson or "", task.confined, stamp(task.place.checks), released)
+    refused = _refused(
+        task.place, submission.lesson or "", task.confined, task.device, stamp(task.place.checks), released
+    )
     return replace(_kept_or_judged(task, submission, refused), files=submission.files)
 
 
 @lru_cache(maxsize=32)
-def _refused(place: Place, lesson: str, confined: bool, of: object, released: object) -> Refused:
+def _refused(place: Place, lesson: str, confined: bool, device: str, of: object, released: object) -> Refused:
     """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one.
 
     Of graders that start at once one does it, and the others take over what it has kept.
@@ -131,13 +134,14 @@ def _refused(place: Place, lesson: str, confined: bool, of: object, released: ob
     with suppress(OSError, NoSubmission, ReleasedError), alone_in(place.results):
         handed_in = HandedIn(path, assignment=lesson)
         model = read(handed_in, lessons)
-        done = _kept_or_judged(Task(handed_in, place, confined=confined), model, {}) if model.exercises else Done(None)
+        task = Task(handed_in, place, confined=confined, device=device)
+        done = _kept_or_judged(task, model, {}) if model.exercises else Done(None)
         return refused_by(done.result) if done.result else {}
     return {}
 
 
 def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Done:
-    keys = exercise_keys(submission, task.place, task.confined, refused)
+    keys = exercise_keys(submission, task.place, task.confined, refused, task.device)
     store = Store(task.place.results, task.place.secret)
     kept, changed = _kept(task, store, submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
@@ -204,11 +208,11 @@ class _Bench:
     def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
         from vit_course.grading.judging.judge import Judge
 
-        of = (task.place.checks, task.place.secret, task.confined)
+        of = (task.place.checks, task.place.secret, task.confined, task.device)
         with self.lock:
             if self.of != of:
                 self.close()
-                judge = Judge(task.place.checks, task.place.secret, confined=task.confined)
+                judge = Judge(task.place.checks, task.place.secret, confined=task.confined, device=task.device)
                 self.judge, self.of = judge.__enter__(), of
                 if self.is_bounded:
                     leave_room(ROOM_TO_GRADE)

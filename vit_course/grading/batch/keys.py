@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def exercise_keys(
-    submission: Submission, place: Place, confined: bool, refused: Refused | None = None
+    submission: Submission, place: Place, confined: bool, refused: Refused | None = None, device: str = "cpu"
 ) -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
-    that these may share, this package's code, torch's version, the secret, and whether a sandbox is used; that of a
-    result which is a file, on this file and on the grader's images too; and on the checks that do not count because
-    they are ``refused`` by the lesson's model answer. Which test cells the lesson has, or whose the
+    that these may share, this package's code, torch's version, the secret, whether a sandbox is used, and the device;
+    that of a result which is a file, on this file and on the grader's images too; and on the checks that do not count
+    because they are ``refused`` by the lesson's model answer. Which test cells the lesson has, or whose the
     submission is, changes no score and no key. What is the grader's stands first, before a dash.
     """
-    halves = graders_halves([each.name for each in submission.exercises], place, confined)
+    halves = graders_halves([each.name for each in submission.exercises], place, confined, device)
     left_out = {name: sorted(checks) for name, checks in (refused or {}).items()}
     return {
         each.name: f"{halves[each.name]}-{_submitters_half(submission, each, left_out.get(each.name))}"
@@ -38,10 +38,10 @@ def exercise_keys(
     }
 
 
-def graders_halves(exercises: Iterable[str], place: Place, confined: bool) -> dict[str, str]:
+def graders_halves(exercises: Iterable[str], place: Place, confined: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks = _check_digests(place.checks, stamp(place.checks))
-    shared = (_code_digest(), checks[""], place.secret, confined)
+    shared = (_code_digest(), checks[""], place.secret, confined, device)
     return {name: _digest(*shared, checks.get(name)) for name in exercises}
 
 

@@ -35,18 +35,27 @@ class Judge:
         secret: the grader's; without it nobody can tell which sizes and numbers a submission is asked with.
         limits: what a submission may use.
         confined: put walls round the students' code.
+        device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
 
     Raises:
         HiddenChecksError: with file and line, when the hidden checks cannot be used.
     """
 
-    def __init__(self, checks: Path, secret: bytes, limits: Limits | None = None, confined: bool = True) -> None:
+    def __init__(
+        self,
+        checks: Path,
+        secret: bytes,
+        limits: Limits | None = None,
+        confined: bool = True,
+        device: str = "cpu",
+    ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
         self._confined = confined
         self._views = {lesson: view_of(lesson) for lesson in sorted({each.lesson for each in EXERCISES.values()})}
         self._checks = HiddenChecks(checks, exam=exam_of_class(secret))
-        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=list(self._views.values()))
+        views = list(self._views.values())
+        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device)
 
     def __enter__(self) -> Judge:
         return self

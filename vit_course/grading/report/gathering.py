@@ -153,8 +153,9 @@ class _Finder:
 
     def _halves_of(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._halves:
-            both = [graders_halves(lesson.names, self._place, confined) for confined in (True, False)]
-            self._halves[lesson.name] = {name: {each[name] for each in both} for name in lesson.names}
+            ways = [(confined, device) for confined in (True, False) for device in ("cpu", "cuda:0")]
+            halves = [graders_halves(lesson.names, self._place, *way) for way in ways]
+            self._halves[lesson.name] = {name: {each[name] for each in halves} for name in lesson.names}
         return self._halves[lesson.name]
 
 

@@ -24,11 +24,15 @@ class Sandbox:
         limits: what each worker may use.
         confined: put walls round it; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
+        device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
 
     Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """
 
-    def __init__(self, limits: Limits | None = None, confined: bool = True, views: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, limits: Limits | None = None, confined: bool = True, views: Sequence[Path] = (), device: str = "cpu"
+    ) -> None:
+        self._device = device
         self.limits = limits or Limits()
         self._confined = confined
         self._views = list(views)
@@ -79,6 +83,6 @@ class Sandbox:
         if self._warm is not None and self._warm.is_lost:
             self.close()
         if self._warm is None:
-            self._warm = WarmProcess(self.limits, self._views, confined=self._confined)
+            self._warm = WarmProcess(self.limits, self._views, confined=self._confined, device=self._device)
             self.is_weaker = self._confined and "namespaces" not in self._warm.walls
         return self._warm

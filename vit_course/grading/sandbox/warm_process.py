@@ -22,6 +22,7 @@ from vit_course.grading.worker import readable, warm
 
 _START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
 _HERE = Path(__file__).parents[1]
+_FOR_CUDA = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _SECONDS_TO_START = 120.0
 _SECONDS_TO_OBEY = 60.0
 _WORDS_OF_FAILURE = 600
@@ -38,6 +39,7 @@ class WarmProcess:
         limits: what a child may use.
         views: folders of which a child may read one.
         confined: put up the walls.
+        device: where a child computes.
 
     Attributes: ``walls``, the names of those that are up; ``is_lost``, that it can make no more children.
 
@@ -45,7 +47,8 @@ class WarmProcess:
         WarmProcessLost: it did not start; the text says why.
     """
 
-    def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool) -> None:
+    def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool, device: str = "cpu") -> None:
+        self._device = device
         self.is_lost = False
         self._home = tempfile.TemporaryDirectory(prefix="vit-course-worker-", ignore_cleanup_errors=True)
         scratch = Path(self._home.name, "scratch")
@@ -54,9 +57,9 @@ class WarmProcess:
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
-            self._process = _started(theirs.fileno(), scratch, complaints.fileno())
+            self._process = _started(theirs.fileno(), scratch, complaints.fileno(), device)
         try:
-            self._tell(_setup(limits, views, scratch, confined))
+            self._tell(_setup(limits, views, scratch, confined, device))
             answer = self._answer(_SECONDS_TO_START)
             if "refused" in answer:
                 raise WarmProcessLost(f"no walls can be put up here: {answer['refused']}")
@@ -71,6 +74,7 @@ class WarmProcess:
             "do": "fork",
             "view": str(view) if view else None,
             "limits": asdict(limits),
+            "device": self._device,
         }
         self._tell(message, [channel.fileno()])
         number: int = self._answer(_SECONDS_TO_OBEY)["forked"]
@@ -138,20 +142,24 @@ class WarmProcess:
         return WarmProcessLost(f"the warm process ended: {said[-_WORDS_OF_FAILURE:]}".rstrip(": "))
 
 
-def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool) -> dict[str, Any]:
+def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool, device: str) -> dict[str, Any]:
+    gpu = device.startswith("cuda")
+    own = [*readable.readable_paths(), _HERE / "worker", *(readable.gpu_readable() if gpu else ())]
     return {
         "packages": [str(folder) for folder in readable.package_folders()],
-        "readable": [str(path) for path in (*readable.readable_paths(), _HERE / "worker")],
+        "readable": [str(path) for path in own],
         "listable": [str(path) for path in readable.listable_folders()],
         "views": [str(view) for view in views],
         "scratch": str(scratch),
         "confined": confined,
         "namespaces": True,
+        "device": device,
+        "devices": [str(path) for path in readable.gpu_devices()] if gpu else [],
         "scratch_bytes": limits.scratch_bytes,
     }
 
 
-def _started(control: int, scratch: Path, complaints: int) -> subprocess.Popen[bytes]:
+def _started(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
@@ -163,6 +171,11 @@ def _started(control: int, scratch: Path, complaints: int) -> subprocess.Popen[b
         "PYTORCH_JIT": "0",  # scripted functions run as Python, where what they call is seen
         "PYTHONHASHSEED": "0",
     }
+    if device.startswith("cuda"):
+        environment |= {name: os.environ[name] for name in _FOR_CUDA if name in os.environ}
+        environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking whether there is a GPU must not initialize CUDA
+    else:
+        environment["CUDA_VISIBLE_DEVICES"] = ""  # else torch makes threads for GPUs, which no fork survives
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", _START.format(home=str(_HERE), number=control)],
         env=environment,

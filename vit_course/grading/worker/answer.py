@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from . import calls, errors
+from . import calls, compute, errors, originals
 from .attempts import Attempts
 from .callbacks import Callbacks
 from .layers import named_parameters
@@ -36,9 +36,19 @@ class Answers:
         shell: holds what the cells defined.
         attempts: what the audit hook noticed.
         watch: notes what the cells' functions call.
+        device: where the cells' functions compute.
     """
 
-    def __init__(self, wire: Wire, shell: Any, attempts: Attempts, watch: Watch, limits: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        shell: Any,
+        attempts: Attempts,
+        watch: Watch,
+        limits: Mapping[str, int],
+        device: torch.device = compute.CPU,
+    ) -> None:
+        self._device, self._has_moved = device, False
         self._wire = wire
         self._shell = shell
         self._attempts = attempts
@@ -58,8 +68,11 @@ class Answers:
         while True:
             body, tensors = self._wire.receive()
             self._number = body["number"]
-            asked = self._unpacked(body["asked"], tensors)
-            fresh_settings(asked.pop("seed", 0))
+            practice = dict(body["asked"]["dict"])["kind"] == "practise"  # puts things where it wants them
+            asked, self._has_moved = self._unpacked(body["asked"], tensors, there=not practice)
+            seed = asked.pop("seed", 0)
+            fresh_settings(seed)
+            compute.settle(self._device, seed)
             self._send(self._answer(asked.pop("kind"), asked.pop("watched"), asked))
 
     def _answer(self, kind: str, watched: bool, asked: dict[str, Any]) -> dict[str, Any]:
@@ -75,18 +88,27 @@ class Answers:
         return reply
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
-        packer = Packer(self._longest, self._most_bytes)
+        strict = key == "reply" and self._has_moved
+        packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict)
         packed = packer.pack(reply)
         self._wire.send({"number": self._number, key: packed}, packer.tensors)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        there = any(originals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
-        return self._unpacked(body["answer"], tensors)
+        return self._unpacked(body["answer"], tensors, there=there)[0]
 
-    def _unpacked(self, packed: Any, tensors: list[Tensor]) -> Any:
-        unpacker = Unpacker(tensors, as_function=self._callbacks.function, as_config=_config, trusting=True)
-        return unpacker.unpack(packed)
+    def _unpacked(self, packed: Any, tensors: list[Tensor], there: bool) -> tuple[Any, bool]:
+        """The value that was packed, and whether a tensor was moved: they go ``there``, to the student's device."""
+        unpacker = Unpacker(
+            tensors,
+            as_function=self._callbacks.function,
+            as_config=_config,
+            trusting=True,
+            device=self._device if there else compute.CPU,
+        )
+        return unpacker.unpack(packed), unpacker.has_moved
 
     def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
         return self._shell.run(index, source, limit)
@@ -98,6 +120,8 @@ class Answers:
 
     def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
         function = self._named(name)
+        if fields.get("device") == "cpu":
+            fields["device"] = str(self._device)
         from vit_course.checks.practices import practice_called  # the student's view of the course
 
         return {"result": practice_called(practice)(function, **fields)}
@@ -106,7 +130,8 @@ class Answers:
         made = self._watched(self._named(name))(*inputs, **options)
         if not isinstance(made, nn.Module):
             return {"result": made}
-        self._modules.append(getattr(made, "_orig_mod", made))  # torch.compile keeps it there
+        made = getattr(made, "_orig_mod", made)  # torch.compile keeps it there
+        self._modules.append(made if self._device == compute.CPU else made.to(self._device))
         number = len(self._modules) - 1
         with contextlib.suppress(Exception):  # whoever needs its parameters will ask, and be told
             return {"module": number, **self._parameters(number)}
@@ -157,7 +182,7 @@ class Answers:
         return {}
 
     def _move(self, module: int, device: str) -> dict[str, Any]:
-        self._modules[module] = self._modules[module].to(device)
+        self._modules[module] = self._modules[module].to(self._device if device == "cpu" else device)
         return {}
 
     def _mode(self, module: int, training: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import answer, attempts, walls
+from . import answer, attempts, compute, walls
 from .bounds import Bounds
 from .endings import BROKEN, OUT_OF_MEMORY
 from .kernel import die_with
@@ -30,8 +30,9 @@ def live(
         noticed = attempts.watch([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, patient=True)
+        device = compute.started(asked["device"])
         wire.send({"ready": True})
-        answer.Answers(wire, shell, noticed, Watch(asked["view"]), asked["limits"]).serve()
+        answer.Answers(wire, shell, noticed, Watch(asked["view"]), asked["limits"], device).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:
@@ -56,6 +57,7 @@ def _enclose(channel: int, scratch: str, fence: walls.Fence | None, asked: dict[
         memory_bytes=limits["memory_bytes"],
         cpu_seconds=math.ceil(limits["total_seconds"]),
         file_bytes=limits["scratch_bytes"],
+        gpu=fence.gpu,
     )
     walls.confine(fence, bounds, [channel], Path(asked["view"]) if asked["view"] else None)
 

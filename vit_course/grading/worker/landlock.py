@@ -37,7 +37,9 @@ def version() -> int:
         return 0
 
 
-def ruleset(readable: Sequence[Path], listable: Sequence[Path], writable: Sequence[Path]) -> int:
+def ruleset(
+    readable: Sequence[Path], listable: Sequence[Path], writable: Sequence[Path], devices: Sequence[Path] = ()
+) -> int:
     """A descriptor of the rules, which ``restrict`` puts into force; it passes through fork, not through exec.
 
     No right to bind or connect over TCP is granted (ABI 4), none to reach abstract unix sockets or to send signals
@@ -47,6 +49,7 @@ def ruleset(readable: Sequence[Path], listable: Sequence[Path], writable: Sequen
         readable: files, and folders with all that is in them.
         listable: folders of which the names, below too, may be read.
         writable: folders in which everything but devices, pipes and sockets may be made; files that may be written.
+        devices: devices that may be read, written and steered (ioctl).
 
     Raises:
         OSError: the kernel has no Landlock.
@@ -56,7 +59,8 @@ def ruleset(readable: Sequence[Path], listable: Sequence[Path], writable: Sequen
     attributes = struct.pack("=QQQ", handled, BIND_AND_CONNECT_TCP, ABSTRACT_SOCKETS_AND_SIGNALS)
     known = attributes[: 8 if abi < 4 else 16 if abi < 6 else 24]
     rules = syscall(CREATE_RULESET, known, len(known), 0)
-    for paths, rights in ((readable, READ), (listable, READ_DIR), (writable, WRITE)):
+    steered = READ_FILE | WRITE_FILE | IOCTL_DEV
+    for paths, rights in ((readable, READ), (listable, READ_DIR), (writable, WRITE), (devices, steered)):
         for path in paths:
             _allow(rules, path, rights & handled)
     return rules

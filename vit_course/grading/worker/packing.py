@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from . import layers, originals
+from .compute import CPU
 from .wire import DTYPES, are_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
@@ -34,9 +35,20 @@ class Packer:
         longest: characters of a text that are kept.
         most_bytes: what all tensors together may hold; one beyond is only described.
         with_callables: a function goes as a number, by which the other end may ask for a call of it.
+        device: that of the student's code, whose tensors arrive as the CPU's.
+        strict: a tensor of the CPU is out of place then, and only described.
     """
 
-    def __init__(self, longest: int = _LONGEST, most_bytes: int = 1 << 40, *, with_callables: bool = False) -> None:
+    def __init__(
+        self,
+        longest: int = _LONGEST,
+        most_bytes: int = 1 << 40,
+        *,
+        with_callables: bool = False,
+        device: torch.device = CPU,
+        strict: bool = False,
+    ) -> None:
+        self._device, self._strict = device, strict
         self._longest = longest
         self._bytes_left = most_bytes
         self._with_callables = with_callables
@@ -109,12 +121,12 @@ class Packer:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
         with _WithoutSubclasses(), _WithoutGradients():
-            if oddity := _oddity(tensor) or self._no_room(tensor):
+            if oddity := _oddity(tensor) or self._out_of_place(tensor) or self._no_room(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
             if not originals.is_contiguous(tensor):
                 packed["strides"] = list(originals.stride(tensor))
-            if (device := originals.device(tensor)).type != "cpu":
+            if (device := originals.device(tensor)).type != "cpu" and device != self._device:
                 packed["device"] = str(device)
             if originals.requires_grad(tensor):
                 packed["grad"] = True
@@ -122,6 +134,12 @@ class Packer:
             self._bytes_left -= _bytes(tensor)
         self._seen[id(tensor)] = (tensor, packed)
         return packed
+
+    def _out_of_place(self, tensor: Tensor) -> str:
+        device = originals.device(tensor)
+        known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
+        strayed = self._strict and device != self._device
+        return f"a tensor on the device {device}" if strayed or not known else ""
 
     def _no_room(self, tensor: Tensor) -> str:
         if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
@@ -133,7 +151,9 @@ class Packer:
         settings = layers.settings_of(module, parameters)
         if not settings and not layers.fit_for_names(parameters):
             return _other(module)
+        strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
         weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
+        self._strict = strict
         if any("tensor" not in packed for packed in weights.values()):
             return _other(module)
         return {**settings, "weights": weights} if settings else {"model": weights, "kind": _name(type(module))[:80]}
@@ -161,8 +181,6 @@ def _oddity(tensor: Tensor) -> str:
     dtype = originals.dtype(tensor)
     if originals.is_quantized(tensor) or originals.is_complex(tensor) or dtype not in DTYPES.values():
         return f"a tensor of dtype {str(dtype).removeprefix('torch.')}"
-    if (device := originals.device(tensor)).type not in ("cpu", "cuda"):
-        return f"a tensor on the device {device}"
     if originals.ndim(tensor) > 16:
         return f"a tensor of {originals.ndim(tensor)} axes"
     sizes = list(originals.shape(tensor))

@@ -15,8 +15,13 @@ _PACKAGES = (
 )
 
 
-def everything() -> Any:
-    """Import the packages that there are, and make the shell."""
+def everything(device: str = "cpu") -> Any:
+    """Import the packages that there are, and make the shell.
+
+    Args:
+        device: where children will compute; torch makes its threads for devices at the first backward pass, and no
+            thread survives a fork, so that for any device but the CPU none runs here.
+    """
     with contextlib.suppress(ImportError):
         import torch
 
@@ -28,19 +33,21 @@ def everything() -> Any:
     from .shell import make_shell
 
     shell = make_shell()
-    _settle()
+    _settle(backward=device == "cpu")
     loaders.without_workers(shell.note)
     warnings.formatwarning = _without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell
 
 
-def _settle() -> None:
+def _settle(*, backward: bool) -> None:
     """Do once what torch does at first use."""
     import torch
 
     layer = torch.nn.Linear(2, 2)
-    layer(torch.ones(1, 2)).sum().backward()
+    result = layer(torch.ones(1, 2)).sum()
+    if backward:
+        result.backward()
     torch.testing.assert_close(torch.ones(2), torch.ones(2))
 
 

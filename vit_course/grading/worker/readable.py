@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -24,6 +25,13 @@ NEEDED = ("torch", "torchvision", "numpy", "IPython", "matplotlib", "PIL")
 LIBRARY_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/cuda/lib64")
 # how many processors there are, which libraries exist, and letters for figures
 SMALL_THINGS = ("/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/fonts", "/usr/lib/locale")
+
+GPU_FILES = (
+    *("/proc/driver/nvidia", "/proc/devices", "/proc/meminfo", "/proc/modules", "/proc/filesystems"),
+    *("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/module/nvidia_uvm", "/sys/class/drm"),
+    *("/etc/nvidia", "/usr/share/nvidia", "/usr/local/nvidia"),
+)
+GPU_LIBRARIES = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
 
 
 def package_folders() -> list[Path]:
@@ -59,6 +67,20 @@ def readable_paths() -> list[Path]:
         found += _libraries(folder)
     found += _libraries(Path(sys.base_prefix) / "lib")
     found += [path for path in [Path(sys.prefix) / "pyvenv.cfg"] if path.exists()]
+    return list(dict.fromkeys(found))
+
+
+def gpu_devices() -> list[Path]:
+    """The devices through which programs use NVIDIA's GPUs."""
+    folder = Path("/dev")
+    return [path for path in sorted(folder.glob("nvidia*")) if not path.is_dir()]
+
+
+def gpu_readable() -> list[Path]:
+    """What CUDA's libraries read of the machine, and where they are beside the usual places."""
+    found = [path for path in map(Path, GPU_FILES) if path.exists()]
+    for folder in (*GPU_LIBRARIES, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))):
+        found += _libraries(Path(folder))
     return list(dict.fromkeys(found))
 
 

@@ -38,14 +38,20 @@ FCNTL_ALLOWED = (0, 1, 2, 3, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
 F_SETFL, O_ASYNC = 4, 0x2000
 # TCGETS, TCGETS2 and TIOCGWINSZ ("is this a terminal?"), FIONREAD, FIONBIO, FIOCLEX, FIONCLEX
 IOCTL_ALLOWED = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5451, 0x5450)
+# FIOSETOWN, SIOCSPGRP, FIOASYNC, TIOCSTI, TIOCLINUX, SIOCUNIXFILE: refused where a GPU's driver needs all others
+IOCTL_REFUSED = (0x8901, 0x8902, 0x5452, 0x5412, 0x541C, 0x89E0)
 # PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_CAPBSET_READ, PR_GET_NO_NEW_PRIVS, PR_SET_VMA
 PRCTL_ALLOWED = (3, 15, 16, 23, 39, 0x53564D41)
 
 Instruction = tuple[int, int, int, int]
 
 
-def program(own_pid: int) -> bytes:
+def program(own_pid: int, *, gpu: bool = False) -> bytes:
     """The filter for a process of this pid, as the kernel's array of ``sock_filter``.
+
+    Args:
+        own_pid: of the process.
+        gpu: let a GPU's driver have the ioctls that it is made of; which devices can be opened is Landlock's.
 
     Raises:
         WallError: an architecture whose numbers are not known here.
@@ -61,7 +67,7 @@ def program(own_pid: int) -> bytes:
         (JUMP_GREATER, 0, 1, NEWEST),
         (RETURN, 0, 0, UNKNOWN),
     ]
-    for name, body in _closer_looks(own_pid).items():
+    for name, body in _closer_looks(own_pid, gpu).items():
         number = getattr(LOOKED_AT[name], machine)
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
     for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
@@ -86,7 +92,7 @@ def _numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
     return [number for call in calls.values() if (number := getattr(call, machine)) is not None]
 
 
-def _closer_looks(own_pid: int) -> dict[str, list[Instruction]]:
+def _closer_looks(own_pid: int, gpu: bool) -> dict[str, list[Instruction]]:
     """For each call that is allowed in some ways only: what decides, once its number is known."""
     return {
         "clone": [*_no_bits_but(0, CLONE_FLAGS), *_only(0, [CLONE_THREAD], mask=CLONE_THREAD)],
@@ -95,7 +101,7 @@ def _closer_looks(own_pid: int) -> dict[str, list[Instruction]]:
         "prlimit64": _only(0, [0, own_pid]),
         "sched_setaffinity": _only(0, [0, own_pid]),
         "fcntl": [*_not_with(1, F_SETFL, 2, O_ASYNC), *_only(1, [*FCNTL_ALLOWED, F_SETFL])],
-        "ioctl": _only(1, IOCTL_ALLOWED),
+        "ioctl": _all_but(1, IOCTL_REFUSED) if gpu else _only(1, IOCTL_ALLOWED),
         "prctl": _only(0, PRCTL_ALLOWED),
         # an address would reach sockets that others listen on
         "sendto": [*_no_bits_but(3, MSG_SENT), *_null(4), (RETURN, 0, 0, ALLOW)],
@@ -125,6 +131,12 @@ def _one_of(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> li
 def _only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
     """Allow the call when an argument has one of these values, refuse it otherwise."""
     return [*_one_of(argument, allowed, mask), (RETURN, 0, 0, ALLOW)]
+
+
+def _all_but(argument: int, refused: Sequence[int]) -> list[Instruction]:
+    """Refuse the call when an argument has one of these values, allow it otherwise."""
+    tests = [step for value in refused for step in ((JUMP_EQUAL, 0, 1, value), (RETURN, 0, 0, REFUSE))]
+    return [(LOAD, 0, 0, _low(argument)), *tests, (RETURN, 0, 0, ALLOW)]
 
 
 def _no_bits_but(argument: int, allowed: int) -> list[Instruction]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from . import landlock, namespaces, seccomp
 from .kernel import PR_SET_NO_NEW_PRIVS, WallError, architecture, prctl, syscall
+from .privileges import can_change_user
 
 ELSEWHERE = "Grade on Linux (x86_64 or aarch64), in a virtual machine, a container or WSL 2"
 IN_A_CONTAINER = (
@@ -53,6 +54,11 @@ class Walls:
     def enough(self) -> bool:
         """Whether strangers' code may be run: namespaces are a second wall, the others are needed."""
         return bool(self.landlock and self.seccomp)
+
+    @property
+    def enough_for_a_gpu(self) -> bool:
+        """Whether strangers' code may be run as another user, on a machine that is thrown away as Colab's is."""
+        return self.seccomp and can_change_user()
 
 
 def available() -> Walls:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from . import layers
+from .compute import CPU
 from .wire import DTYPES, WireError
 
 _DAMAGE = (
@@ -48,6 +49,9 @@ class Unpacker:
         as_function: what a callable's number becomes (in the worker: a function that asks the judge).
         as_config: makes a ViTConfig of its fields (in the worker).
         trusting: keep the strides of tensors; at the judge's end they arrive contiguous.
+        device: where tensors of the CPU are put (in the worker).
+
+    Attributes: ``has_moved``, whether any was put on another device.
     """
 
     def __init__(
@@ -57,7 +61,10 @@ class Unpacker:
         as_function: Callable[[int], Any] | None = None,
         as_config: Callable[[Mapping[str, Any]], Any] | None = None,
         trusting: bool = False,
+        device: torch.device = CPU,
     ) -> None:
+        self.has_moved = False
+        self._device = device
         self._tensors = tensors
         self._made: dict[int, Tensor] = {}
         self._as_function = as_function or (lambda _: Other("function", "a function"))
@@ -93,9 +100,11 @@ class Unpacker:
 
     def _as_it_lay(self, tensor: Tensor, packed: dict[str, Any]) -> Tensor:
         device = torch.device(packed.get("device", "cpu"))
-        if device.type == "cuda" and not (self._trusting or torch.cuda.is_initialized()):
+        if device.type != "cpu" and not (self._trusting or torch.cuda.is_initialized()):
             raise WireError("a device that nobody has asked for")
-        if device.type == "cuda":
+        if device.type == "cpu" and self._device != CPU:
+            device, self.has_moved = self._device, True
+        if device.type != "cpu":
             tensor = tensor.to(device)
         if self._trusting:
             tensor = _strided(tensor, packed.get("strides"))

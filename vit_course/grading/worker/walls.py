@@ -39,6 +39,7 @@ class Fence:
         other_tasks: how many tasks of that user the kernel counts beside a child's own.
         capabilities: which capabilities a child keeps (a bit mask).
         scratch_bytes: what a child's files may take in all, to be watched; None: a file system holds it to that.
+        gpu: whether a child may use a GPU.
     """
 
     scratch: Path
@@ -49,6 +50,7 @@ class Fence:
     other_tasks: int
     capabilities: int
     scratch_bytes: int | None = None
+    gpu: bool = False
 
 
 def prepare(
@@ -60,6 +62,7 @@ def prepare(
     scratch: Path | None = None,
     uid: int = NOBODY,
     namespaces_wanted: bool = True,
+    devices: Sequence[Path] = (),
 ) -> Fence:
     """Make the walls ready, in the warm process, before or after its imports; enters namespaces where it can.
 
@@ -71,14 +74,16 @@ def prepare(
         scratch: an existing folder to write in, where there are none.
         uid: the unprivileged user of the children, when this process may change its user.
         namespaces_wanted: False leaves them out, to see how the rest holds.
+        devices: those of a GPU, which every child may use; there are no namespaces then, for a driver needs files that
+            a root of their own lacks, and Landlock may be missing where children can be another user.
 
     Raises:
         WallError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
     """
     seccomp.program(1)
-    if not landlock.version():
+    if not landlock.version() and not (devices and can_change_user()):
         raise WallError("this kernel has no Landlock")
-    inside = namespaces.enter([*readable, *views], scratch_bytes, uid) if namespaces_wanted else None
+    inside = namespaces.enter([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
     if inside:
         return Fence(
             inside.scratch,
@@ -93,12 +98,14 @@ def prepare(
         raise WallError("namespaces are refused here, and no scratch folder is named")
     child_uid = uid if can_change_user() and _given(scratch, uid) else None
     capabilities = 0
-    if child_uid is not None and not all(map(_everybody_reads, (*readable, *views))):
+    has_landlock = bool(landlock.version())
+    if child_uid is not None and has_landlock and not all(map(_everybody_reads, (*readable, *views))):
         capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + OTHER_TASKS
-    rules = _rules(readable, listable, views, scratch)
-    return Fence(scratch, ("landlock", "seccomp"), child_uid, rules, proc, tasks, capabilities, scratch_bytes)
+    rules = _rules(readable, listable, views, scratch, devices) if has_landlock else {}
+    names = ("landlock", "seccomp") if has_landlock else ("seccomp",)
+    return Fence(scratch, names, child_uid, rules, proc, tasks, capabilities, scratch_bytes, bool(devices))
 
 
 def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
@@ -114,19 +121,20 @@ def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None
         OSError: a wall could not be put up; the process must then end without running anything.
     """
     parent = os.getppid()
-    rules = fence.rules[view]
+    rules = fence.rules[view] if fence.rules else None
     os.setsid()
     os.chdir(fence.scratch)
-    _close_all_but({*keep, rules, fence.proc})
+    _close_all_but({*keep, fence.proc, *([] if rules is None else [rules])})
     set_bounds(bounds, fence.proc, fence.other_tasks)
     os.close(fence.proc)
     drop_privileges(fence.uid, fence.capabilities)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_SET_DUMPABLE, int(fence.scratch_bytes is not None))  # else its open files could not be watched
     die_with(parent)
-    landlock.restrict(rules)
-    os.close(rules)
-    seccomp.restrict(seccomp.program(os.getpid()))
+    if rules is not None:
+        landlock.restrict(rules)
+        os.close(rules)
+    seccomp.restrict(seccomp.program(os.getpid(), gpu=fence.gpu))
 
 
 def watch_scratch(fence: Fence, child: int) -> int | None:
@@ -147,12 +155,16 @@ def watch_scratch(fence: Fence, child: int) -> int | None:
 
 
 def _rules(
-    readable: Sequence[Path], listable: Sequence[Path], views: Sequence[Path], scratch: Path
+    readable: Sequence[Path],
+    listable: Sequence[Path],
+    views: Sequence[Path],
+    scratch: Path,
+    steered: Sequence[Path] = (),
 ) -> dict[Path | None, int]:
     devices = [Path("/dev/zero"), Path("/dev/urandom")]
     writable = [scratch, Path("/dev/null")]
     return {
-        view: landlock.ruleset([*readable, *devices, *([view] if view else [])], listable, writable)
+        view: landlock.ruleset([*readable, *devices, *([view] if view else [])], listable, writable, steered)
         for view in (None, *views)
     }
 

@@ -48,7 +48,7 @@ def main(descriptor: int) -> None:
         _settle_in(scratch)
         from . import child, pages, preload
 
-        shell = preload.everything()
+        shell = preload.everything(setup["device"])
         gc.collect()
         gc.freeze()
         pages.gather(fence.proc if fence else None)
@@ -77,6 +77,7 @@ def _fenced(setup: dict[str, Any]) -> walls.Fence | None:
         scratch_bytes=setup["scratch_bytes"],
         scratch=Path(setup["scratch"]),
         namespaces_wanted=setup["namespaces"],
+        devices=[Path(path) for path in setup["devices"]],
     )
 
 

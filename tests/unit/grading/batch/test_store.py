@@ -204,6 +204,7 @@ def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, 
         exercise_keys(work().answer(patchify="pass").read(), place, confined=True),
         exercise_keys(submission, replace(place, secret=b"other"), confined=True),
         exercise_keys(submission, place, confined=False),
+        exercise_keys(submission, place, confined=True, device="cuda:0"),
         exercise_keys(replace(submission, exercises=cheap), place, confined=True),
     ]
     for other in others:

@@ -32,10 +32,11 @@ def test_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None:
             assert true.get(name) == number, name
 
 
+@pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_program_is_one_that_the_kernel_takes(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_one_that_the_kernel_takes(machine: str, gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seccomp, "architecture", lambda: machine)
-    steps = list(struct.iter_unpack("=HBBI", seccomp.program(123)))
+    steps = list(struct.iter_unpack("=HBBI", seccomp.program(123, gpu=gpu)))
     assert len(steps) < 4096
     assert steps[-1] == (seccomp.RETURN, 0, 0, seccomp.REFUSE)
     for position, (_, when_true, when_false, _) in enumerate(steps):

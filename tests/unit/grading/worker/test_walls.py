@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -11,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -369,3 +372,59 @@ def test_a_user_that_this_machine_does_not_have_is_not_taken(tmp_path: Path, mon
 def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
     with pytest.raises(WallError, match="no scratch folder is named"):
         walls.prepare([], [], namespaces_wanted=False)
+
+
+def _tried_with_a_device(reply: int) -> None:
+    """What a child finds that may use /dev/full, as one with a GPU may use its devices."""
+    came: dict[str, object] = {}
+    for name, act in {
+        "its device": lambda: os.close(os.open("/dev/full", os.O_RDWR)),
+        "another device": lambda: os.open("/dev/tty", os.O_RDWR),
+        "a driver's ioctl": lambda: fcntl.ioctl(reply, 0xC0484600),
+        "typing into a terminal": lambda: fcntl.ioctl(reply, termios.TIOCSTI, b"x"),
+        "addresses": lambda: ctypes.CDLL(None).mmap(None, ctypes.c_size_t(1 << 40), 0, 0x4022, -1, 0),
+        "memory": lambda: len(bytearray(8 << 30)),
+    }.items():
+        try:
+            came[name] = act()
+        except (OSError, MemoryError) as error:
+            came[name] = errno.errorcode[getattr(error, "errno", None) or errno.ENOMEM]
+    os.write(reply, json.dumps(came).encode())
+
+
+@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
+    answer, reply = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            tmp_path.chmod(0o755)
+            fence = walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+            walls.confine(fence, walls.Bounds(gpu=fence.gpu), keep=[reply])
+            _tried_with_a_device(reply)
+        finally:
+            os._exit(0)
+    os.close(reply)
+    with open(answer, "rb") as pipe:
+        came = json.loads(pipe.read())
+    os.waitpid(child, 0)
+    assert came.pop("addresses") != -1
+    assert came.pop("another device") in ("EACCES", "ENXIO", "ENOENT")
+    assert came == {
+        "its device": None,
+        "a driver's ioctl": "ENOTTY",
+        "typing into a terminal": "EPERM",
+        "memory": "ENOMEM",
+    }
+
+
+@pytest.mark.skipif(not IS_ROOT or not available().enough, reason="only root can become another user")
+def test_without_landlock_a_gpu_is_used_as_another_user_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walls.landlock, "version", lambda: 0)
+    fence = walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+    assert (fence.names, fence.uid, fence.capabilities) == (("seccomp",), NOBODY, 0)
+    monkeypatch.setattr(walls, "can_change_user", lambda: False)
+    with pytest.raises(WallError, match="no Landlock"):
+        walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
