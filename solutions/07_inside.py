@@ -263,7 +263,7 @@ def mean_attention_distance(weights, grid_size, patch_size):
                 it out, both as a query and as a key, and divide each row by its sum to make it 1 again.
     grid_size:  (rows, columns) of patches
     patch_size: side of a patch in pixels
-    returns:    (num_heads,), of the dtype of the weights
+    returns:    (num_heads,), of the dtype of the weights and on their device
 
     By hand: one row of two patches, 16 pixels each. The first gives half of its attention to the other, which
     is 0.5 * 16 = 8 pixels; the second looks at itself, which is 0. Their mean is 4.

@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
+from vit_course.checks.common import expect_device_of_input
 from vit_course.checks.compare import expect_equal, expect_tensor
+from vit_course.checks.examples import expect_example
+from vit_course.checks.lessons.vit import expect_start
+from vit_course.checks.parts import located
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import short
@@ -34,7 +38,13 @@ class _Pair:
     def expect_same(self, images, name, look):
         """Fail unless both give the same logits; returns the right ones."""
         right = self.twin(images)
-        expect_equal(self.model(images), right, name, AXES, _probabilities, look)
+        parts = ("patch_embedding", *(f"blocks.{number}" for number in range(self.config.depth)), "norm", "head")
+        where = located(self.model, self.twin, parts, images, axes=("image", "token", "dimension"))
+
+        def describe(actual, expected):
+            return _probabilities(actual, expected) or where(actual, expected)
+
+        expect_equal(self.model(images), right, name, AXES, describe, look)
         return right
 
 
@@ -79,7 +89,7 @@ def _pair(student, reference, probe, config):
     return _Pair(model, twin, config)
 
 
-@pytest.mark.exercise("VisionTransformer", points=2.5)
+@pytest.mark.exercise("VisionTransformer", points=2)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_logits_are_right(student, reference, probe):
     """With the same weights it gives the logits of a right model, for wide images and for tall ones."""
@@ -89,7 +99,7 @@ def test_the_logits_are_right(student, reference, probe):
         pair.expect_same(pair.images(probe, probe.choice((2, 3, 4))), "the model's output", look)
 
 
-@pytest.mark.exercise("VisionTransformer", points=1.25)
+@pytest.mark.exercise("VisionTransformer", points=1)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_both_ends_are_right(student, reference, probe):
     """Without any block (depth 0) the logits are those of the class token, at its position, after the norm."""
@@ -99,7 +109,7 @@ def test_both_ends_are_right(student, reference, probe):
     pair.expect_same(pair.images(probe, 3), name, "No block mixes tokens here. Which token does your head read?")
 
 
-@pytest.mark.exercise("VisionTransformer", points=1.5)
+@pytest.mark.exercise("VisionTransformer", points=1.25)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_config_is_followed(student, reference, probe):
     """One channel or five, no bias in qkv, one head or many, one patch alone: another config makes another model."""
@@ -169,7 +179,7 @@ def test_every_parameter_learns(student, reference, probe):
 
 
 @pytest.mark.exercise("VisionTransformer", points=0.5)
-@pytest.mark.exercise("fix_vit", points=0.25)
+@pytest.mark.exercise("fix_vit", points=0.125)
 def test_nothing_is_left_to_chance(student, reference, probe):
     """After `.eval()` no dropout is at work, whatever the config says; and none while training, if it names none."""
     rates = probe.uniform(4, low=0.3, high=0.6).tolist()
@@ -183,8 +193,8 @@ def test_nothing_is_left_to_chance(student, reference, probe):
     pair.expect_same(pair.images(probe, 2), "while training, without dropout in the config, the model's output", look)
 
 
-@pytest.mark.exercise("VisionTransformer", points=0.75)
-@pytest.mark.exercise("fix_vit", points=0.25)
+@pytest.mark.exercise("VisionTransformer", points=0.5)
+@pytest.mark.exercise("fix_vit", points=0.125)
 def test_it_follows_device_and_dtype(student, reference, probe, device):
     """Moved, and cast to float64, it classifies there, in float64, also images that lie out of order in memory."""
     pair = _pair(student, reference, probe, _config(probe, depth=1))
@@ -201,3 +211,31 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
         raise Failure(f"float64 images gave logits of {short(output.dtype)}", "float64", look)
     # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
     expect_equal(output.float(), right.float(), "the model's output in float64", AXES, look=look)
+
+
+@pytest.mark.exercise("VisionTransformer", points=0.5)
+@pytest.mark.exercise("fix_vit", points=0.125)
+def test_it_computes_where_the_images_are(student, reference, probe):
+    """The logits are right, and moved to another device it computes there."""
+    pair = _pair(student, reference, probe, _config(probe, depth=1))
+    images = pair.images(probe, 2)
+    pair.expect_same(images, "the model's output", "Which token does your head read?")
+    expect_device_of_input(student, images, arguments=(pair.config,))
+
+
+@pytest.mark.exercise("VisionTransformer", points=0.5)
+def test_its_tables_start_as_asked_for(student, reference, probe):
+    """The logits are right; a fresh class token is zeros, and fresh positions have a spread of 0.02."""
+    pair = _pair(student, reference, probe, _config(probe, depth=1))
+    pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
+    patch_size, rows = pair.config.patch_size, probe.choice((9, 10, 11))
+    expect_start(student, replace(pair.config, image_size=(rows * patch_size, 2 * rows * patch_size)))
+
+
+@pytest.mark.exercise("VisionTransformer", points=0.25)
+@pytest.mark.exercise("fix_vit", points=0.125)
+def test_its_own_example_comes_out(student, reference, probe):
+    """The example in the docstring comes out as it stands there, and so do the logits of a drawn model."""
+    pair = _pair(student, reference, probe, _config(probe, depth=1))
+    pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
+    expect_example(student)

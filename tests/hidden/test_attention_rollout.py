@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from vit_course.checks.common import expect_device_of_input
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
@@ -21,7 +22,7 @@ def _expect(student, reference, layers, told, look):
     expect_equal(student(layers), reference.attention_rollout(layers), f"attention_rollout of {told}", AXES, look=look)
 
 
-@pytest.mark.exercise("attention_rollout", points=0.75)
+@pytest.mark.exercise("attention_rollout", points=0.5)
 def test_one_layer_is_half_the_token_itself(student, reference, probe):
     """In one layer a token is half itself and half the mean of what its heads look at."""
     look = "Take one layer with two tokens and a pencil. Which number is the first to differ?"
@@ -34,6 +35,14 @@ def test_later_layers_mix_what_earlier_ones_mixed(student, reference, probe):
     look = "A row asks what an output token is made of. Of which tensor must the last layer's rows pick rows?"
     for depth in probe.sizes(2, high=5):
         _expect(student, reference, _layers(probe, depth), f"{depth} layers", look)
+
+
+@pytest.mark.exercise("attention_rollout", points=0.25)
+def test_it_computes_where_the_weights_are(student, reference, probe):
+    """The table is right, and lies on the device of the weights."""
+    layers = _layers(probe, 2)
+    _expect(student, reference, layers, "two layers", "Which layer comes first?")
+    expect_device_of_input(student, layers)
 
 
 @pytest.mark.exercise("attention_rollout", points=0.5)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.inside_distance import attention_to
@@ -48,13 +48,22 @@ def test_a_look_goes_as_the_crow_flies(student, reference, probe):
     _expect(student, reference, attention_to(looked_at, patches), grid_size, probe.choice((2, 4, 7)), look)
 
 
-@pytest.mark.exercise("mean_attention_distance", points=0.75)
+@pytest.mark.exercise("mean_attention_distance", points=0.5)
 def test_a_class_token_is_left_out(student, reference, probe):
     """A class token in front is left out, and what was given to it is shared out among the patches again."""
     look = "Where is the class token among queries and keys, and what do the rows sum to once it is gone?"
     for grid_size in _grids(probe):
         weights = _weights(probe, grid_size, class_token=True)
         _expect(student, reference, weights, grid_size, probe.choice((2, 3, 5, 8)), look)
+
+
+@pytest.mark.exercise("mean_attention_distance", points=0.25)
+def test_it_computes_where_the_weights_are(student, reference, probe):
+    """The distances are right, and lie on the device of the weights."""
+    grid_size, _ = _grids(probe)
+    weights = _weights(probe, grid_size, class_token=True)
+    _expect(student, reference, weights, grid_size, 2, "Which tokens are patches?")
+    expect_device_of_input(student, weights, grid_size, 2)
 
 
 @pytest.mark.exercise("mean_attention_distance", points=0.25)

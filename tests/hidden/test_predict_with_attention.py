@@ -6,6 +6,7 @@ In training mode every block of these models is the identity, so whoever asks th
 import pytest
 import torch
 
+from vit_course.checks.common import expect_one_device
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.attention import both_tensors
@@ -66,7 +67,7 @@ def test_the_map_shows_where_the_class_token_looks(student, reference, probe):
         _expect(student, reference, probe, look, wide=wide, only="the map")
 
 
-@pytest.mark.exercise("predict_with_attention", points=0.75)
+@pytest.mark.exercise("predict_with_attention", points=0.5)
 def test_it_asks_in_evaluation_mode(student, reference, probe):
     """A model that comes in training mode gives what it gives in evaluation: its dropout is off."""
     look = "Which call turns dropout off, and do all of your questions come after it?"
@@ -101,6 +102,17 @@ def test_nothing_stays_behind(student, reference, probe):
     if notes["image_changed"] or not notes["recording"]:
         seen = "the image has changed" if notes["image_changed"] else "torch records no gradients any more"
         raise Failure(f"{seen} after the call", "everything as before", look)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.25)
+def test_it_computes_where_the_model_is(student, reference, probe):
+    """The answer is right, and a model and an image on another device are asked there."""
+    _expect(student, reference, probe, "Which of the model's numbers are they?")
+    config = _config(probe, wide=True)
+    weights = probe.weights(parameter_shapes(config))
+    image = probe.normal(config.in_channels, config.height, config.width)
+    notes = student.practise("predict_elsewhere", weights=weights, config=config, image=image)
+    expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 
 @pytest.mark.exercise("predict_with_attention", points=0.25)

@@ -104,6 +104,15 @@ def expect_device_of_input(
         student.build(*arguments)(*inputs, **(options or {}))
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
     notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
+    expect_one_device(student, notes)
+
+
+def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
+    """Fail unless all went well on the other device, by the notes of a practice that stand last on record.
+
+    Raises:
+        Failure, Undecided: see :func:`expect_device_of_input`.
+    """
     mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
     student.record[-1:] = [("on the CPU", mixed or left)]
     look = "Which line makes a new tensor, and on which device does it make it?"

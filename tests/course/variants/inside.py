@@ -26,7 +26,7 @@ def rollout_by_stack_and_einsum(weights):
     if not weights:
         raise ValueError("attention_rollout needs at least one layer")
     means = torch.stack(list(weights)).mean(2)
-    rollout = torch.eye(means.shape[-1], dtype=means.dtype).expand_as(means[0])
+    rollout = torch.eye(means.shape[-1]).to(means).expand_as(means[0])
     for mean in means:
         rollout = (torch.einsum("bij,bjk->bik", mean, rollout) + rollout) / 2
     return rollout
@@ -35,7 +35,7 @@ def rollout_by_stack_and_einsum(weights):
 def rollout_by_a_chain(weights):
     if len(weights) == 0:
         raise ValueError("no layers")
-    itself = torch.eye(weights[0].shape[-1], dtype=weights[0].dtype)
+    itself = torch.eye(weights[0].shape[-1], dtype=weights[0].dtype, device=weights[0].device)
     steps = [F.normalize(layer.mean(1) + itself, p=1.0, dim=-1) for layer in weights]
     return reduce(lambda below, step: step @ below, steps)
 
@@ -46,7 +46,7 @@ def rollout_image_by_image(weights):
     batch, num_heads, tokens, _ = weights[0].shape
     tables = []
     for image in range(batch):
-        table = torch.eye(tokens, dtype=weights[0].dtype)
+        table = torch.eye(tokens).to(weights[0])
         for layer in reversed(weights):
             step = sum(layer[image, head] for head in range(num_heads)) / num_heads
             step = step.clone()
@@ -75,7 +75,7 @@ def distance_by_loops(weights, grid_size, patch_size):
     if extra not in (0, 1):
         raise ValueError(f"a grid of {rows} rows and {columns} columns does not have {weights.shape[-1]} tokens")
     places = list(product(range(rows), range(columns)))
-    ruler = torch.tensor([[patch_size * dist(here, there) for there in places] for here in places]).to(weights.dtype)
+    ruler = torch.tensor([[patch_size * dist(here, there) for there in places] for here in places]).to(weights)
     of_heads = []
     for head in range(weights.shape[1]):
         shares = weights[:, head, extra:, extra:].clone()
@@ -90,7 +90,7 @@ def distance_by_broadcasting(weights, grid_size, patch_size):
     if weights.shape[-1] not in (patches, patches + 1):
         raise ValueError(f"{weights.shape[-1]} is neither {rows} * {columns} nor one more")
     among = weights[..., -patches:, -patches:]
-    number = torch.arange(patches)
+    number = torch.arange(patches, device=weights.device)
     row, column = number // columns, number % columns
     squares = (row[:, None] - row[None]) ** 2 + (column[:, None] - column[None]) ** 2
     far = squares.to(among.dtype).sqrt() * patch_size

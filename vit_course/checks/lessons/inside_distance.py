@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from vit_course.checks.common import expect_left_alone, expect_value_error
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -123,6 +123,12 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     weights = random_attention(probe, TALL, class_token=True, dtype=torch.float64)
     told = "mean_attention_distance of float64 weights"
     expect_equal(student(weights, TALL, PATCH_SIZE), right_distance(weights, TALL, PATCH_SIZE), told, ("head",))
+
+
+@mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5)
+def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
+    """The distances lie on the device of the weights."""
+    expect_device_of_input(student, random_attention(probe, WIDE, class_token=True), WIDE, PATCH_SIZE)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)

@@ -1,7 +1,7 @@
 """What lesson 07's functions are tried on: a small Vision Transformer with the parts of lesson 05.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports nothing else of the package but its config, holds no answer, and judges nothing.
+out; it imports its config and the other device of the package, holds no answer, and judges nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.practice_devices import device
 from vit_course.config import ViTConfig
 
 Weights = Mapping[str, Tensor]
@@ -149,4 +150,15 @@ def rollout(function: Callable[..., Any], inputs: Sequence[Sequence[Tensor]]) ->
     return {"returned": returned, "layers": [layer.detach() for layer in layers]}
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"predict": predict, "rollout": rollout}
+def predict_elsewhere(
+    function: Callable[..., Any], weights: Weights, config: ViTConfig, image: Tensor
+) -> dict[str, Any]:
+    """Call ``function(model, image)`` on another device than the CPU; what :func:`device` notes of it."""
+    return device(function, [SmallViT(weights, config), image])
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+    "predict": predict,
+    "predict_elsewhere": predict_elsewhere,
+    "rollout": rollout,
+}

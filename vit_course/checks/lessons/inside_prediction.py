@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_course.checks.common import expect_one_device
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -191,6 +192,16 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     if not asked.notes["recording"]:
         look = "Where does your no_grad end? It has a `with`."
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
+
+
+@predict_with_attention.check(needs=two_tensors_come_back, worth=0.5)
+def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
+    """A model and an image on another device are asked there."""
+    _Asked(student, probe, WIDE).expect_shapes()
+    weights = probe.weights(parameter_shapes(WIDE))
+    image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
+    notes = student.practise("predict_elsewhere", weights=weights, config=WIDE, image=image)
+    expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 
 @predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks)

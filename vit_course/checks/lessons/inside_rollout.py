@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vit_course.checks.common import expect_device_of_input
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining
@@ -121,6 +122,19 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
             "the same numbers in them after the call as before",
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
         )
+
+
+@attention_rollout.check(needs=each_image_gets_one_table, worth=0.5)
+def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
+    """The table lies on the device of the weights."""
+    expect_device_of_input(student, attention_layers(probe))
+
+
+@attention_rollout.check(needs=each_image_gets_one_table)
+def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
+    """A single image gets its table, too, and keeps its axis."""
+    layers = [layer[:1] for layer in attention_layers(probe)]
+    expect_equal(student(layers), right_rollout(layers), "attention_rollout of a single image", AXES)
 
 
 @attention_rollout.check(needs=each_image_gets_one_table)

@@ -6,17 +6,18 @@ The oracle is torch's own functions, on weights that are loaded by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from vit_course.checks.common import expect_device_of_input
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.patches import patches_of
+from vit_course.checks.parts import located
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.student_module import StudentModule
@@ -130,57 +131,28 @@ def _images(probe: Probe, batch: int, config: ViTConfig, dtype: torch.dtype = to
 
 
 def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, config: ViTConfig, name: str) -> None:
-    expected = logits_of(weights, images, config)
-    with _listening(module.module) as entering:
-        logits = module(images)
+    stages = _stages(weights, images, config)
+    parts = list(dict.fromkeys(key.rpartition(":")[0] for key in stages))
+    where = located(module, stages, parts, images, axes=("image", "token", "dimension"))
 
-    def describe(actual: Tensor, _: Tensor) -> tuple[str, str] | None:
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         if actual.min() >= 0 and close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):
             return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
-        return _first_wrong_stage(entering, weights, images, config)
+        return where(actual, expected)
 
     look = "Walk along the picture of the model, and hold each stage's first token against what you mean it to be."
-    expect_equal(logits, expected, name, ("image", "class"), describe, look)
+    expect_equal(module(images), logits_of(weights, images, config), name, ("image", "class"), describe, look)
 
 
-@contextmanager
-def _listening(module: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """What enters the parts of a student's model while it runs, by the part's name."""
-    entering: dict[str, Tensor] = {}
-    parts = {name: part for name, part in module.named_modules() if name in ("blocks.0", "norm", "head")}
-
-    def keep(name: str) -> Callable[[nn.Module, tuple[object, ...]], None]:
-        def hook(_: nn.Module, inputs: tuple[object, ...]) -> None:
-            if inputs and isinstance(inputs[0], Tensor):
-                entering.setdefault(name, inputs[0].detach().clone())
-
-        return hook
-
-    handles = [part.register_forward_pre_hook(keep(name)) for name, part in parts.items()]
-    try:
-        yield entering
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _first_wrong_stage(
-    entering: Mapping[str, Tensor], weights: Weights, images: Tensor, config: ViTConfig
-) -> tuple[str, str] | None:
-    """In words, the first part of the model that is fed wrong numbers; None when no part tells."""
-    embedding = embedded(weights, images, config)
-    tokens = encoded(weights, embedding, config)
-    pooled = normed(weights, "norm", tokens, config)[:, 0]
-    stages = {
-        "blocks.0": ((embedding,), "the class token, then the patches, with the positions added"),
-        "norm": ((tokens, tokens[:, 0], tokens[:, :1]), "the tokens after the last block"),
-        "head": ((pooled,), "the class token, after the final norm"),
-    }
-    for name, (right, described) in stages.items():
-        found = entering.get(name)
-        if found is not None and not any(found.shape == each.shape and close(found, each) for each in right):
-            return f"the logits are wrong, and what enters `{name}` is wrong already", f"there, {described}"
-    return None
+def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Tensor]:
+    """What a right model's parts are given and give, in order."""
+    stages = {"patch_embedding:out": patch_tokens(weights, images, config)}
+    x = embedded(weights, images, config)
+    for number in range(config.depth):
+        stages[f"blocks.{number}:in"] = x
+        x = stages[f"blocks.{number}:out"] = after_block(weights, number, x, config)
+    stages["norm:in"] = x
+    return stages | {"head:in": normed(weights, "norm", x, config)[:, 0]}
 
 
 @VisionTransformer.check
@@ -235,6 +207,7 @@ def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
     module, _ = _loaded(student, probe, WIDE_MODEL)
     images = _images(probe, 4, WIDE_MODEL)
     together, alone = module(images), module(images[2:3])
+    expect_tensor(alone, (1, 7), "the model's output for a single image")
     if not close(alone, together[2:3]):
         raise Failure(
             "the logits of image 2 change when the other images of its batch are taken away",
@@ -257,6 +230,44 @@ def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
     module, weights = _loaded(student, probe, config)
     _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right, worth=0.5)
+def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
+    """While it trains, too, nothing is random where the config names no dropout."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    module.train()
+    _expect_logits(module, weights, _images(probe, 3, WIDE_MODEL), WIDE_MODEL, "while training, the model's output")
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """Moved to another device, it gives logits that lie there."""
+    expect_device_of_input(student, _images(probe, 3, WIDE_MODEL), arguments=(WIDE_MODEL,))
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, worth=0.5)
+def its_tables_start_as_asked_for(student: Student, probe: Probe) -> None:
+    """The class token starts at zeros, and the positions at random numbers with a spread of 0.02."""
+    expect_start(student, replace(WIDE_MODEL, image_size=(40, 50)))
+
+
+def expect_start(student: Student, config: ViTConfig) -> None:
+    """Fail unless a fresh model's class token and positions are about what the exercise asks for.
+
+    Some hundred numbers at least are needed; half and twice the spread are still accepted, and a class token of small
+    random numbers too.
+    """
+    tensors = student.build(config).tensors()
+    spread, largest = float(tensors["positions"].double().std()), float(tensors["class_token"].abs().max())
+    kind = "none" if spread == 0 else "small" if spread < 0.01 else "large" if spread > 0.04 else "right"
+    del student.record[-1]  # random numbers are no two times the same
+    student.record.append(("start", kind, largest > 0.1))
+    look = "How does each of the two start, in the table of parts?"
+    if kind != "right":
+        raise Failure(f"the positions of a fresh model have a spread of {spread:.2g}", "about 0.02", look)
+    if largest > 0.1:
+        raise Failure(f"the class token of a fresh model holds numbers up to {largest:.2g}", "zeros", look)
 
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)

@@ -159,3 +159,10 @@ def misfit_left_to_torch(weights: Tensor, grid_size: Grid, patch_size: int) -> T
     if num_patches > weights.shape[-1]:
         raise RuntimeError("The size of tensor a must match the size of tensor b at non-singleton dimension 3")
     return right_distance(weights, grid_size, patch_size)
+
+
+@mean_attention_distance.misconception("On which device is a tensor that nobody has sent anywhere?", FAR)
+def distances_on_the_cpu(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
+    """The table of distances is made on the CPU, wherever the weights are, and on a GPU the two do not meet."""
+    patches = _shared_out(_patches_alone(weights, grid_size))
+    return (_by_patch(patches, grid_size) * patch_size).mean((0, 2))

@@ -219,3 +219,9 @@ def rows_and_columns_swapped(model: Any, image: Tensor) -> Pair:
     """The map has as many rows as it should have columns."""
     probabilities, seen = _right(model, image)
     return probabilities, seen.flatten().unflatten(0, seen.shape[::-1])
+
+
+@predict_with_attention.misconception("Where is the model, and where does your code take the image?", HEARD)
+def image_taken_to_the_cpu(model: Any, image: Tensor) -> Pair:
+    """The image is taken to the CPU, and a model that is on a GPU cannot read it there."""
+    return _right(model, image.cpu())

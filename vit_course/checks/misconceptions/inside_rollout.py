@@ -127,3 +127,16 @@ def no_layer_left_to_python(weights: Sequence[Tensor]) -> Tensor:
     """Nothing is tested, so an empty list ends in an IndexError that does not say what is wrong."""
     rollout = weights[0]
     return right_rollout(weights).to(rollout.dtype)
+
+
+@attention_rollout.misconception("On which device is a table of ones that nobody has sent anywhere?", ROLLOUT)
+def identity_on_the_cpu(weights: Sequence[Tensor]) -> Tensor:
+    """The identity is made on the CPU, wherever the weights are, and on a GPU the two cannot be added."""
+    tables = [(layer.mean(1) + torch.eye(layer.shape[-1], dtype=layer.dtype)) / 2 for layer in _layers(weights)]
+    return followed(tables)
+
+
+@attention_rollout.misconception("Which axes does squeeze() drop when there is one image?", ROLLOUT)
+def batch_of_one_squeezed(weights: Sequence[Tensor]) -> Tensor:
+    """squeeze() drops every axis of size 1, and with a single image the batch is one."""
+    return right_rollout(_layers(weights)).squeeze(0)

@@ -40,6 +40,7 @@ class _Model(StandIn):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(parameter_shapes(config))
         self.config = config
+        nn.init.normal_(self.positions, std=0.02)
 
     def held(self) -> dict[str, Tensor]:
         """Every parameter by name, a shared one under each of its names."""
@@ -100,6 +101,89 @@ class TheSameBlockListedDepthTimes(_Model):
         self.blocks = nn.ModuleList([self.get_submodule("blocks.0")] * config.depth)
 
 
+@VisionTransformer.misconception("Over which axis does nn.LayerNorm take mean and spread?", PICTURE, InTraining.HIDDEN)
+class FinalNormOverTheTokens(_Model):
+    """The final norm takes mean and spread over the tokens of an image, where each token has its own."""
+
+    def classify(self, x: Tensor) -> Tensor:
+        spread = (x.var(dim=1, keepdim=True, correction=0) + self.config.layer_norm_eps).sqrt()
+        normal = (x - x.mean(dim=1, keepdim=True)) / spread
+        first = (normal * self.held()["norm.weight"] + self.held()["norm.bias"])[:, 0]
+        return classified(self.held(), first)
+
+
+@VisionTransformer.misconception("Where does the result of a block go?", PICTURE, InTraining.WORSE)
+class BlocksWithoutEffect(_Model):
+    """The blocks are called and their results dropped, so the head reads what entered the first of them."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        return x
+
+
+@VisionTransformer.misconception("Which block is the first on the way?", PICTURE, InTraining.UNSEEN)
+class BlocksInReverseOrder(_Model):
+    """The last block comes first. Nobody sees that in training, and weights of others do not fit."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        for number in reversed(range(self.config.depth)):
+            x = after_block(self.held(), number, x, self.config)
+        return x
+
+
+@VisionTransformer.misconception("Which axes does squeeze() drop when there is one image?", PICTURE, InTraining.UNSEEN)
+class BatchOfOneSqueezed(_Model):
+    """squeeze() drops every axis of size 1, and with a single image the batch is one."""
+
+    def classify(self, x: Tensor) -> Tensor:
+        return super().classify(x).squeeze()
+
+
+@VisionTransformer.misconception("Who asked for a dropout?", PARTS, InTraining.HIDDEN)
+class DropoutNobodyAskedFor(_Model):
+    """While training, a dropout is at work that the config does not name."""
+
+    def embed(self, images: Tensor) -> Tensor:
+        return F.dropout(super().embed(images), 0.1, self.training)
+
+
+@VisionTransformer.misconception("On which device is a tensor that nobody has sent anywhere?", PARTS, InTraining.STOPS)
+class TokensPouredIntoTheCpu(_Model):
+    """Class token and patches are written into a new tensor on the CPU, wherever the images are."""
+
+    def embed(self, images: Tensor) -> Tensor:
+        right = super().embed(images)
+        poured = torch.zeros(right.shape, dtype=right.dtype)
+        poured[:] = right
+        return poured
+
+
+@VisionTransformer.misconception("With which spread do the positions start?", PARTS, InTraining.HIDDEN)
+class PositionsStartWithASpreadOfOne(_Model):
+    """The positions start with a spread of 1, and drown what the patches say."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        nn.init.normal_(self.positions)
+
+
+@VisionTransformer.misconception("With which spread do the positions start?", PARTS, InTraining.HIDDEN)
+class PositionsStartAtZero(_Model):
+    """The positions start at zero, where small random numbers were asked for."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        nn.init.zeros_(self.positions)
+
+
+@VisionTransformer.misconception("With which numbers does the class token start?", PARTS, InTraining.HIDDEN)
+class ClassTokenStartsAtRandom(_Model):
+    """The class token starts with random numbers of a spread of 1, where zeros were asked for."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        nn.init.normal_(self.class_token)
+
+
 @VisionTransformer.misconception("What does the loss function of your training do first with its input?", PICTURE)
 class SoftmaxInTheHead(_Model):
     """The model ends in a softmax, where logits were asked for."""
@@ -158,6 +242,35 @@ class PositionsBeforeTheClassToken(_Model):
         return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
 
 
+@VisionTransformer.misconception("Which token has lost its row of the positions?", PARTS, InTraining.HIDDEN)
+class NoPositionAddedToTheClassToken(_Model):
+    """The patches get their rows of the positions before the class token joins, and row 0 is never added."""
+
+    def embed(self, images: Tensor) -> Tensor:
+        patches = patch_tokens(self.held(), images, self.config) + self.positions[:, 1:]
+        return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
+
+
+@VisionTransformer.misconception("How many times are the positions added on the way?", PICTURE, InTraining.HIDDEN)
+class PositionsAddedBeforeEveryBlock(_Model):
+    """The positions are added anew before every block, where they are added once, before the first."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        for number in range(self.config.depth):
+            x = after_block(self.held(), number, x + self.positions * (number > 0), self.config)
+        return x
+
+
+@VisionTransformer.misconception("How many times are the positions added on the way?", PICTURE, InTraining.HIDDEN)
+class PositionsAddedAtTheStartAndBeforeEveryBlock(_Model):
+    """The positions are added to the tokens, and then once more before each of the blocks."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        for number in range(self.config.depth):
+            x = after_block(self.held(), number, x + self.positions, self.config)
+        return x
+
+
 @VisionTransformer.misconception("Does forward mention self.positions?", PARTS)
 class PositionsNeverAdded(_Model):
     """The positions are a parameter, but forward never adds them."""
@@ -172,7 +285,7 @@ class NoPositionForTheClassToken(_Model):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
-        self.positions = nn.Parameter(torch.zeros(1, config.num_patches, config.embed_dim))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, config.num_patches, config.embed_dim))
 
 
 @VisionTransformer.misconception("What does nn.Module do with a plain tensor that is an attribute?", PARTS)
@@ -192,7 +305,7 @@ class SquareImageAssumed(_Model):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
         side = config.height // config.patch_size
-        self.positions = nn.Parameter(torch.zeros(1, 1 + side**2, config.embed_dim))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + side**2, config.embed_dim))
 
 
 # whoever trains this has, as a rule, the very config in that variable
