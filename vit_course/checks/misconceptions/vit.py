@@ -40,7 +40,6 @@ class _Model(StandIn):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(parameter_shapes(config))
         self.config = config
-        nn.init.normal_(self.positions, std=0.02)
 
     def held(self) -> dict[str, Tensor]:
         """Every parameter by name, a shared one under each of its names."""
@@ -157,33 +156,6 @@ class TokensPouredIntoTheCpu(_Model):
         return poured
 
 
-@VisionTransformer.misconception("With which spread do the positions start?", PARTS, InTraining.HIDDEN)
-class PositionsStartWithASpreadOfOne(_Model):
-    """The positions start with a spread of 1, and drown what the patches say."""
-
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
-        nn.init.normal_(self.positions)
-
-
-@VisionTransformer.misconception("With which spread do the positions start?", PARTS, InTraining.HIDDEN)
-class PositionsStartAtZero(_Model):
-    """The positions start at zero, where small random numbers were asked for."""
-
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
-        nn.init.zeros_(self.positions)
-
-
-@VisionTransformer.misconception("With which numbers does the class token start?", PARTS, InTraining.HIDDEN)
-class ClassTokenStartsAtRandom(_Model):
-    """The class token starts with random numbers of a spread of 1, where zeros were asked for."""
-
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
-        nn.init.normal_(self.class_token)
-
-
 @VisionTransformer.misconception("What does the loss function of your training do first with its input?", PICTURE)
 class SoftmaxInTheHead(_Model):
     """The model ends in a softmax, where logits were asked for."""
@@ -285,7 +257,7 @@ class NoPositionForTheClassToken(_Model):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
-        self.positions = nn.Parameter(0.02 * torch.randn(1, config.num_patches, config.embed_dim))
+        self.positions = nn.Parameter(torch.zeros(1, config.num_patches, config.embed_dim))
 
 
 @VisionTransformer.misconception("What does nn.Module do with a plain tensor that is an attribute?", PARTS)
@@ -305,7 +277,7 @@ class SquareImageAssumed(_Model):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
         side = config.height // config.patch_size
-        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + side**2, config.embed_dim))
+        self.positions = nn.Parameter(torch.zeros(1, 1 + side**2, config.embed_dim))
 
 
 # whoever trains this has, as a rule, the very config in that variable

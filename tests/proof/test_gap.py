@@ -1,0 +1,66 @@
+"""No trap between public and hidden: who passes every public check loses at most a quarter of the points when graded.
+
+The answers are generated: every mutant of the model solutions, and some of the right variants. Misconceptions fail a
+public check each, which other tests hold.
+"""
+
+from functools import cache
+
+import pytest
+
+from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
+from tests.proof.solutions import solution_mutants, solved
+from tests.proof.variants import some
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.diagnosis import run
+from vit_course.checks.isolation import quiet
+from vit_course.checks.student import Student
+from vit_course.checks.verdict import Failure, Undecided
+from vit_course.grading.judging.marking import fraction
+
+MOST_LOST = 0.25
+OF_VARIANTS = 25
+# exercise → a mutant's name → why it may lose more
+EXCEPTIONS: dict[str, dict[str, str]] = {}
+
+
+class InPublic:
+    """Asks an exercise's public checks, first the one that caught the answer before."""
+
+    def __init__(self, exercise):
+        self._names = EXERCISES[exercise].objects
+        self._order = list(EXERCISES[exercise].checks)
+
+    def passes(self, objects):
+        for check in self._order:
+            try:
+                with quiet(), limited():
+                    run(check, Student(dict(zip(self._names, objects, strict=True))))
+            except (Failure, OutOfTime):
+                self._order.remove(check)
+                self._order.insert(0, check)
+                return False
+            except Undecided:
+                continue
+        return True
+
+
+@cache
+def lost(exercise):
+    """Mutant's name → the share of the points that it loses when graded, of those that pass in public."""
+    public, found = InPublic(exercise), {}
+    for mutant in [*solution_mutants(exercise), *some(exercise, OF_VARIANTS)]:
+        objects = made(mutant, exercise)
+        if objects is not None and public.passes(objects):
+            examiner = Examiner(exercise)
+            outcomes = [examiner.ask(check, objects) for check in hidden_checks().exercises()[exercise]]
+            found[mutant.name] = 1 - fraction(exercise, outcomes)
+    return found
+
+
+@pytest.mark.parametrize("exercise", solved())
+def test_who_passes_in_public_loses_a_quarter_at_most(exercise):
+    traps = {name: round(share, 2) for name, share in lost(exercise).items() if share > MOST_LOST}
+    listed = EXCEPTIONS.get(exercise, {})
+    assert traps.keys() <= listed.keys(), f"give each a public check, or even out the points: {traps}"
+    assert listed.keys() <= traps.keys(), "listed, and no trap any more"

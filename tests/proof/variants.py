@@ -1,0 +1,53 @@
+"""Mutants of the right variants: answers as students write them, with one slip, and nobody has tuned a check to them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.course.test_checks import _right_variants
+from tests.proof.slips import slips
+
+HOME = "tests.course.variants."
+
+
+@dataclass(frozen=True)
+class VariantMutant:
+    """A right variant with one slip: see :class:`tests.proof.mutants.Mutant`."""
+
+    name: str
+    variant: tuple[Callable[..., Any], ...] = field(repr=False)
+    place: int
+    definition: ast.stmt = field(repr=False)
+
+    def objects(self, _: str) -> tuple[Callable[..., Any], ...]:
+        """The variant's objects, one of them made anew where its module stands."""
+        changed = self.variant[self.place]
+        namespace = dict(vars(inspect.getmodule(changed)))
+        tree = ast.fix_missing_locations(ast.Module([self.definition], []))
+        exec(compile(tree, "<a right variant>", "exec"), namespace)
+        made = list(self.variant)
+        made[self.place] = namespace[changed.__name__]
+        return tuple(made)
+
+
+def variant_mutants(exercise: str) -> Iterator[VariantMutant]:
+    """Every mutant of an exercise's right variants, in the order of the source; the reference's own are elsewhere."""
+    variants = (each.values[1] for each in _right_variants() if each.values[0] == exercise)
+    for variant in variants:
+        for place, each in enumerate(variant):
+            if each.__module__.startswith(HOME):
+                (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+                for name, changed in slips(definition):
+                    yield VariantMutant(name, variant, place, changed)
+
+
+def some(exercise: str, count: int) -> list[VariantMutant]:
+    """So many of them, the same each time, in the order of the source."""
+    every = list(variant_mutants(exercise))
+    return [every[number] for number in sorted(Random(exercise).sample(range(len(every)), min(count, len(every))))]
