@@ -6,7 +6,9 @@
 `make test` proves the counts. What is only measured here is the precision of the diagnosis: each misconception is
 asked while the library does not know it, so that any name that it gets is wrong; and a mutant of a model solution that
 is named has the right name when it gives what that misconception gives in all checks, in those too that it passes.
-Prints a table and writes results/proof.json.
+The same is asked of mutants of the right variants, which nobody has tuned a check to: how many are caught and named,
+named rightly, and located (a message says more than that all values differ). Prints a table and writes
+results/proof.json.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from tests.proof.asking import KEY, SECONDS, Examiner, Examiners, hidden_checks,
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
 from tests.proof.mutants import mutants_of  # noqa: E402
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
+from tests.proof.variants import VariantMutant, some  # noqa: E402
 from vit_course.checks.answers import same_record  # noqa: E402
 from vit_course.checks.catalogue import EXERCISES  # noqa: E402
 from vit_course.checks.diagnosis import Observe, Record  # noqa: E402
@@ -51,6 +54,9 @@ COUNTED = ("public checks", "hidden checks", "misconceptions", "right variants")
 PROVED = ("reference mutants", "caught", "equivalent", "solution mutants", "also caught", "also equivalent")
 NAMED = ("pairs alike", "unknown but named", "mutants named", "rightly")
 COLUMNS = (*COUNTED, *PROVED, *NAMED)
+OUTSIDE = ("variant mutants", "caught", "named", "rightly", "located")
+OF_VARIANTS = 60  # for an exercise
+_NOWHERE, _SOMEWHERE = "all of its values differ", ("what enters `", "what `")
 
 
 class Diagnoses:
@@ -72,19 +78,22 @@ class Diagnoses:
 
         return self._name([self._examiner.ask(check, wrong.objects) for check in self._checks()], observe)
 
-    def of_mutant(self, mutant: SolutionMutant) -> tuple[str | None, bool]:
+    def of_mutant(self, mutant: SolutionMutant | VariantMutant) -> tuple[str | None, bool]:
         """The name that a mutant gets, and whether it is right."""
-        objects = made(mutant, self.exercise)
-        if objects is None:
-            return None, False
-        outcomes, start = [], time.process_time()
-        for check in self._checks():
-            outcomes.append(self._examiner.ask(check, objects))
-            if time.process_time() - start > SECONDS / 2:  # it loops in every check
-                return None, False
+        outcomes = self.outcomes(mutant)
         name = self._name(outcomes, self._replays)
         known = [*EXERCISES[self.exercise].misconceptions, *self._pairs]
-        return name, any(each.name == name and self._same(each, outcomes) for each in known)
+        return name, bool(outcomes) and any(each.name == name and self._same(each, outcomes) for each in known)
+
+    def outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
+        """What every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
+        objects = made(mutant, self.exercise)
+        outcomes, start = [], time.process_time()
+        for check in self._checks() if objects else ():
+            outcomes.append(self._examiner.ask(check, objects or ()))
+            if time.process_time() - start > SECONDS / 2:
+                return []
+        return outcomes
 
     def _checks(self) -> Sequence[HiddenCheck]:
         return hidden_checks().exercises()[self.exercise]
@@ -137,6 +146,36 @@ def named(name: str, examiner: Examiner) -> Counter[str]:
     return line
 
 
+def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
+    """What becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
+    diagnoses, line = Diagnoses(name, Examiner(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
+    for mutant in some(name, count) if name in solved() else ():
+        failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
+        called, rightly = diagnoses.of_mutant(mutant) if failed else (None, False)
+        line["variant mutants"] += 1
+        line["caught"] += bool(failed)
+        line["named"] += called is not None
+        line["rightly"] += rightly
+        line["located"] += any(map(tells_where, failed))
+    return line
+
+
+def tells_where(outcome: Outcome) -> bool:
+    """Whether a message says more than that all values differ."""
+    seen = outcome.result.seen
+    return bool(seen) and (_NOWHERE not in seen or any(part in seen for part in _SOMEWHERE))
+
+
+def shares_of(line: Counter[str]) -> str:
+    """The counts of :func:`outside` in a sentence."""
+    caught, named = max(line["caught"], 1), max(line["named"], 1)
+    return (
+        f"of {line['variant mutants']} mutants of right variants {line['caught']} are caught; of these "
+        f"{line['named'] / caught:.0%} are named ({line['rightly'] / named:.0%} of the names are right) and "
+        f"{line['located'] / caught:.0%} located"
+    )
+
+
 def table_of(lines: dict[str, dict[str, int]], totals: dict[str, int]) -> Table:
     table = Table("exercise", *(column.replace(" ", "\n") for column in COLUMNS), box=None, padding=(0, 1))
     for name, line in {**lines, "all": totals}.items():
@@ -152,24 +191,26 @@ def main() -> None:
     names = [asked.exercise] if asked.exercise else list(EXERCISES)
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
         rows = list(track(pool.map(timed, names), total=len(names), disable=not sys.stdout.isatty()))
-    lines = dict(zip(names, (line for line, _ in rows), strict=True))
+    lines = dict(zip(names, (line for line, _, _ in rows), strict=True))
+    beyond = sum((each for _, each, _ in rows), Counter[str]())
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
     Console(width=170).print(table_of(lines, totals))
+    print(shares_of(beyond))
     if asked.exercise:
         return
-    seconds = round(sum(each for _, each in rows), 1)
-    report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "exercises": lines}
+    seconds = round(sum(each for _, _, each in rows), 1)
+    report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "outside": beyond, "exercises": lines}
     draft = RESULTS.with_suffix(".draft")
     draft.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     draft.rename(RESULTS)
 
 
-def timed(name: str) -> tuple[dict[str, int], float]:
-    """One line of the table, and the processor's seconds that it took."""
+def timed(name: str) -> tuple[dict[str, int], Counter[str], float]:
+    """One line of the table, what becomes of variants' mutants, and the processor's seconds that it took."""
     torch.set_num_threads(1)
     start = time.process_time()
     variants = Counter(each.values[0] for each in _right_variants())
-    return measured(name, variants), time.process_time() - start
+    return measured(name, variants), outside(name), time.process_time() - start
 
 
 if __name__ == "__main__":

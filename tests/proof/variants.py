@@ -1,4 +1,4 @@
-"""Mutants of the right variants: answers as students write them, with one slip, and nobody has tuned a check to them."""
+"""Mutants of the right variants: answers as students write them, with one slip, to which no check was tuned."""
 
 from __future__ import annotations
 

@@ -74,7 +74,12 @@ def explain(
         fails, answers = observe(wrong, asked)
         return fails, same_record(answers, records[asked])
 
-    matching = [wrong for wrong in misconceptions if _fits(records[name], failed, name, partial(seen, wrong))]
+    matching = [
+        wrong
+        for wrong in misconceptions
+        if _fits(records[name], failed, name, partial(seen, wrong))
+        and _supported(records, failed, partial(seen, wrong))
+    ]
     if len(matching) > 1:
         votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
@@ -86,13 +91,23 @@ def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tup
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
     fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise.
-    A check that the student passes says nothing: a misconception may lack more than the student does.
+    What the student passes is another matter: see :func:`_supported`.
     """
     if seen(name) != (True, True):
         return False
     both = [agrees for each in failed for fails, agrees in [seen(each)] if fails]
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     return all(both) if only_raised else 2 * sum(both) > len(both)
+
+
+def _supported(records: Mapping[str, Record], failed: Set[str], seen: Callable[[str], tuple[bool, bool]]) -> bool:
+    """Whether a misconception explains at least as many failures as it would have caused that are not there.
+
+    It may lack a little more than the student does, but whoever passes nearly all that it fails has not made it.
+    """
+    explained = sum(seen(each) == (True, True) for each in failed if each in records)
+    missing = sum(seen(each)[0] for each in records if each not in failed)
+    return explained >= missing
 
 
 def _leaves_open(found: Mapping[str, tuple[Cause, ...]]) -> bool:
