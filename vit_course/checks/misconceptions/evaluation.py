@@ -181,8 +181,8 @@ def the_accuracy_in_a_tensor(model: nn.Module, loader: Loader, device: Any) -> P
 
 
 @evaluate.misconception("Has a list of batches what you ask of the loader?", MEASURING, InTraining.UNSEEN)
-def the_loader_asked_for_its_dataset(model: nn.Module, loader: Any, device: Any) -> Pair:
-    """The images are counted with len(loader.dataset), which a list of batches does not have."""
+def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, device: Any) -> Pair:
+    """The loader is asked for more than batches, its dataset or batch_size for instance, which a list does not have."""
     said = _said(model, loader)
     return _loss(said), sum(_right(said)) / len(loader.dataset)
 

@@ -196,8 +196,8 @@ def a_tensor_for_a_float(model: nn.Module, loader: Loader, optimizer: Optimizer,
 
 
 @train_one_epoch.misconception("Has a list of batches what you ask of the loader?", LOOP, InTraining.UNSEEN)
-def the_loader_asked_for_its_dataset(model: nn.Module, loader: Any, optimizer: Optimizer, device: Any) -> float:
-    """The images are counted with len(loader.dataset), which a list of batches does not have."""
+def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, optimizer: Optimizer, device: Any) -> float:
+    """The loader is asked for more than batches, its dataset or batch_size for instance, which a list does not have."""
     noted = _planned(model.train(), loader, optimizer)
     return sum(float(loss) * count for loss, count in noted) / len(loader.dataset)
 
