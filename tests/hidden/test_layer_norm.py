@@ -105,12 +105,16 @@ def test_a_flat_token_becomes_the_bias(student, reference, probe):
 def test_a_large_mean_does_no_harm(student, reference, probe):
     """Tokens whose numbers lie around 1000 or around -1000 come out as right as others."""
     batch, tokens, embed_dim = probe.sizes(3, low=5, high=12)
+    inputs = _tokens(probe, batch, tokens, embed_dim), *_weight_and_bias(probe, embed_dim), 1e-6
+    _expect_right(student, reference, inputs, "tokens", "The numbers come first: what does the first check say?")
     look = "Which of your steps subtracts two large numbers that are nearly equal?"
     for mean in (1000.0, -1000.0):
         x, (weight, bias) = mean + probe.normal(batch, tokens, embed_dim), _weight_and_bias(probe, embed_dim)
         wanted = reference.layer_norm(x.double(), weight.double(), bias.double(), 1e-6).float()
         found = student(x, weight, bias, 1e-6)
-        if not _near(found, wanted, LARGE_MEAN):
+        is_right = _near(found, wanted, LARGE_MEAN)
+        student.record[-1:] = [("right for a large mean", is_right)]  # what a wrong formula makes of them is rounding
+        if not is_right:
             name = f"{student.name} of tokens with a mean of {mean:g}"
             expect_equal(found, wanted, name, AXES[3], look=look)
 

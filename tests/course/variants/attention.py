@@ -58,6 +58,12 @@ def attention_by_logsumexp(query, key, value):
     return torch.matmul(weights, value), weights
 
 
+def attention_with_a_root_of_torch(query, key, value):
+    """The root is a tensor of float32 without axes, whatever the dtype of the inputs."""
+    weights = (query @ key.mT / torch.sqrt(torch.tensor(query.shape[-1]))).softmax(-1)
+    return weights @ value, weights
+
+
 def attention_as_a_list(query, key, value):
     return list(reference.scaled_dot_product_attention(query, key, value))
 
@@ -237,6 +243,7 @@ RIGHT = {
         attention_written_out,
         attention_by_loops,
         attention_by_logsumexp,
+        attention_with_a_root_of_torch,
         attention_as_a_list,
     ],
     "split_heads": [

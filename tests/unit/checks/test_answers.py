@@ -200,3 +200,9 @@ def test_a_giant_tensor_is_on_record_by_its_shape() -> None:
     assert isinstance(kept, tuple)
     assert kept[0] == ("a large tensor", (1 << 21,), "float32")
     assert torch.equal(kept[1], torch.zeros(2))
+
+
+def test_floats_are_compared_up_to_rounding_as_tensors_are() -> None:
+    assert same_record([(-1.0, float("nan"))], [(-1.0000001192092896, float("nan"))])
+    assert not same_record([1.0], [1.00001])
+    assert not same_record([1.0], [1])

@@ -142,9 +142,13 @@ def a_large_mean_does_no_harm(student: Student, probe: Probe) -> None:
     weight, bias = _weight_and_bias(probe, 7)
     x = 1000 + probe.normal(3, 5, 7)
     wanted = _normalised(x.double(), weight.double(), bias.double(), 1e-6).float()
-    found = expect_tensor(student(x, weight, bias, 1e-6), x.shape, "layer_norm")
+    found = student(x, weight, bias, 1e-6)
     # the mean of such numbers is right to 1e-4 in float32, and a difference of mean squares to 1e-1
-    if not (found - wanted).abs().max() <= LARGE_MEAN:
+    has_shape = isinstance(found, Tensor) and found.shape == x.shape
+    is_right = has_shape and bool((found - wanted).abs().max() <= LARGE_MEAN)
+    # what a wrong formula makes of such numbers is rounding
+    student.record[-1:] = [("right for a large mean", is_right)]
+    if not is_right:
         look = "Which of your steps subtracts two large numbers that are nearly equal?"
         expect_equal(found, wanted, "layer_norm of tokens with a mean of 1000", TOKEN_AXES, look=look)
 

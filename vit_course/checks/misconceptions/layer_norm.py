@@ -123,7 +123,7 @@ def one_mean_for_a_whole_image(x: Tensor, weight: Tensor, bias: Tensor, eps: flo
 @layer_norm.misconception("Would an image come out alike if it were alone in its batch?", AXIS)
 def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """Each dimension is normalised over all images and tokens, which is BatchNorm."""
-    return F.batch_norm(x.flatten(0, -2), None, None, weight, bias, training=True, eps=eps).view_as(x)
+    return _over(x, tuple(range(x.ndim - 1)), weight, bias, eps)
 
 
 @layer_norm.misconception("What does mean() average over when no axis is named?", AXIS)
