@@ -2,7 +2,8 @@
 for a result that was handed in as a file ``results``.
 
 ``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check is asked of the reference,
-once for each exercise that it is marked with; run by the judge, of the student that the judge has put there.
+once for each exercise that it is marked with, or with ``--submission FILE`` of a student's answers there; run by the
+judge, of the student that the judge has put there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -23,6 +26,9 @@ from vit_course.grading.judging.exam import Exam
 from vit_course.grading.judging.practice_exam import exam_of
 from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
 from vit_course.grading.judging.results import Results
+
+if TYPE_CHECKING:
+    from vit_course.grading.judging.plain_pytest import AskedSubmission
 
 MARK = "exercise"
 
@@ -44,6 +50,7 @@ class Asked:
 
 
 ASKED = pytest.StashKey[Asked]()
+SUBMISSION: pytest.StashKey[AskedSubmission] = pytest.StashKey()
 
 
 def seed_of(key: bytes, exercise: str, check: str) -> int:
@@ -53,14 +60,29 @@ def seed_of(key: bytes, exercise: str, check: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``pytest tests/hidden --probe-seed 7``: other sizes and numbers."""
+    """``pytest tests/hidden --submission FILE --device cuda --probe-seed 7``: of whom, where, on which numbers."""
     parser.addoption("--probe-seed", default="0", help="what the hidden checks' sizes and numbers are drawn from")
+    parser.addoption("--submission", help="a notebook or .py file whose answers are asked; without it the reference is")
+    parser.addoption("--device", help="where the answers compute: cpu, cuda or cuda:1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     words = "the exercise that a hidden check belongs to, and what the check is worth"
     config.addinivalue_line("markers", f"{MARK}(name, points): {words}")
+    if config.getoption("submission", None):
+        _ask_submission(config)
+
+
+def _ask_submission(config: pytest.Config) -> None:
+    from vit_course.grading.judging.plain_pytest import AskedSubmission
+
+    try:
+        submission = AskedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")
+    except (ValueError, OSError) as error:
+        raise pytest.UsageError(f"--submission: {error}") from None
+    config.stash[SUBMISSION] = submission
+    config.add_cleanup(submission.close)
 
 
 def marks_of(definition: pytest.Item) -> dict[str, float]:
@@ -91,7 +113,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     asked = metafunc.config.stash.get(ASKED, None)
     marks = _checked(metafunc)
     if "device" in metafunc.fixturenames:
-        devices = asked.devices if asked else _devices()
+        devices = asked.devices if asked else _devices(metafunc.config)
         cases = [
             pytest.param(torch.device(each), id=pytest.HIDDEN_PARAM if each == "cpu" else each) for each in devices
         ]
@@ -113,7 +135,12 @@ def _checked(metafunc: pytest.Metafunc) -> dict[str, float]:
     pytest.fail(f"{place}: {problem}", pytrace=False)
 
 
-def _devices() -> tuple[str, ...]:
+def _devices(config: pytest.Config) -> tuple[str, ...]:
+    """Where checks put their inputs; a worker moves what it gets to the device by itself."""
+    if config.getoption("submission", None):
+        return ("cpu",)
+    if named := config.getoption("device", None):
+        return (named,)
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
@@ -133,7 +160,10 @@ def exercise(request: pytest.FixtureRequest) -> str:
 def student(request: pytest.FixtureRequest, exercise: str) -> Student:
     """The code that is asked: ``student(*inputs)``, ``student.build(*arguments)`` and the like."""
     asked = request.config.stash.get(ASKED, None)
-    return asked.student if asked and asked.student else reference_student(exercise)
+    if asked and asked.student:
+        return asked.student
+    submission = request.config.stash.get(SUBMISSION, None)
+    return submission.student(exercise) if submission else reference_student(exercise)
 
 
 @pytest.fixture

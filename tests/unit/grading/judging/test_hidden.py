@@ -14,6 +14,7 @@ from vit_course.checks.student import Student
 from vit_course.grading.judging.hidden import HiddenChecks, HiddenChecksError
 from vit_course.grading.judging.hidden_fixtures import seed_of
 from vit_course.grading.judging.reference import reference_student
+from vit_course.grading.worker.survey import available
 
 CONFTEST = Path(__file__).parents[3] / "hidden" / "conftest.py"
 HEAD = """
@@ -25,6 +26,12 @@ from vit_course.checks.verdict import Failure, Undecided
 patchify = pytest.mark.exercise("patchify", points=2)
 """
 KEY = b"a submission"
+RIGHT_BODY = """
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return grid.reshape(batch, rows * columns, -1)
+"""
 
 
 @pytest.fixture
@@ -299,3 +306,18 @@ def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
     assert ended.returncode == 0, ended.stdout
     for name in ("patchify", "fix_patchify"):
         assert f"test_tokens_run_row_by_row[{name}] PASSED" in ended.stdout
+
+
+@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_path):
+    checks_of(ROWS)
+    answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
+    (tmp_path / "right.py").write_text(answer)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    command += ["-c", os.devnull, str(tmp_path / "hidden"), "--submission", str(tmp_path / "right.py")]
+    ended = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, cwd=tmp_path)
+    assert "test_tokens_run_row_by_row[patchify] PASSED" in ended.stdout, ended.stdout
+    assert "test_tokens_run_row_by_row[fix_patchify] SKIPPED" in ended.stdout
+    refused = subprocess.run([*command, "--device", "mps"], capture_output=True, text=True, cwd=tmp_path)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "no float64" in refused.stderr

@@ -1,0 +1,93 @@
+"""``pytest tests/hidden --submission FILE``: the hidden checks by pytest itself, asked of one submission.
+
+The student's code runs in a worker, as with ``vit-course grade``, and never in pytest's process. What only the judge
+does is left out: points, names of mistakes, and the rules on what an exercise forbids.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.student import Student
+from vit_course.grading.batch.device import checked
+from vit_course.grading.sandbox.remote import RemoteStudent
+from vit_course.grading.sandbox.sandbox import Sandbox, Worker, WorkerLost
+from vit_course.grading.sandbox.view import view_of
+from vit_course.grading.submissions.finding import find
+from vit_course.grading.submissions.reading import read
+from vit_course.grading.submissions.released import Lessons
+from vit_course.grading.submissions.result_file import contents
+from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+from vit_course.grading.worker.survey import available
+
+
+class AskedSubmission:
+    """One submission, and the worker in which its cells have run; closed at the end of pytest's session.
+
+    Args:
+        path: a notebook, or a ``.py`` file with an exercise's names.
+        device: as on the command line.
+
+    Raises:
+        ValueError: it is no submission, or the device or a sandbox is not there; the message says what to do.
+    """
+
+    def __init__(self, path: Path, device: str) -> None:
+        device = checked(device)
+        capabilities = available()
+        if not (capabilities.enough or (device != "cpu" and capabilities.enough_for_a_gpu)):
+            raise ValueError(
+                "this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing"
+            )
+        self._submission = _read(path)
+        self._answers = {each.name: each for each in self._submission.exercises}
+        lesson = self._submission.lesson
+        self._view = view_of(lesson) if lesson else None
+        self._sandbox = Sandbox(views=[self._view] if self._view else [], device=device)
+        self._worker: Worker | None = None
+
+    def close(self) -> None:
+        """End the worker."""
+        self._sandbox.close()
+
+    def student(self, exercise: str) -> Student:
+        """Whoever answers the checks of ``exercise``; pytest's own outcomes where the submission does not."""
+        answer = self._answers.get(exercise)
+        if answer is None:
+            pytest.skip(f"the submission is not asked for {exercise}")
+        if answer.file:
+            return _of_file(answer)
+        if answer.source is None:
+            pytest.fail(answer.problem or f"{exercise} is not written", pytrace=False)
+        try:
+            return RemoteStudent(self._ready(), EXERCISES[exercise].objects)
+        except WorkerLost as lost:
+            pytest.fail(f"the submission {lost.words}", pytrace=False)
+
+    def _ready(self) -> Worker:
+        if self._worker is None or self._worker.lost:
+            self._worker = self._sandbox.worker(self._view)
+            for _ in self._worker.run(self._submission.cells):
+                pass
+        return self._worker
+
+
+def _read(path: Path) -> Submission:
+    lessons = Lessons(None)
+    handed_in = find([path], lessons.names)
+    if len(handed_in) != 1:
+        raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")
+    submission = read(handed_in[0], lessons)
+    if submission.rejected or not submission.exercises:
+        raise ValueError(f"{path} cannot be asked: {submission.reason or 'it holds no exercise of the course'}")
+    return submission
+
+
+def _of_file(answer: ExerciseAnswer) -> Student:
+    if answer.problem or answer.file is None:
+        pytest.fail(answer.problem or f"{answer.name} is not there", pytrace=False)
+    handed_in = contents(answer.file)
+    return Student({answer.name: lambda: handed_in})
