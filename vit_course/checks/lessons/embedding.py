@@ -41,7 +41,8 @@ def _embedded(weights: dict[str, Tensor], images: Tensor, patch_size: int) -> Te
 @PatchEmbedding.check
 def its_parameters_are_one_linear(student: Student, probe: Probe) -> None:
     """Its parameters are those of one Linear called projection."""
-    _embedding(student, probe, 3, 4)
+    for channels, patch_size in ((3, 4), (2, 3)):  # 2**patch_size is patch_size**2 for 2 and 4
+        _embedding(student, probe, channels, patch_size)
 
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear)
