@@ -1347,9 +1347,9 @@ compare(
 # better?", and never "is this what I meant to build?"
 
 # %% [markdown]
-# Eight bugs are an anecdote, so we trained **every** slip of the library that changes a step of training and raises no
-# error: 114 of them, each alike with the right model, more briefly (20,000 photos, three epochs, one seed; the right
-# model has three; `benchmarks/results/broken_vit_all.json`).
+# Eight bugs are an anecdote, so we trained every slip of the library that changes a step of training and raises no
+# error, but for the newest, which the figure counts: 114 of them, each alike with the right model, more briefly (20,000
+# photos, three epochs, one seed; the right model has three; `benchmarks/results/broken_vit_all.json`).
 #
 # **Predict first:** how many of the 114 end clearly lower, more than two points below the right model?
 

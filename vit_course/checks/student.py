@@ -121,10 +121,15 @@ class Student:
         return notes
 
     def example(self, name: str, source: str) -> list[Any]:
-        """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises."""
+        """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises.
+
+        On record an int counts as a float of its size: other checks tell the two apart.
+        """
         answer = self._practised(name, "example", {"name": name, "source": source})
-        values = answer.result["values"]
-        return [self._keep(each, name, ()) for each in values]
+        begin = len(self.record)
+        values = [self._keep(each, name, ()) for each in answer.result["values"]]
+        self.record[begin:] = map(_with_floats, self.record[begin:])
+        return values
 
     def _practised(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         answer = self._held.practise(name, practice, fields)
@@ -183,6 +188,12 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
     if "losses" in fields:
         return fields["patience"], _Word("and told a few losses")
     return tuple(fields.get("inputs", fields.values()))
+
+
+def _with_floats(entry: object) -> object:
+    if isinstance(entry, tuple):
+        return tuple(map(_with_floats, entry))
+    return float(entry) if type(entry) is int and abs(entry) < 1 << 53 else entry
 
 
 def _written(note: object) -> object:

@@ -257,6 +257,9 @@ EncoderBlock.example("""
 
 fix_block = EncoderBlock.again("fix_block", objects=("FixedBlock",))
 fix_block.example("""
->>> tuple(FixedBlock(embed_dim=8, num_heads=2)(torch.zeros(3, 5, 8)).shape)
-(3, 5, 8)
+>>> block = FixedBlock(8, 2).requires_grad_(False)
+>>> silent = [each.zero_() for each in block.parameters()]
+>>> tokens = torch.arange(40.0).reshape(1, 5, 8)
+>>> torch.equal(block(tokens), tokens)
+True
 """)

@@ -381,7 +381,7 @@ class HeadDimWithoutTheRoot(_Attention):
 
 
 @MultiHeadSelfAttention.misconception("Which number is the root of 8, and what is left of it?", ROOT)
-class RootCutToAWholeNumber(_Attention):
+class RootCutToWholeNumbers(_Attention):
     """The root of head_dim is cut to a whole number, which is right for 4 and 64 and wrong for 8 and 32."""
 
     def weights(self, query: Tensor, key: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ def _made(
     *,
     rise: Factor = _right,
     fall: Factor = _right,
-    told: Callable[[float], Any] = float,
+    told: Callable[[float], Any] = lambda factor: factor,
 ) -> Any:
     rises = step < warmup_steps or (rise is wrong.the_warm_up_overshoots and step == warmup_steps)
     return told((rise if rises else fall)(step, warmup_steps, total_steps))
