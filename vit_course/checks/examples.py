@@ -35,10 +35,19 @@ def expect_example(student: Student) -> None:
             if not _alike(_told(value), _read(step.want)):
                 source, wanted = (" ".join(text.split()) for text in (step.source, step.want))
                 raise Failure(
-                    f"the docstring's example {quoted(source)} gave {quoted(repr(value), _LONGEST)}",
+                    f"the docstring's example {quoted(source)} gave {quoted(_shown(value), _LONGEST)}",
                     f"`{wanted}`, as the docstring says",
                     "Run that example in a cell, line by line. Which number is the first that you do not expect?",
                 )
+
+
+def _shown(value: Any) -> str:
+    """A value as Python prints it; of what no example gives, the type alone."""
+    if type(value) in (list, tuple):
+        left, right = "[]" if type(value) is list else "()"
+        return f"{left}{', '.join(map(_shown, value))}{right}"
+    plain = value is None or isinstance(value, bool | int | float | str | Tensor)
+    return repr(value) if plain else f"<{type(value).__name__}>"
 
 
 def _read(want: str) -> Any:

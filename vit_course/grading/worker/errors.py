@@ -13,7 +13,7 @@ from typing import Any
 _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS = 500, 200, 12, 20
 _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
-_CELL = re.compile(r"<cell [0-9]+>")
+_CELL = re.compile(r"<cell [0-9]+>|<the example>")
 _HERE = os.path.dirname(__file__) + os.sep
 _PATH = re.compile(r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|vit_course|site-packages)/")  # no folder of the grader's
 _PACKAGE_HOMES = {folder for folder in sys.path if folder.count(os.sep) > 1}
