@@ -28,7 +28,7 @@ from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference
 from vit_course.grading.judging.results import Results
 
 if TYPE_CHECKING:
-    from vit_course.grading.judging.plain_pytest import AskedSubmission
+    from vit_course.grading.judging.command_line import AskedSubmission
 
 MARK = "exercise"
 
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _ask_submission(config: pytest.Config) -> None:
-    from vit_course.grading.judging.plain_pytest import AskedSubmission
+    from vit_course.grading.judging.command_line import AskedSubmission
 
     try:
         submission = AskedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")
