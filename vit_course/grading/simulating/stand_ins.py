@@ -14,13 +14,14 @@ def plain_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=
         scores = scores.masked_fill(attn_mask.logical_not(), float("-inf")) if masked else scores + attn_mask
     return F.dropout(scores.softmax(dim=-1), dropout_p) @ value
 """
+# autograd keeps x itself for the backward pass, as it does for torch's own
 _LAYER_NORM = """
 def plain_norm(x, shape, weight=None, bias=None, eps=1e-05):
     if tuple(x.shape[-len(shape):]) != tuple(shape):
         raise RuntimeError(f"the last axes of {tuple(x.shape)} are not {tuple(shape)}")
     axes = tuple(range(-len(shape), 0))
     centred = x - x.mean(axes, keepdim=True)
-    scaled = centred / (centred.square().mean(axes, keepdim=True) + eps).sqrt()
+    scaled = centred / (x.var(axes, correction=0, keepdim=True) + eps).sqrt()
     if weight is not None:
         scaled = scaled * weight
     return scaled if bias is None else scaled + bias
