@@ -15,6 +15,7 @@ from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure, Undecided
 from vit_course.checks.words import quoted
+from vit_course.reasons import Reason
 
 
 def expect_gradients_of_inputs(
@@ -159,10 +160,10 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
             "What does `raise` do that `return` does not?" if returned else look,
         )
     if not error.is_a("ValueError"):
-        raise Failure(f"{student.name} raised {error} on {described}", wanted, look)
+        raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED)
     named = set(re.findall(r"\d+", error.words))
     student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(number) not in named]:
         text = quoted(error.words) or "no text"
         look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
-        raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look)
+        raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)

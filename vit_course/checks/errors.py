@@ -19,6 +19,7 @@ import torch
 
 from vit_course.checks.verdict import Failure, NotWritten
 from vit_course.checks.words import brief, quoted, said
+from vit_course.reasons import Reason
 
 _NOT_THE_STUDENTS = (
     str(Path(__file__).parents[1]) + os.sep,
@@ -123,7 +124,9 @@ def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    return Failure(f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}", look)
+    return Failure(
+        f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}", look, Reason.RAISED
+    )
 
 
 def _look(error: Raised) -> str:

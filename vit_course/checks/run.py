@@ -17,11 +17,12 @@ from vit_course.checks.isolation import quiet, uncompiled
 from vit_course.checks.lessons.results import opened
 from vit_course.checks.rules import RULES, not_allowed
 from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, NotWritten, Report, Undecided, Verdict, Waiting
+from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from vit_course.checks.words import quoted
 from vit_course.grading.worker.watch import Watch
+from vit_course.reasons import Reason
 
-_WHATEVER_THE_SIZES = re.compile(r" raised |has no parameter|which nobody asked for")
+_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
 _COURSE = str(Path(__file__).parents[2])
 
 
@@ -135,19 +136,24 @@ def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
 def _run_one(each: PublicCheck, student: Student) -> CheckResult:
     try:
         run(each, student)
-    except NotWritten as missing:
-        return CheckResult(each.name, each.claim, Verdict.FAIL, seen=missing.seen, unwritten=True)
-    except Failure as failure:
-        return CheckResult(each.name, each.claim, Verdict.FAIL, failure.seen, failure.expected, look=failure.look)
-    except Undecided as reason:
-        waits = isinstance(reason, Waiting)
-        return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=str(reason), waits=waits)
+    except (Failure, Undecided) as found:
+        return as_result(each.name, each.claim, found)
     return CheckResult(each.name, each.claim, Verdict.PASS)
+
+
+def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
+    """The line of a report for a check that ended in a failure or could not decide."""
+    if isinstance(found, Undecided):
+        return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(found), reason=found.reason)
+    words = found.seen, found.expected
+    return CheckResult(name, claim, Verdict.FAIL, *words, look=found.look, reason=found.reason)
 
 
 def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
-    return CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, waits=True, worth=each.worth)
+    return CheckResult(
+        each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK, worth=each.worth
+    )
 
 
 def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
@@ -158,14 +164,14 @@ def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
     for result in results:
         names = tuple(cause.name for cause in result.causes)
         # an exception, or a wrong name, comes back with other sizes for other inputs, and is the same all the same
-        seen = re.sub(r"[0-9]+", "#", result.seen) if _WHATEVER_THE_SIZES.search(result.seen) else result.seen
+        seen = re.sub(r"[0-9]+", "#", result.seen) if result.reason in _WHATEVER_THE_SIZES else result.seen
         known = bool(seen) and (seen, names) in told
         told.add((seen, names))
         if known and result.verdict == Verdict.FAIL:
             result = replace(result, seen="the same as above", expected="", look="")
         elif known and result.verdict == Verdict.UNDECIDED:
-            waits_for_a_check = result.seen.startswith("it waits until")
-            result = replace(result, seen="it waits for the same check" if waits_for_a_check else "the same as above")
+            waits = result.reason == Reason.WAITS_FOR_CHECK
+            result = replace(result, seen="it waits for the same check" if waits else "the same as above")
         shortened.append(replace(result, again=bool(names) and names in explained))
         explained.add(names)
     return tuple(shortened)

@@ -14,6 +14,7 @@ from vit_course.checks.calls import Answer, Module, ModuleHere, cotangent
 from vit_course.checks.errors import fingerprint, in_words
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import listed, shape
+from vit_course.reasons import Reason
 
 if TYPE_CHECKING:
     from vit_course.checks.student import Student
@@ -38,7 +39,8 @@ class StudentModule:
         found = self.parameter_shapes()
         wanted = {name: tuple(tensor.shape) for name, tensor in weights.items()}
         if found != wanted:
-            raise Failure(*_layout_in_words(self.name, found, wanted))
+            reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
+            raise Failure(*_layout_in_words(self.name, found, wanted), reason)
         self._told("load", self._held.load(weights))
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -106,7 +108,7 @@ class StudentModule:
         if answer.raised is not None:
             self._student.record.append(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"
-            raise Failure(f"the backward pass raised {answer.raised}", "a gradient", look)
+            raise Failure(f"the backward pass raised {answer.raised}", "a gradient", look, Reason.RAISED)
         return {name: plain(each, f"the gradient of `{name}`", (output,)) for name, each in answer.result.items()}
 
     def to(self, target: torch.dtype | torch.device) -> None:

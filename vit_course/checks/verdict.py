@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vit_course.reasons import Reason
+
 
 class Verdict(StrEnum):
     """The three things that a check can find."""
@@ -22,25 +24,34 @@ class Failure(Exception):
         seen: what the student's code did, as a clause ("patchify returned None").
         expected: what was expected, as a clause ("a tensor of shape (2, 10, 48)"), or "" when ``seen`` says all.
         look: where to look next, as a sentence or a question; never the answer.
+        reason: what kind of failure it is.
     """
 
-    def __init__(self, seen: str, expected: str = "", look: str = "") -> None:
+    def __init__(self, seen: str, expected: str = "", look: str = "", reason: Reason = Reason.DIFFERENT) -> None:
         super().__init__(seen)
         self.seen = seen
         self.expected = expected
         self.look = look
+        self.reason = reason
 
 
 class NotWritten(Failure):
     """The exercise still raises NotImplementedError."""
 
+    def __init__(self, seen: str) -> None:
+        super().__init__(seen, reason=Reason.NOT_WRITTEN)
+
 
 class Undecided(Exception):
-    """A check could not decide: the reason is its message."""
+    """A check could not decide: why is its message."""
+
+    reason = Reason.UNDECIDABLE
 
 
 class Waiting(Undecided):
-    """A check that somebody else decides: it has not earned its share yet. The reason is its message."""
+    """A check that the judge decides: it has not earned its share yet. Why is its message."""
+
+    reason = Reason.WAITS_FOR_JUDGE
 
 
 @dataclass(frozen=True)
@@ -65,9 +76,8 @@ class CheckResult:
 
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
-    undecided check ``seen`` is the reason, and ``waits`` tells whether another check has to pass first.
-    ``again`` tells that an earlier line of the report has explained the same causes.
-    ``unwritten`` tells that the student's code still raises NotImplementedError; ``worth`` is the check's weight.
+    undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
+    ``again`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's weight.
     """
 
     name: str
@@ -77,10 +87,19 @@ class CheckResult:
     expected: str = ""
     causes: tuple[Cause, ...] = ()
     look: str = ""
+    reason: Reason | None = None
     again: bool = False
-    waits: bool = False
-    unwritten: bool = False
     worth: float = 1.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether its share is not earned yet: another check has to pass first, or the judge decides."""
+        return self.reason in (Reason.WAITS_FOR_CHECK, Reason.WAITS_FOR_JUDGE)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the student's code still raises NotImplementedError."""
+        return self.reason == Reason.NOT_WRITTEN
 
     @property
     def misconception(self) -> str | None:

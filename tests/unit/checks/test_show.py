@@ -10,6 +10,7 @@ import pytest
 
 from vit_course.checks import show
 from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
+from vit_course.reasons import Reason
 
 HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &amp; --> *a `b* c` **d** `e *f` g*"""
 ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em"}
@@ -43,7 +44,7 @@ def failing(text: str, problem: str | None = None, points: float | None = None) 
         CheckResult("one", text, Verdict.PASS),
         CheckResult("two", text, Verdict.FAIL, text, text, look=text),
         CheckResult("three", text, Verdict.FAIL, text, text, (cause,)),
-        CheckResult("four", text, Verdict.UNDECIDED, text, waits=True),
+        CheckResult("four", text, Verdict.UNDECIDED, text, reason=Reason.WAITS_FOR_CHECK),
     )
     return Report(text, results, points, problem)
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
+from vit_course.reasons import Reason
 
 PASS, FAIL, UNDECIDED = Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED
 COLUMN = Cause("column order", "Tokens run down.", "Which axis is fastest?", "01_patchify, Order")
@@ -17,7 +18,7 @@ def result(verdict: Verdict, **fields: object) -> CheckResult:
     return CheckResult("a_claim", "A claim.", verdict, **fields)  # type: ignore[arg-type]
 
 
-WAITS, CANNOT_TELL = result(UNDECIDED, waits=True), result(UNDECIDED)
+WAITS, CANNOT_TELL = result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK), result(UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ WAITS, CANNOT_TELL = result(UNDECIDED, waits=True), result(UNDECIDED)
         ((CANNOT_TELL,), 0.0),
         ((result(PASS), result(FAIL, worth=3.0)), 0.25),
         ((result(PASS, worth=0.0), result(FAIL)), 0.0),
-        ((result(PASS), result(UNDECIDED, waits=True, worth=7.0)), 1 / 8),
+        ((result(PASS), result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK, worth=7.0)), 1 / 8),
     ],
     ids=[
         *("nothing", "all", "none", "half", "waiting is not earned", "undecided does not count", "mixed", "no verdict"),

@@ -21,6 +21,7 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import kind_of, quoted, shape
 from vit_course.config import ViTConfig
+from vit_course.reasons import Reason
 
 MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
 TWELVE_BLOCKS = replace(MODEL, embed_dim=4, depth=12)
@@ -161,10 +162,10 @@ def _expect_named(student: Student, state: StateDict, probe: Probe, names: tuple
     named = any(name in error.words for name in names)
     student.record.append(("named", named))
     if not error.is_a("ValueError"):
-        raise Failure(f"load_torchvision raised {error} on {described}", wanted, look)
+        raise Failure(f"load_torchvision raised {error} on {described}", wanted, look, Reason.RAISED)
     if not named:
         text = quoted(error.words, 80) or "no text"
-        raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look)
+        raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
 
 
 @load_torchvision.check

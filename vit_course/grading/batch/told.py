@@ -10,9 +10,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vit_course.grading.judging.result import ExerciseResult, Result, legible
+from vit_course.grading.judging.result import ExerciseResult, LogKind, Result, legible
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
+WITHOUT_COUNT = {
+    LogKind.BROKEN_CHECK: "A hidden check broke {}",
+    LogKind.REFUSED_CHECK: "A hidden check refuses the lesson's model answer {}",
+    LogKind.GRADER_FAILED: "The grader failed in a hidden check {}",
+}
 
 
 def overview(results: Sequence[Result]) -> RenderableType:
@@ -42,22 +47,14 @@ def sheet(result: Result) -> RenderableType:
 
 
 def broken_checks(results: Sequence[Result]) -> Iterator[str]:
-    """For each hidden check that broke off by itself: on how many submissions, and the traceback on the first."""
-    found: dict[str, list[str]] = {}
-    for result in results:
-        undecided = {
-            f"{exercise.name}, {check.name}"
-            for exercise in result.exercises
-            for check in exercise.checks
-            if check.verdict == "undecided"
-        }
-        for entry in result.log:
-            check, _, traceback = entry.partition(": ")
-            if check in undecided:
-                found.setdefault(check, []).append(legible(traceback))
-    for check, tracebacks in found.items():
-        where = f"{len(tracebacks)} of {len(results)} submissions"
-        yield f"A hidden check broke ({check}) on {where}, and does not count there:\n{tracebacks[0].rstrip()}"
+    """For each hidden check that does not count somewhere: why, on how many submissions, and the first's details."""
+    found: dict[tuple[str, str, LogKind], list[str]] = {}
+    for entry in (entry for result in results for entry in result.log if entry.check and entry.kind in WITHOUT_COUNT):
+        found.setdefault((entry.exercise, entry.check, entry.kind), []).append(legible(entry.text))
+    for (exercise, check, kind), details in found.items():
+        where = f"{len(details)} of {len(results)} submissions"
+        told = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
+        yield f"{told} on {where}, and does not count there:\n{details[0].rstrip()}"
 
 
 def one_line(text: str) -> str:

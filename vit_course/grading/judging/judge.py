@@ -16,7 +16,7 @@ from vit_course.checks.catalogue import EXERCISES
 from vit_course.grading.judging.exam import exam_of_class
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.refused import Refused, not_counted
-from vit_course.grading.judging.result import Result
+from vit_course.grading.judging.result import LogEntry, LogKind, Result
 from vit_course.grading.judging.sitting import Sitting
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox
@@ -82,12 +82,10 @@ class Judge:
             self._checks.set_aside(refused or {})
             result = self._noted(self._graded(submission), refused or {})
         except MemoryError as error:
-            told = "".join(traceback.format_exception(error))
-            result = replace(_unread(submission), status="error", reason=OUT_OF_MEMORY, log=(told,))
+            result = replace(_unread(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
         except Exception as error:
-            told = "".join(traceback.format_exception(error))
             reason = f"the grader failed: {type(error).__name__}: {error}"
-            result = replace(_unread(submission), status="error", reason=reason, log=(told,))
+            result = replace(_unread(submission), status="error", reason=reason, log=(_traceback(error),))
         return replace(result, seconds=time.perf_counter() - began)
 
     def _graded(self, submission: Submission) -> Result:
@@ -100,8 +98,8 @@ class Judge:
             exercises = sitting.exercises()
         except GraderFailed as failure:
             reason = f"{failure}; it has no score until a person has read the log"
-            log = (*sitting.log, *filter(None, [failure.details]))
-            return replace(_unread(submission), status="error", reason=reason, log=log)
+            details = [LogEntry(LogKind.GRADER_FAILED, failure.details)] if failure.details else []
+            return replace(_unread(submission), status="error", reason=reason, log=(*sitting.log, *details))
         flags = (*submission.flags, *sitting.flags, *self._of_the_sandbox())
         return replace(
             _unread(submission),
@@ -126,11 +124,15 @@ class Judge:
         exercises, log = [], list(result.log)
         for each in result.exercises:
             if checks := refused.get(each.name):
-                each, lines = not_counted(each, checks, self._checks.all_of(each.name))
-                log += lines
+                each, entries = not_counted(each, checks, self._checks.all_of(each.name))
+                log += entries
             exercises.append(each)
         score = round(sum(each.score for each in exercises), 4)
         return replace(result, exercises=tuple(exercises), log=tuple(log), score=score)
+
+
+def _traceback(error: Exception) -> LogEntry:
+    return LogEntry(LogKind.GRADER_FAILED, "".join(traceback.format_exception(error)))
 
 
 def _unread(submission: Submission) -> Result:

@@ -11,6 +11,9 @@ from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.grading.judging.hidden import HiddenCheck, Outcome
 from vit_course.grading.judging.naming import commonest
 from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
+from vit_course.reasons import Reason
+
+NOTHING_DECIDED = "none of the checks of {} could decide anything"
 
 
 def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
@@ -26,7 +29,11 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
 
 
 def marked(
-    exercise: str, max_score: float | None, outcomes: Sequence[Outcome], problem: str | None = None
+    exercise: str,
+    max_score: float | None,
+    outcomes: Sequence[Outcome],
+    problem: str | None = None,
+    reason: Reason | None = None,
 ) -> ExerciseResult:
     """The result of an exercise whose checks were asked.
 
@@ -35,26 +42,27 @@ def marked(
         max_score: what it is worth; None: the points of its checks.
         outcomes: of all its checks, failures with their causes.
         problem: what has to be said first; None: that it is not written yet, where this is so.
+        reason: what kind of problem it is.
     """
     if max_score is None:
         max_score = sum(each.check.points for each in outcomes)
     results = tuple(map(_briefly, without_repetition([each.result for each in outcomes])))
     if problem is None and any(each.unwritten for each in results):
-        problem = _unwritten(exercise, results)
+        problem, reason = _unwritten(exercise, results)
         results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
     if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
-        problem = f"none of the checks of {exercise} could decide anything"
+        problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
     score = round(max_score * fraction(exercise, outcomes), 4)
     checks = tuple(map(_as_outcome, results))
-    return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem)
+    return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem, reason)
 
 
 def unasked(
-    exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None
+    exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None, reason: Reason | None
 ) -> ExerciseResult:
     """The result of an exercise that there was nothing to ask of: every check fails, for one reason."""
     failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
-    return marked(exercise, max_score, failed, problem)
+    return marked(exercise, max_score, failed, problem, reason)
 
 
 def _briefly(result: CheckResult) -> CheckResult:
@@ -62,10 +70,10 @@ def _briefly(result: CheckResult) -> CheckResult:
     return replace(result, seen="", expected="") if result.again else result
 
 
-def _unwritten(exercise: str, results: Sequence[CheckResult]) -> str:
+def _unwritten(exercise: str, results: Sequence[CheckResult]) -> tuple[str, Reason]:
     if not any(each.verdict == Verdict.PASS for each in results):
-        return f"{exercise} is not written yet"
-    return f"something in {exercise} is not written yet"
+        return f"{exercise} is not written yet", Reason.NOT_WRITTEN
+    return f"something in {exercise} is not written yet", Reason.PARTLY_WRITTEN
 
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from vit_course.checks.verdict import Verdict
 from vit_course.grading.judging.collecting import place_of_item
 from vit_course.grading.judging.hidden import HiddenCheck
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
+from vit_course.grading.judging.marking import NOTHING_DECIDED
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from vit_course.grading.submissions.flags import STOPPED, TIMEOUT
+from vit_course.reasons import Reason
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
 SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
@@ -32,8 +34,8 @@ def refused_by(model: Result) -> Refused:
 
 def not_counted(
     result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[HiddenCheck]
-) -> tuple[ExerciseResult, Iterator[str]]:
-    """A result in which the refused checks are undecided, and lines for the instructor.
+) -> tuple[ExerciseResult, Iterator[LogEntry]]:
+    """A result in which the refused checks are undecided, and entries for the instructor.
 
     Args:
         result: of the exercise, judged by the other checks; by all of them where all are refused.
@@ -45,13 +47,18 @@ def not_counted(
         found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {"Seen": SEEN}))
         for each in checks
     )
-    lines = (
-        f"{result.name}, {each.name}: {place_of_item(each.item)} fails the lesson's model answer. {refused[each.name]}"
+    entries = (
+        LogEntry(
+            LogKind.REFUSED_CHECK,
+            f"{place_of_item(each.item)} fails the lesson's model answer. {refused[each.name]}",
+            result.name,
+            each.name,
+        )
         for each in checks
         if each.name in refused
     )
     result = replace(result, checks=tuple(outcomes))
     if not found:
-        problem = f"none of the checks of {result.name} could decide anything"
-        result = replace(result, score=0.0, misconception=None, problem=problem)
-    return result, lines
+        problem = NOTHING_DECIDED.format(result.name)
+        result = replace(result, score=0.0, misconception=None, problem=problem, reason=Reason.NOTHING_DECIDED)
+    return result, entries

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
+
+from vit_course.reasons import Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
@@ -53,7 +56,7 @@ class ExerciseResult:
 
     Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
     its ``checks``, and a ``problem`` when something about all of it has to be said first; kept, but not published,
-    the ``seconds`` that it took (0: not measured).
+    the problem's ``reason`` and the ``seconds`` that it took (0: not measured).
     """
 
     name: str
@@ -62,6 +65,7 @@ class ExerciseResult:
     misconception: str | None = None
     checks: tuple[CheckOutcome, ...] = ()
     problem: str | None = None
+    reason: Reason | None = None
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,6 +78,30 @@ class ExerciseResult:
             "problem": None if self.problem is None else legible(self.problem),
             "checks": [each.as_dict() for each in self.checks],
         }
+
+
+class LogKind(StrEnum):
+    """What an entry of the instructor's log is about."""
+
+    BROKEN_CHECK = "broken-check"
+    REFUSED_CHECK = "refused-check"
+    GRADER_FAILED = "grader-failed"
+    DETAIL = "detail"  # of a check's verdict: what it printed, what an assertion compared
+    ATTEMPTS = "attempts"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """An entry of the log: of what kind, its ``text``, and the ``exercise`` and ``check`` that it is about, if any."""
+
+    kind: LogKind
+    text: str
+    exercise: str = ""
+    check: str = ""
+
+    def __str__(self) -> str:
+        about = ", ".join(filter(None, (self.exercise, self.check)))
+        return f"{about}: {self.text}" if about else self.text
 
 
 @dataclass(frozen=True)
@@ -105,7 +133,7 @@ class Result:
     flags: tuple[str, ...] = ()
     exercises: tuple[ExerciseResult, ...] = ()
     runs: tuple[CellOutputs, ...] = ()
-    log: tuple[str, ...] = ()
+    log: tuple[LogEntry, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """An entry of "submissions" in the published JSON."""
@@ -124,9 +152,12 @@ class Result:
 
     def to_store(self) -> dict[str, Any]:
         """The same with what is kept for feedback and for the instructor."""
-        exercises = [{**each.as_dict(), "seconds": round(each.seconds, 4)} for each in self.exercises]
+        exercises = [
+            {**each.as_dict(), "reason": each.reason, "seconds": round(each.seconds, 4)} for each in self.exercises
+        ]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
-        return {**self.as_dict(), "exercises": exercises, "runs": runs, "log": [legible(each) for each in self.log]}
+        log = [{**vars(each), "text": legible(each.text)} for each in self.log]
+        return {**self.as_dict(), "exercises": exercises, "runs": runs, "log": log}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Result:
@@ -136,7 +167,13 @@ class Result:
             KeyError, TypeError, ValueError: when ``entry`` was made by neither.
         """
         exercises = tuple(
-            ExerciseResult(**{**each, "checks": tuple(CheckOutcome(**check) for check in each["checks"])})
+            ExerciseResult(
+                **{
+                    **each,
+                    "reason": Reason(each["reason"]) if each.get("reason") else None,
+                    "checks": tuple(CheckOutcome(**check) for check in each["checks"]),
+                }
+            )
             for each in entry["exercises"]
         )
         runs = tuple(CellOutputs(each["index"], tuple(each["outputs"])) for each in entry.get("runs", ()))
@@ -144,7 +181,7 @@ class Result:
             "flags": tuple(entry["flags"]),
             "exercises": exercises,
             "runs": runs,
-            "log": tuple(entry.get("log", ())),
+            "log": tuple(LogEntry(**{**each, "kind": LogKind(each["kind"])}) for each in entry.get("log", ())),
         }
         return cls(**{**entry, **made})
 

@@ -23,13 +23,14 @@ from vit_course.grading.judging.exam import NoImages
 from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.judging.marking import marked, unasked
 from vit_course.grading.judging.naming import Replays, name_failures
-from vit_course.grading.judging.result import CellOutputs, ExerciseResult
+from vit_course.grading.judging.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from vit_course.grading.sandbox.patience import BACKSTOP
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
 from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from vit_course.grading.submissions.result_file import ResultFile, contents
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+from vit_course.reasons import Reason
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4
@@ -71,10 +72,10 @@ class Sitting:
         self._left_out: dict[int, str] = {}
         self._raised: dict[int, str] = {}
         self._outputs: dict[int, CellOutputs] = {}
-        self._evaluated: dict[str, tuple[list[Outcome], str | None]] = {}
+        self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
         self.reasons: list[str] = []
         self.flags: dict[str, None] = {}
-        self.log: list[str] = []
+        self.log: list[LogEntry] = []
 
     @property
     def runs(self) -> tuple[CellOutputs, ...]:
@@ -111,29 +112,31 @@ class Sitting:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
         if answer.file:
             return self._of_file(answer, answer.file, checks)
-        problem = answer.problem
+        problem, reason = answer.problem, answer.reason
         if answer.source is not None:
             try:
                 return self._asked(answer, checks, self._ready())
             except WorkerLost as lost:
                 self._note_loss(lost)
-                problem = f"{answer.name} was not asked: the submission {lost.words}"
-            except _NoWorker as reason:
-                problem = f"{answer.name} was not asked: the submission {reason}"
-        return unasked(answer.name, answer.max_score, checks, problem)
+                problem, reason = f"{answer.name} was not asked: the submission {lost.words}", Reason.NOT_RUN
+            except _NoWorker as lack:
+                problem, reason = f"{answer.name} was not asked: the submission {lack}", Reason.NOT_RUN
+        return unasked(answer.name, answer.max_score, checks, problem, reason)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         if answer.problem:
-            return unasked(answer.name, answer.max_score, checks, answer.problem)
+            return unasked(answer.name, answer.max_score, checks, answer.problem, answer.reason)
         handed_in = contents(file)
         objects = {answer.name: lambda: handed_in}
         outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
-        self.log += [f"{answer.name}, {each.check.name}: {each.log}" for each in outcomes if each.log]
-        told = self._told_of(answer.name, handed_in)
-        return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), told)
+        for each in outcomes:
+            self._log_details(answer.name, each)
+        remark = self._accuracy(answer.name, handed_in)
+        reason = Reason.REMARK if remark else None
+        return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
 
-    def _told_of(self, name: str, handed_in: HandedIn) -> str | None:
+    def _accuracy(self, name: str, handed_in: HandedIn) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
         try:
             return f"It is right on {self._checks.exam.measure(handed_in)}." if self._checks.exam else None
@@ -146,19 +149,20 @@ class Sitting:
     def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
         undefined, nothing = self._undefined(answer, worker)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
+        reason = Reason.NOT_DEFINED if undefined else answer.reason
         if nothing:
-            return unasked(answer.name, answer.max_score, checks, problem)
+            return unasked(answer.name, answer.max_score, checks, problem, reason)
         outcomes, called = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(answer.name, called):
             self.flags[FORBIDDEN_FUNCTION] = None
-            return unasked(answer.name, answer.max_score, checks, why)
+            return unasked(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
         if self._worker and not self._worker.lost:
-            self._evaluated[answer.name] = outcomes, problem
-        return marked(answer.name, answer.max_score, outcomes, problem)
+            self._evaluated[answer.name] = outcomes, problem, reason
+        return marked(answer.name, answer.max_score, outcomes, problem, reason)
 
     def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
         """The result with what passes once the answer's parts are right; see the module ``carried``."""
-        first, problem = self._evaluated.get(answer.name, ((), None))
+        first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
         if not answer.parts or not failed or self._is_out_of_time():
             return result
@@ -169,7 +173,8 @@ class Sitting:
         parts = [part.exercise for part in answer.parts]
         note = sentence(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._named(answer.name, outcomes)
-        better = marked(answer.name, answer.max_score, named, " ".join(filter(None, (problem, note))))
+        words = " ".join(filter(None, (problem, note)))
+        better = marked(answer.name, answer.max_score, named, words, reason or Reason.REMARK)
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
@@ -204,8 +209,7 @@ class Sitting:
             student = RemoteStudent(worker, EXERCISES[name].objects)
             outcomes.append(self._checks.ask(name, check, student, self._key))
             called |= dict.fromkeys(worker.called)
-            if outcomes[-1].log:
-                self.log.append(f"{name}, {check.name}: {outcomes[-1].log}")
+            self._log_details(name, outcomes[-1])
             if worker.failure:
                 worker = self._after_failure(name, check, worker.failure)
                 worker.watch(name in RULES)
@@ -216,13 +220,19 @@ class Sitting:
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
         return self._named(name, outcomes), called
 
+    def _log_details(self, name: str, outcome: Outcome) -> None:
+        if outcome.log:
+            broke = outcome.result.verdict == Verdict.UNDECIDED
+            kind = LogKind.BROKEN_CHECK if broke else LogKind.DETAIL
+            self.log.append(LogEntry(kind, outcome.log, name, outcome.check.name))
+
     def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
 
         Raises:
             GraderFailed: it has failed too often, or no fresh worker can be had.
         """
-        self.log.append(f"{name}, {check.name}: {failure}\n{failure.details}")
+        self.log.append(LogEntry(LogKind.GRADER_FAILED, f"{failure}\n{failure.details}", name, check.name))
         self._failures += 1
         self._workers -= 1  # it was not the submission that ended it
         if self._failures > MOST_FAILURES:
@@ -240,8 +250,8 @@ class Sitting:
         except MemoryError:
             raise
         except Exception as error:
-            told = "".join(traceback.format_exception(error))
-            self.log.append(f"{name}: the grader failed while it looked for the mistake's name:\n{told}")
+            text = "".join(["while it looked for the mistake's name:\n", *traceback.format_exception(error)])
+            self.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
     def _missed(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
@@ -330,7 +340,7 @@ class Sitting:
             return
         if attempts := self._worker.attempts:
             self.flags[STOPPED] = None
-            self.log.append(f"the submission tried: {', '.join(attempts)}")
+            self.log.append(LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(attempts)}"))
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None

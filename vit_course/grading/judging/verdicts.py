@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from vit_course.checks.answers import incomparable
+from vit_course.checks.run import as_result
 from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, NotWritten, Undecided, Verdict
+from vit_course.checks.verdict import CheckResult, Failure, Undecided, Verdict
 from vit_course.grading.judging.collecting import line_in
 
 
@@ -23,14 +24,13 @@ def result_of(name: str, claim: str, student: Student, error: BaseException | No
     """
     if error is None:
         return CheckResult(name, claim, Verdict.PASS)
-    if isinstance(error, Undecided | pytest.skip.Exception | pytest.xfail.Exception):
-        return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(error))
-    if isinstance(error, NotWritten):
-        return CheckResult(name, claim, Verdict.FAIL, seen=error.seen, unwritten=True)
+    if isinstance(error, Failure | Undecided):
+        return as_result(name, claim, error)
+    if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
+        return as_result(name, claim, Undecided(str(error)))
     if is_plain(error):
-        return CheckResult(name, claim, Verdict.FAIL, seen=_written(error, file) or f"{student.name} does not do this")
-    failure = error if isinstance(error, Failure) else incomparable(student.name, student.record, error)
-    return CheckResult(name, claim, Verdict.FAIL, failure.seen, failure.expected, look=failure.look)
+        return as_result(name, claim, Failure(_written(error, file) or f"{student.name} does not do this"))
+    return as_result(name, claim, incomparable(student.name, student.record, error))
 
 
 def is_plain(error: BaseException) -> bool:

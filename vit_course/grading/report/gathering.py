@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +33,11 @@ from vit_course.grading.submissions.released import (
     operators_class,
 )
 from vit_course.grading.submissions.result_file import find_result
+from vit_course.reasons import Reason
 
-LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")  # with which a check's own message begins
+# the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
+LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")
+_NOTHING_WRITTEN = re.compile(r"is not written yet|^the cell of \w+ is (missing|empty)")
 
 
 def gather(path: Path, lesson: str | None = None) -> ClassWork:
@@ -208,5 +212,7 @@ def _with_problem(exercise: ExerciseResult) -> ExerciseResult:
     problems = {text for text in told if not text.startswith(LABELS)}
     if len(problems) != 1:
         return exercise
-    checks = tuple(replace(each, message=None) if each.message in problems else each for each in exercise.checks)
-    return replace(exercise, checks=checks, problem=problems.pop())
+    (problem,) = problems
+    checks = tuple(replace(each, message=None) if each.message == problem else each for each in exercise.checks)
+    reason = Reason.NOT_WRITTEN if _NOTHING_WRITTEN.search(problem) else Reason.REMARK
+    return replace(exercise, checks=checks, problem=problem, reason=reason)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
+from vit_course.reasons import NOTHING_WRITTEN
 
-_NOT_WRITTEN = re.compile(r"is not written yet|^the cell of \w+ is (missing|empty)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
 _QUOTED = re.compile(r"`[^`]*`")
 _UNDEFINED = re.compile(r"^`[^`]*`(?:, `[^`]*`)* (?:is|are) not defined")
-AS_ABOVE = "the same as above"
 
 
 class Lost(StrEnum):
@@ -39,7 +38,7 @@ class Share:
 
 def is_unwritten(result: ExerciseResult) -> bool:
     """Whether there is no answer, or none but what was released."""
-    return bool(result.problem and not result.score and _NOT_WRITTEN.search(result.problem))
+    return not result.score and result.reason in NOTHING_WRITTEN
 
 
 def failures(result: ExerciseResult) -> list[CheckOutcome]:
@@ -77,7 +76,7 @@ def first_difference(result: ExerciseResult) -> tuple[str, CheckOutcome] | None:
     """The shape of the first message that no misconception explains, without its numbers, and its check."""
     for check in failures(result):
         seen = said(check)
-        if check.misconception is None and seen and not seen.startswith(AS_ABOVE):
+        if check.misconception is None and seen:
             shape = _LIST.sub("(…)", _NUMBER.sub("#", _QUOTED.sub("…", seen)))
             return shape, check
     return None

@@ -9,6 +9,7 @@ from vit_course.grading.submissions.notebook_file import HandedInCell
 from vit_course.grading.submissions.released import ReleasedExercise, ReleasedLesson
 from vit_course.grading.submissions.result_file import ResultFile
 from vit_course.grading.submissions.submission import ExerciseAnswer
+from vit_course.reasons import Reason
 
 
 def answers_of(
@@ -42,8 +43,10 @@ def answers_of(
         if exercise.file:
             if only is None or exercise.name in only:
                 file = files(exercise.file)
-                if all_asked or not file.problem:
-                    answers.append(ExerciseAnswer(exercise.name, exercise.points, problem=file.problem, file=file))
+                reason = Reason.NO_FILE if file.problem else None
+                if all_asked or not reason:
+                    answer = ExerciseAnswer(exercise.name, exercise.points, None, None, file.problem, reason, file=file)
+                    answers.append(answer)
             continue
         marked = [cell for cell in cells if cell.grade_id == exercise.name]
         candidates = list(_candidates(written, marked, exercise))
@@ -76,23 +79,26 @@ def _answer(
     base = ExerciseAnswer(exercise.name, exercise.points)
     if not candidates:
         return _without_answer(base, exercise, marked)
-    problem = None
+    problem = reason = None
     for name in exercise.objects:
         defining = {cell.source.strip() for cell in candidates if name in definitions(parse(cell.source))}
         if len(defining) > 1:
             problem = f"there are {len(defining)} answers for {exercise.name}; the last one counts"
+            reason = Reason.SEVERAL_ANSWERS
     untouched = all(cell.source.strip() == exercise.stub.strip() for cell in candidates)
     source = "\n\n".join(dict.fromkeys(cell.source for cell in candidates)) if not problem else candidates[-1].source
-    return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem=problem, untouched=untouched)
+    return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem, reason, untouched)
 
 
 def _without_answer(base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[HandedInCell]) -> ExerciseAnswer:
     if not marked:
-        problem = f"the cell of {exercise.name} is missing"
+        problem, reason = f"the cell of {exercise.name} is missing", Reason.NO_CELL
     elif any(not cell.code for cell in marked):
-        problem = f"the cell of {exercise.name} is no code cell any more"
+        problem, reason = f"the cell of {exercise.name} is no code cell any more", Reason.NO_CODE
     elif all(is_empty(cell.source) for cell in marked):
-        problem = f"the cell of {exercise.name} is empty"
+        problem, reason = f"the cell of {exercise.name} is empty", Reason.EMPTY_CELL
     else:
         problem = f"the cell of {exercise.name} does not define {' and '.join(exercise.objects)}"
-    return ExerciseAnswer(base.name, base.max_score, cell=marked[-1].index if marked else None, problem=problem)
+        reason = Reason.NOT_DEFINED
+    cell = marked[-1].index if marked else None
+    return ExerciseAnswer(base.name, base.max_score, None, cell, problem, reason)

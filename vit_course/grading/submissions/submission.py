@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from vit_course.grading.submissions.result_file import ResultFile
+from vit_course.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class ExerciseAnswer:
     Attributes: ``name``, ``max_score`` (points in the released notebook; None where nobody has said, then the points
     of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
     None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
-    answered twice; None otherwise), ``untouched`` (the answer is as it was released), ``file`` (that the exercise asks
-    for in the place of an answer in a cell; None for all others) and ``parts`` (the other exercises' answers that it
-    calls).
+    answered twice; None otherwise) and its ``reason``, ``untouched`` (the answer is as it was released), ``file`` (that
+    the exercise asks for in the place of an answer in a cell; None for all others) and ``parts`` (the other exercises'
+    answers that it calls).
     """
 
     name: str
@@ -45,6 +46,7 @@ class ExerciseAnswer:
     source: str | None = None
     cell: int | None = None
     problem: str | None = None
+    reason: Reason | None = None
     untouched: bool = False
     file: ResultFile | None = None
     parts: tuple[Part, ...] = ()

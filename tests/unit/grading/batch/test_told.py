@@ -1,9 +1,10 @@
 """Results in a terminal."""
 
+import pytest
 from rich.console import Console
 
 from vit_course.grading.batch.told import broken_checks, overview, sheet
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
+from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 
 
 def printed(told):
@@ -56,10 +57,22 @@ def test_a_file_s_name_takes_one_line_whatever_it_holds():
     assert "2 of 2 graded; 2 of them with something to look at" in text
 
 
-def test_a_check_that_broke_is_told_once_with_its_traceback():
-    check = CheckOutcome("test_mine", "undecided", "Seen: the check itself broke.")
-    log = ("patchify, test_mine: Traceback\n  line 3\nKeyError: 7\n", "patchify, test_other: Traceback")
-    broken = graded(exercises=(ExerciseResult("patchify", 8.0, 8.0, None, (check,)),), log=log)
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (LogKind.BROKEN_CHECK, "A hidden check broke (patchify, test_mine)"),
+        (LogKind.REFUSED_CHECK, "A hidden check refuses the lesson's model answer (patchify, test_mine)"),
+        (LogKind.GRADER_FAILED, "The grader failed in a hidden check (patchify, test_mine)"),
+    ],
+)
+def test_a_check_that_does_not_count_is_told_once_with_its_reason(kind, words):
+    about = ("patchify", "test_mine")
+    log = (
+        LogEntry(kind, "Traceback\n  line 3\nKeyError: 7\n", *about),
+        LogEntry(LogKind.DETAIL, "Traceback", "patchify", "test_other"),
+        LogEntry(LogKind.GRADER_FAILED, "while it looked for the mistake's name", "patchify"),
+    )
+    broken = graded(log=log)
     (told,) = broken_checks([broken, graded(), broken])
-    assert told.startswith("A hidden check broke (patchify, test_mine) on 2 of 3 submissions")
+    assert told.startswith(f"{words} on 2 of 3 submissions")
     assert told.endswith("KeyError: 7")

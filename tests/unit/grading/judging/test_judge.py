@@ -82,7 +82,7 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
     assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
     assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
-    told = [line for line in result.log if "fails the lesson's model answer. " in line]
+    told = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
     assert len(told) == len(refused["fix_patchify"])
     assert re.match(r"fix_patchify, (test_\w+): test_patchify.py:\d+: \1 fails", told[0])
     assert judge.grade(wrong).score == model.score, "the next lesson has its own"
@@ -281,7 +281,7 @@ def test_an_error_of_ours(judge):
     result = judge.grade(submission(("no_such_exercise", 8.0, "x = 1")))
     assert result.status == "error"
     assert "there are no hidden checks of no_such_exercise" in result.reason
-    assert "Traceback" in result.log[0]
+    assert "Traceback" in result.log[0].text
     assert judge.grade(submission(("patchify", 8.0, PATCHIFY))).score == 8.0
 
 
@@ -325,7 +325,7 @@ def test_the_grader_s_own_failure_costs_nothing(judge, monkeypatch, place):
     assert sorted(verdicts) == ["pass"] * (len(verdicts) - 1) + ["undecided"]
     assert "the grader itself failed" in next(each.message for each in result.exercises[0].checks if each.message)
     assert "test_tokens_run_row_by_row" in result.reason
-    assert any("LookupError: a bug of ours" in each for each in result.log)
+    assert any("LookupError: a bug of ours" in each.text for each in result.log)
 
 
 @pytest.mark.parametrize("checks", [["test_"], ["test_t", "test_a", "test_e"]], ids=["all", "some"])
@@ -334,7 +334,7 @@ def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
     result = judge.grade(submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
     assert (result.status, result.score) == ("error", 0.0)
     assert result.reason.endswith("; it has no score until a person has read the log")
-    assert any("LookupError: a bug of ours" in each for each in result.log)
+    assert any("LookupError: a bug of ours" in each.text for each in result.log)
 
 
 def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
@@ -342,7 +342,7 @@ def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason
-    assert any("a bug of ours" in each for each in result.log)
+    assert any("a bug of ours" in each.text for each in result.log)
 
 
 def test_a_failure_hides_no_forbidden_call(judge, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from vit_course.checks.verdict import Cause, CheckResult, Verdict
 from vit_course.grading.judging.hidden import HiddenCheck, Outcome
 from vit_course.grading.judging.marking import fraction, marked, unasked
+from vit_course.reasons import Reason
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
 
@@ -23,7 +24,7 @@ def found(verdict, points=1.0, name="test_it", **told):
         ([found("pass", 3), found("fail", 1)], 0.75),
         ([found("pass", 3), found("fail", 1), found("undecided", 4)], 0.75),
         ([found("undecided"), found("undecided")], 0.0),
-        ([found("pass", 3), found("fail", 1, unwritten=True)], 0.75),
+        ([found("pass", 3), found("fail", 1, reason=Reason.NOT_WRITTEN)], 0.75),
         ([], 0.0),
     ],
 )
@@ -32,7 +33,7 @@ def test_points_are_weights(outcomes, share):
 
 
 def test_half_a_class_earns_nothing():
-    outcomes = [found("pass", 3), found("fail", 1, seen="not written", unwritten=True)]
+    outcomes = [found("pass", 3), found("fail", 1, seen="not written", reason=Reason.NOT_WRITTEN)]
     assert fraction("PatchEmbedding", outcomes) == 0
     result = marked("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
@@ -57,7 +58,10 @@ def test_without_points_the_marks_count():
 
 
 def test_what_is_not_written_is_said_once():
-    outcomes = [found("fail", name=name, seen="it is not written yet", unwritten=True) for name in ("test_a", "test_b")]
+    outcomes = [
+        found("fail", name=name, seen="it is not written yet", reason=Reason.NOT_WRITTEN)
+        for name in ("test_a", "test_b")
+    ]
     result = marked("patchify", 8.0, outcomes)
     assert result.problem == "patchify is not written yet"
     assert [each.message for each in result.checks] == [None, None]
@@ -81,6 +85,7 @@ def test_nothing_could_be_decided():
 def test_nothing_was_there_to_be_asked():
     checks = [found("pass", points).check for points in (1, 3)]
     checks[1] = replace(checks[1], name="test_other")
-    result = unasked("patchify", None, checks, "the cell of patchify is empty")
-    assert (result.score, result.max_score, result.problem) == (0.0, 4.0, "the cell of patchify is empty")
+    result = unasked("patchify", None, checks, "the cell of patchify is empty", Reason.EMPTY_CELL)
+    assert (result.score, result.max_score, result.reason) == (0.0, 4.0, Reason.EMPTY_CELL)
+    assert result.problem == "the cell of patchify is empty"
     assert [(each.verdict, each.message) for each in result.checks] == [("fail", None)] * 2

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result, as_json, legible
+from vit_course.grading.judging.result import (
+    CellOutputs,
+    CheckOutcome,
+    ExerciseResult,
+    LogEntry,
+    LogKind,
+    Result,
+    as_json,
+    legible,
+)
 
 CHECK = CheckOutcome(
     "test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}
@@ -24,7 +33,7 @@ RESULT = Result(
     ("reference-copied",),
     (ExerciseResult("patchify", 3.5, 8.0, "column order", (CHECK, CheckOutcome("test_other", "pass"))),),
     (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hello"},)),),
-    ("for the instructor",),
+    (LogEntry(LogKind.DETAIL, "for the instructor", "patchify", "test_rows"),),
 )
 
 

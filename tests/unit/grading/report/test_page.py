@@ -13,6 +13,7 @@ from vit_course.grading.report.gathering import gather
 from vit_course.grading.report.page import lecture_page, private_page
 from vit_course.grading.report.pictures import tenths
 from vit_course.grading.report.tally import tally
+from vit_course.reasons import Reason
 
 TODAY = date(2026, 3, 7)
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
@@ -57,7 +58,9 @@ def full(klass):
     """A class with everything: named, unnamed, unwritten, unasked; hostile names and words."""
     wrong = failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
     odd = failed("test_odd", seen=f"it gave {HOSTILE}")
-    unwritten = exercise("unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet")
+    unwritten = exercise(
+        "unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
+    )
     for name in NAMES:
         klass.keep(
             klass.hand_in(name, patchify=STRIPS),

@@ -12,6 +12,7 @@ from vit_course.grading.report.shares import Lost, first_difference, lost_points
 from vit_course.grading.report.tally import tally
 from vit_course.grading.report.words import percent, plural, points, sentences
 from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, State
+from vit_course.reasons import Reason
 
 MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
 
@@ -41,17 +42,18 @@ def test_lost_points_are_shared_out_among_the_failed_checks():
 
 
 @pytest.mark.parametrize(
-    ("problem", "why"),
+    ("reason", "why"),
     [
-        ("patchify is not written yet", Lost.UNWRITTEN),
-        ("the cell of patchify is missing", Lost.UNWRITTEN),
-        ("the cell of patchify is empty", Lost.UNWRITTEN),
-        ("`patchify` is not defined: the cell raised NameError `x`.", Lost.UNASKED),
-        ("patchify was not asked: the submission took too long", Lost.UNASKED),
+        (Reason.NOT_WRITTEN, Lost.UNWRITTEN),
+        (Reason.PARTLY_WRITTEN, Lost.UNWRITTEN),
+        (Reason.NO_CELL, Lost.UNWRITTEN),
+        (Reason.EMPTY_CELL, Lost.UNWRITTEN),
+        (Reason.NOT_DEFINED, Lost.UNASKED),
+        (Reason.NOT_RUN, Lost.UNASKED),
     ],
 )
-def test_answers_of_which_nothing_was_asked(problem, why):
-    assert lost(exercise("patchify", MISSING, problem=problem)) == [(why, 8.0, "")]
+def test_answers_of_which_nothing_was_asked(reason, why):
+    assert lost(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [(why, 8.0, "")]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_checks_bins_flags_and_times():
         (exercise("patchify", failed("test_shape"), score=4.0, seconds=0.4),),
         (exercise("patchify", failed("test_shape"), score=1.0),),
         (exercise("patchify", failed("test_shape")),),
-        (exercise("patchify", MISSING, problem="patchify is not written yet", seconds=9.0),),
+        (exercise("patchify", MISSING, problem="patchify is not written yet", reason=Reason.NOT_WRITTEN, seconds=9.0),),
     ]
     found = tally(work(*results))
     (only,) = found.exercises

@@ -1,0 +1,35 @@
+"""Why a check or an exercise did not pass, as data that the checks, the judge and the reports share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a check or an exercise did not pass. Sentences are made of it for each reader; no code reads a sentence."""
+
+    # of a check that failed
+    DIFFERENT = "different"
+    RAISED = "raised"
+    PARAMETERS = "parameters"
+    NOT_WRITTEN = "not-written"
+    # of a check that could not decide
+    UNDECIDABLE = "undecidable"
+    WAITS_FOR_CHECK = "waits-for-check"
+    WAITS_FOR_JUDGE = "waits-for-judge"
+    # of a whole exercise
+    PARTLY_WRITTEN = "partly-written"
+    NO_CELL = "no-cell"
+    EMPTY_CELL = "empty-cell"
+    NO_CODE = "no-code"
+    NOT_DEFINED = "not-defined"
+    NO_FILE = "no-file"
+    NOT_RUN = "not-run"
+    FORBIDDEN = "forbidden"
+    NOTHING_DECIDED = "nothing-decided"
+    SEVERAL_ANSWERS = "several-answers"
+    REMARK = "remark"  # nothing is wrong: there is something to say
+
+
+NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
+"""Of exercises that nobody has done."""
