@@ -128,6 +128,32 @@ def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path
     assert [path.name for path in Path("/tmp").glob("attacked-*")] == []
 
 
+def test_nothing_is_imported_from_where_a_submission_lies(tmp_path):
+    """A file named as a module of Python's, or of a package that the grader needs, beside the graded notebook."""
+    folder, trace = tmp_path / "downloads", tmp_path / "trace"
+    folder.mkdir()
+    shutil.copy(ROOT / "solutions" / f"{LESSON}.ipynb", folder)
+    for name in {
+        *sys.stdlib_module_names,
+        "torch",
+        "numpy",
+        "rich",
+        "typer",
+        "pytest",
+        "nbformat",
+        "torchvision",
+        "conftest",
+    }:
+        (folder / f"{name}.py").write_text(f"open({str(trace)!r}, 'a').write('{name} ')\nraise ImportError\n")
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    order = [str(Path(sys.executable).parent / "vit-course"), "grade", f"{LESSON}.ipynb"]
+    order += ["--json", str(tmp_path / "results.json")]
+    done = subprocess.run(order, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert not trace.exists(), trace.read_text()
+    (found,) = results(tmp_path / "results.json")
+    assert found["score"] == found["max_score"] > 0, done.stderr
+
+
 def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     targets = [tmp_path / "a.json", tmp_path / "b.json"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}

@@ -73,6 +73,8 @@ class JobProcess:
                 self.close()
                 self._checks = checks
             if self._pool is None:
+                # what a student has handed in may be the folder that the grader runs in: nothing is imported from there
+                os.environ["PYTHONSAFEPATH"] = "1"
                 self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=job.start_process)
                 self._pid = self._pool.submit(job.process_id).result()
             return self._pool
@@ -90,7 +92,8 @@ def _in_time(future: Future[Done], process: int) -> Done:
     """What a job in that process gives; TimeoutError when it has used up its time."""
     work, end = _processor_seconds(process) + MOST_WORK, time.monotonic() + PATIENCE
     while time.monotonic() <= end and _processor_seconds(process) <= work:
-        if future in wait([future], min(_LOOK, max(0.0, end - time.monotonic()))).done:
+        wait([future], min(_LOOK, max(0.0, end - time.monotonic())))
+        if future.done():  # one that a stopped pool has cancelled too, of which wait() is never told
             return future.result()
     raise TimeoutError
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ import torch
 from vit_course.checks.isolation import fresh_settings
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
+from vit_course.grading.judging import pytest_options
 from vit_course.grading.judging.exam import Exam
 from vit_course.grading.judging.practice_exam import exam_of
 from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
@@ -60,10 +62,9 @@ def seed_of(key: bytes, exercise: str, check: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``pytest tests/hidden --submission FILE --device cuda --probe-seed 7``: of whom, where, on which numbers."""
-    parser.addoption("--probe-seed", default="0", help="what the hidden checks' sizes and numbers are drawn from")
-    parser.addoption("--submission", help="a notebook or .py file whose answers are asked; without it the reference is")
-    parser.addoption("--device", help="where the answers compute: cpu, cuda or cuda:1")
+    """The options, where the package's entry point has not brought them: pytest was started without plugins."""
+    with suppress(ValueError):
+        pytest_options.pytest_addoption(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:

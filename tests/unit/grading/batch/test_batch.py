@@ -4,6 +4,7 @@ import mmap
 import os
 import signal
 import time
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,14 @@ def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch)
     assert results["a"].status == "error"
     assert results["a"].reason.startswith("the judge ran out of memory while grading this")
     assert {results[name].status for name in "bcd"} == {"rejected"}
+
+
+def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(slots, "PATIENCE", 0.1)
+    asked = Future()
+    asked.cancel()
+    with pytest.raises(CancelledError):
+        slots._in_time(asked, os.getpid())
 
 
 def test_stopping_half_way_leaves_no_process(place, rejected):

@@ -321,3 +321,25 @@ def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_
     refused = subprocess.run([*command, "--device", "mps"], capture_output=True, text=True, cwd=tmp_path)
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
     assert "no float64" in refused.stderr
+
+
+@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@pytest.mark.parametrize("checks_first", [True, False], ids=["checks first", "submission first"])
+def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_path, checks_first):
+    checks_of(ROWS)
+    (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")
+    folder = tmp_path / "eve"
+    folder.mkdir()
+    (folder / "right.py").write_text("def patchify(images, patch_size):\n" + RIGHT_BODY)
+    (folder / "conftest.py").write_text(f"open({str(tmp_path / 'trace')!r}, 'w')\n")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    submission = ["--submission", str(folder / "right.py")]
+    order = [str(tmp_path / "hidden"), *submission] if checks_first else [*submission, str(tmp_path / "hidden")]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *order]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert not (tmp_path / "trace").exists()
+    if checks_first:
+        assert "test_tokens_run_row_by_row[patchify] PASSED" in ended.stdout, ended.stdout
+    else:
+        assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+        assert "name the folder of the hidden checks first" in ended.stderr

@@ -1,0 +1,32 @@
+"""The options of ``pytest tests/hidden``, and their safety: a plugin that pytest finds by the package's entry point.
+
+An option that pytest does not know yet leaves its value behind as a folder to collect from, and pytest imports the
+``conftest.py`` of every such folder: here a student's. So the options are there before any ``conftest.py`` is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``pytest tests/hidden --submission FILE --device cuda --probe-seed 7``: of whom, where, on which numbers."""
+    group = parser.getgroup("vit_course", "hidden checks of vit_course")
+    group.addoption("--probe-seed", default="0", help="what the hidden checks' sizes and numbers are drawn from")
+    group.addoption("--submission", help="a notebook or .py file whose answers are asked; without it the reference is")
+    group.addoption("--device", help="where the answers compute: cpu, cuda or cuda:1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Refuse to go on where pytest took its settings from beside the submission."""
+    submission = early_config.known_args_namespace.submission
+    settings = early_config.inipath
+    if submission and settings and settings.parent in Path(submission).absolute().parents:
+        raise pytest.UsageError(
+            f"--submission: pytest took its settings from {settings}, which lies beside the submission, and nothing of "
+            "this run can be believed; name the folder of the hidden checks first: "
+            f"pytest tests/hidden --submission {submission}"
+        )
