@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from vit_course.grading.judging.result import legible
+
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
@@ -36,5 +38,5 @@ def in_words(*ours: type[Exception]) -> Iterator[None]:
 
 def stop(message: str, status: int = 1) -> typer.Exit:
     """Say why on stderr; the exit is to be raised."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(legible(message), markup=False)
     return typer.Exit(status)

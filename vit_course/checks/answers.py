@@ -86,18 +86,24 @@ def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
     return depth < _DEEPEST and len(values) <= LONGEST
 
 
-def snapshot(value: object, depth: int = 0) -> object:
-    """What is kept of an answer: tensors as copies, numbers and text; of a giant tensor its shape, else the type."""
+def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:
+    """What is kept of an answer: tensors as copies, numbers and text; of a giant tensor its shape, else the type.
+
+    A tensor that occurs several times is copied once, in ``kept``.
+    """
+    kept = {} if kept is None else kept
     if isinstance(value, Tensor):
         if value.numel() > _MOST_NUMBERS:
             return "a large tensor", tuple(value.shape), short(value.dtype)
-        return value.detach().clone()
+        if id(value) not in kept:
+            kept[id(value)] = value.detach().clone()
+        return kept[id(value)]
     if isinstance(value, nn.Module):
         return (type(value).__name__ if type(value).__module__.startswith("torch.") else "module",)
     if isinstance(value, tuple | list):
         if not _is_small(value, depth):
             return type(value).__name__, len(value)
-        return tuple(snapshot(each, depth + 1) for each in value)
+        return tuple(snapshot(each, depth + 1, kept) for each in value)
     if isinstance(value, bool | int | float | str | None):
         return value
     if inspect.isroutine(value):

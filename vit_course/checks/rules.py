@@ -19,7 +19,7 @@ _OPERATORS = "torch.ops.aten."
 # the parts of torch that hold ready-made answers beside its operators, and what in them holds none
 _ANSWERS_OF_TORCH = """
     nn ops _refs _decomp _prims _numpy _transformers _higher_order_ops.flex_attention ao quantization onnx
-    export fx
+    export fx _inductor.fx_passes
 """
 _HELPERS_OF_TORCH = """
     nn.functional._ nn._reduction. nn.grad. nn.init. nn.parameter. nn.utils. ops.prim. ops.prims. ops.profiler.
@@ -39,6 +39,8 @@ _HARMLESS = """
     typeguard typing_extensions vit_course
 """
 _LIBRARIES = tuple(f"{library}." for library in _HARMLESS.split())
+# what calls a forbidden function from there hides it
+_ANSWERS_OF_COURSE = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "interpret"))
 _ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
 _ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
 _NORMS = (
@@ -62,16 +64,20 @@ class Rule:
 
     Attributes: ``why``, the sentence that a student reads after the name of what was called; ``tensors``, whether
     operations on tensors and the modules that hold them are allowed; ``names`` and ``operators``, what is allowed
-    beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin.
+    beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin; and
+    ``parts``, whether it may build on the course's own answers to earlier exercises.
     """
 
     why: str
     tensors: bool = True
+    parts: bool = True
     names: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
 
     def allows(self, name: str) -> bool:
         """Whether an answer may call what :class:`vit_course.grading.worker.watch.Watch` noted by this name."""
+        if name.startswith(_ANSWERS_OF_COURSE):
+            return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):
             return True
         if not self.tensors:
@@ -100,12 +106,14 @@ RULES = {
     "scaled_dot_product_attention": _MIX,
     "MultiHeadSelfAttention": _MIX,
     "is_attention": Rule(_TEST, names=_NORMS, operators=_NORM_OPERATORS),
-    "layer_norm": Rule(_yourself("write layer_norm", "norm")),
+    "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
     "EncoderBlock": _BLOCK,
     "fix_block": _BLOCK,
     "VisionTransformer": _MODEL,
     "fix_vit": _MODEL,
-    "count_parameters": Rule("This exercise asks for arithmetic: no tensor and no module may be made in it.", False),
+    "count_parameters": Rule(
+        "This exercise asks for arithmetic: no tensor and no module may be made in it.", False, False
+    ),
 }
 
 

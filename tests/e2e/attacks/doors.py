@@ -226,8 +226,31 @@ class MultiHeadSelfAttention(nn.Module):
                                           proj_bias=self.projection.bias)[:, 0]
         return (output, None) if return_weights else output
 """
+_BY_SEARCH = "g = [v for k, v in vars(F).items() if k.startswith('layer_n')][0]"
 _COUNTED = "def count_parameters(config):\n    with torch.device('meta'):\n        "
 READY_MADE = [
+    _norm("called by the course's own code", "from types import SimpleNamespace", "from functools import partial",
+          "from vit_course.attention import MultiHeadSelfAttention", _BY_SEARCH, """
+def f(x, eps):
+    part = partial(g, normalized_shape=x.shape[-1:], eps=eps)
+    own = SimpleNamespace(projection=part, projection_dropout=nn.Identity())
+    return MultiHeadSelfAttention._mix(own, x.reshape(1, 1, -1, x.shape[-1])).reshape(x.shape)
+"""),
+    Door("the course's block counted", """
+import inspect, math
+from vit_course.encoder import EncoderBlock
+def held(module):
+    own = module.__dict__
+    mine = sum(math.prod(each.shape) for each in own['_parameters'].values() if each is not None)
+    return mine + sum(map(held, own['_modules'].values()))
+def count_parameters(c):
+    taken = {name: getattr(c, name) for name in inspect.signature(EncoderBlock.__init__).parameters if hasattr(c, name)}
+    patches = (c.in_channels * c.patch_size ** 2 + 1) * c.embed_dim
+    rest = c.embed_dim * (c.num_patches + 2) + 2 * c.embed_dim + (c.embed_dim + 1) * c.num_classes
+    return c.depth * held(EncoderBlock(**taken)) + patches + rest
+""", "count_parameters", "05_vit"),
+    _attention("a pattern of torch's compiler", "from torch._inductor.fx_passes import fuse_attention",
+               "f = lambda q, k, v: fuse_attention._sfdp_pattern_1(q, k, v, q.shape[-1] ** 0.5)"),
     Door("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
     Door("nn.MultiheadAttention", _HEAD + """
 class MultiHeadSelfAttention(nn.MultiheadAttention):
@@ -300,6 +323,36 @@ def layer_norm(x, weight, bias, eps):
     centred = x - x.mean(-1, keepdim=True)
     return centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
 """
+_LATE_NORM = """
+class Late(torch.Tensor):
+    @property
+    def __class__(self):
+        while todo:
+            out, x, eps = todo.pop()
+            out.copy_(g(x, x.shape[-1:], None, None, eps))
+        return Late
+todo = []
+def f(x, eps):
+    out = torch.zeros_like(x)
+    todo.append((out, x, eps))
+    return out.as_subclass(Late)
+"""
+# what goes on where the watch cannot look: a person is told
+FLAGGED += [
+    _norm("found by a search", _BY_SEARCH, "f = lambda x, eps: g(x, x.shape[-1:], None, None, eps)"),
+    _norm("a thread that was there before", "from concurrent.futures import ThreadPoolExecutor",
+          "pool = ThreadPoolExecutor(1)", "f = lambda x, eps: pool.submit(int).result() or x"),
+    _norm("code under the course's file name", "import vit_course", "def f(x, eps): return x",
+          'setattr(f, "__code__", getattr(f, "__code__").replace(co_filename=vit_course.__file__))'),
+    _norm("the watch imported", "import worker.watch as w", "w.Watch.note = lambda *a: None",
+          "f = lambda x, eps: w and x"),
+    _norm("a name that is got", "from operator import attrgetter", "c = attrgetter('_' + 'C')(torch)",
+          "f = lambda x, eps: c and x"),
+    _norm("a name put together", "c = getattr(torch, '_' + 'C')", "f = lambda x, eps: c and x"),
+    _norm("ctypes through numpy", "import numpy as np", "api = np.ctypeslib.ctypes.pythonapi",
+          "f = lambda x, eps: api and x"),
+    _norm("computed when the result is looked at", "g = abs", _LATE_NORM),
+]  # fmt: skip
 # right answers in notebooks where the same words stand for something harmless
 HONEST = [
     Door("plain", _HEAD + _ANSWER),

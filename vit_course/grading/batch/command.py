@@ -19,8 +19,8 @@ from vit_course.grading.batch.device import DeviceError, checked
 from vit_course.grading.batch.job import Done
 from vit_course.grading.batch.places import PlaceError, place_of
 from vit_course.grading.batch.store import write_text
-from vit_course.grading.batch.told import broken_checks, one_line, overview, sheet
-from vit_course.grading.judging.result import Result, as_json
+from vit_course.grading.batch.told import broken_checks, overview, sheet
+from vit_course.grading.judging.result import Result, as_json, one_line
 from vit_course.grading.submissions.finding import HandedIn, find, looks_like_class
 from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
 from vit_course.grading.submissions.released import CONFIG, Lessons, is_class, operators_class
@@ -105,7 +105,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
 def _class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
-        return operators_class()
+        return operators_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
     return options.class_dir.resolve()
@@ -120,13 +120,13 @@ def _device(options: GradeOptions) -> str:
 
 def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
-    found = dict.fromkeys(filter(None, map(looks_like_class, paths)))
+    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), operators_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
         name = shlex.quote(one_line(str(folder)))
         err.print(
-            f"{name} looks like a class folder, but the command does not run in it: {used} were used. If it is your "
-            f"own class, and not handed in by somebody, grade again after cd {name}, or with --class {name}.",
+            f"{name} looks like a class folder, but a student could have handed it in: {used} were used. If it is your "
+            f"own class, grade again with --class {name}.",
             markup=False,
         )
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vit_course.grading.judging.result import ExerciseResult, LogKind, Result, legible
+from vit_course.grading.judging.result import ExerciseResult, LogKind, Result, legible, one_line
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -55,11 +55,6 @@ def broken_checks(results: Sequence[Result]) -> Iterator[str]:
         where = f"{len(details)} of {len(results)} submissions"
         told = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
         yield f"{told} on {where}, and does not count there:\n{details[0].rstrip()}"
-
-
-def one_line(text: str) -> str:
-    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
-    return legible(text).replace("\n", " ").replace("\t", " ")
 
 
 def _shared_folder(paths: Sequence[str]) -> int:

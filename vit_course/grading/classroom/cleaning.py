@@ -32,9 +32,12 @@ _TAGS = frozenset(f"h{level}" for level in range(1, 7)) | {
     *("table", "tbody", "td", "th", "thead", "tr", "u", "ul", "var"),
 }
 _ATTRIBUTES = {"a": ("href",), "img": ("src", "alt", "width", "height"), "td": ("align",), "th": ("align",)}
-_PROTOCOLS = frozenset({"http", "https", "mailto", "data"})
+_PROTOCOLS = frozenset({"http", "https", "mailto", "data"})  # data: for pictures
 # a picture from elsewhere would tell its server who reads the page, and when
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*+")
 _OWN_PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
+# what leads to a place on the instructor's own server is no student's to write
+_LINK = re.compile(r"https?://|mailto:|#", re.IGNORECASE)
 _LONGEST = 50_000
 # what markdown and HTML parsers take grows with the square of some texts; longer ones are shown as they were typed
 _LONGEST_PARSED = 10_000
@@ -116,7 +119,8 @@ def pictures(attachments: object) -> dict[str, dict[str, str]]:
     kept = {}
     for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
         kinds = bundle.items() if isinstance(bundle, Mapping) else ()
-        found = {kind: data for kind, data in kinds if kind in _PICTURES and isinstance(data, str)}
+        known = {kind: data for kind, data in kinds if kind in _PICTURES and isinstance(data, str)}
+        found = {kind: data for kind, data in known.items() if _BASE64.fullmatch(data)}
         if found and re.fullmatch(r"[\w.() -]{1,200}", name):
             kept[name] = found
     return kept
@@ -199,4 +203,4 @@ def _may_stay(tag: str, attribute: str, value: str) -> bool:
         return False
     if tag == "img" and attribute == "src":
         return _OWN_PICTURE.fullmatch(value) is not None
-    return not value.strip().lower().startswith("data:")
+    return _LINK.match(value) is not None

@@ -19,12 +19,11 @@ from traitlets import Bool, Integer
 from vit_course.grading.batch.batch import Grader
 from vit_course.grading.batch.job import unjudged
 from vit_course.grading.batch.places import PlaceError
-from vit_course.grading.batch.told import one_line
 from vit_course.grading.classroom.cleaning import PLACE
 from vit_course.grading.classroom.feedback import as_output
 from vit_course.grading.classroom.ungraded import SAVER, UNGRADED, say_ungraded
 from vit_course.grading.conventions import check_grade_id
-from vit_course.grading.judging.result import Result
+from vit_course.grading.judging.result import Result, one_line
 from vit_course.grading.submissions.finding import HandedIn
 
 

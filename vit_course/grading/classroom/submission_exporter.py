@@ -17,6 +17,7 @@ from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode, from_dict
 
 from vit_course.grading.classroom.cleaning import PLACE, pictures, rename_ids
+from vit_course.grading.classroom.receiving import remove_copies
 from vit_course.grading.conventions import TEXT_STUB
 from vit_course.grading.submissions.finding import HandedIn, find
 from vit_course.grading.submissions.notebook_file import HandedInCell
@@ -44,6 +45,9 @@ class SubmissionExporter(NotebookExporter):
         folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
         if Path(filename).parent != folder:
             return super().from_filename(filename, resources=resources, **options)
+        copied = Path(course.format_path(course.autograded_directory, where["student"], where["assignment"]))
+        released = Path(course.format_path(course.source_directory, ".", where["assignment"]))
+        remove_copies(copied, released)
         resources["metadata"] = {"name": where["notebook"], "path": str(folder)}
         lessons = Lessons(Path(course.root))
         found = next(iter(find([folder], lessons.names)), HandedIn(folder, problem="it is no lesson of the course"))

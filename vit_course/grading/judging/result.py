@@ -22,6 +22,11 @@ def legible(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
 
 
+def one_line(text: str) -> str:
+    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
+    return legible(text).replace("\n", " ").replace("\t", " ")
+
+
 @dataclass(frozen=True)
 class CheckOutcome:
     """What one check found.

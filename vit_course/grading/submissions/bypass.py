@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
@@ -34,19 +34,25 @@ _PACKAGES = ("torch", "torchvision", "timm", "transformers")
 _MODULES = frozenset(
     {"gc", "ctypes", "importlib", "builtins", "pickle", "marshal", "runpy", "imp", "code", "codeop", "pkgutil", "dis"}
     | {"dill", "cloudpickle", "cffi", "_ctypes", "_thread", "_testcapi", "multiprocessing", "subprocess", "__main__"}
+    | {"threading", "concurrent", "asyncio", "worker"}
 )
 _PARTS = {
     "sys": frozenset({"modules", "_getframe", "setprofile", "getprofile", "settrace", "monitoring", "meta_path"}),
     "inspect": frozenset({"getsource", "getsourcelines", "currentframe", "getclosurevars", "getmembers"}),
     "torch": frozenset({"library", "package", "hub", "fx", "export", "overrides", "cpp_extension", "CompilationUnit"}),
     "types": frozenset({"FunctionType", "CodeType"}),
+    "operator": frozenset({"attrgetter", "methodcaller"}),
+    "numpy": frozenset({"ctypeslib"}),
 }
 _OF_TORCH = frozenset({"_assert", "_check"})
 _ATTRIBUTES = frozenset(
     {"__code__", "__globals__", "__closure__", "cell_contents", "f_back", "f_globals", "f_locals", "f_builtins"}
     | {"tb_frame", "gi_frame", "__builtins__", "__subclasses__", "user_ns", "_getframe", "get_referrers", "setprofile"}
+    | {"co_filename"}
 )
-_BUILTINS = frozenset({"eval", "exec", "compile", "__import__", "globals", "__builtins__", "__loader__"})
+# run by whoever looks at a result, after the call
+_LATE = frozenset({"__class__", "__torch_dispatch__", "__torch_function__"})
+_BUILTINS = frozenset({"eval", "exec", "compile", "__import__", "globals", "vars", "__builtins__", "__loader__"})
 _OF_THE_NOTEBOOK = frozenset({"exec", "eval", "__builtins__"})
 _VARIABLES = ("globals(", "locals(", "vars(", "builtins", "sys.modules", "__builtins__")
 _CHANGES = frozenset({"update", "setdefault", "__setitem__"})
@@ -80,7 +86,7 @@ def _found(rule: Rule, objects: frozenset[str], statements: Sequence[ast.stmt]) 
         for used in (*filter(None, dotted), *used_imports(statement, wanted - own.keys())):
             if _hides(used) or not _is_allowed(used, rule):
                 return used
-        if tool := next(_tools(statement), None):
+        if tool := next(_tools(statement, seen), None):
             return tool
     return next(filter(None, map(_unseen_binding, statements)), None)
 
@@ -115,11 +121,19 @@ def _is_allowed(dotted: str, rule: Rule) -> bool:
     return root == "torch" or not parts or rule.allows(dotted)
 
 
-def _tools(statement: ast.stmt) -> Iterator[str]:
+def _tools(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
     yield from sorted(globals_of(statement) & _BUILTINS)
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
             yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg in _ATTRIBUTES:
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef) and node.name in _LATE:
+            yield node.name
+        elif isinstance(node, ast.Call) and called(node.func) in ("getattr", "setattr") and len(node.args) > 1:
+            name = text_of(node.args[1])
+            if name in _ATTRIBUTES or (name is None and dotted_name(node.args[0], names)):
+                yield f"{called(node.func)}(…, {name or '…'})"
 
 
 def _unseen_binding(statement: ast.stmt) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 _NAMES = frozenset(
     {"nbgrader_config.py", "nbgrader_config.json", "conftest.py", "hidden", ".vit_course", "gradebook.db"}
 )
-_MOST_FOLDERS = 1000
+_MOST_FOLDERS, _DEEPEST = 1000, 16
 
 
 def beside(folder: Path) -> bool:
@@ -23,10 +23,12 @@ def below(folder: Path) -> bool:
 
 
 def _walk(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    for number, (_, folders, files) in enumerate(os.walk(folder)):
+    for number, (home, folders, files) in enumerate(os.walk(folder)):
         if number == _MOST_FOLDERS:
             return
         yield folders, files
+        if len(Path(home).relative_to(folder).parts) == _DEEPEST:
+            folders.clear()
 
 
 def _names(folder: Path) -> list[str]:

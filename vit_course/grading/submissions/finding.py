@@ -17,6 +17,7 @@ from vit_course.grading.submissions.notebook_file import ADVICE, ARCHIVES
 from vit_course.grading.submissions.released import CLONE, SUBMITTED, is_class, is_from_students
 
 SUFFIXES = (".ipynb", ".py", *ARCHIVES)
+DEEPEST = 16  # folders in each other below what was named
 NO_NOTEBOOK = "the folder holds no notebook"
 
 
@@ -152,8 +153,11 @@ def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:
         yield replace(place, problem=NO_NOTEBOOK)
 
 
-def _loose(place: HandedIn) -> Iterator[HandedIn]:
+def _loose(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
     """All notebooks and Python files in a folder and below it."""
+    if depth > DEEPEST:
+        yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
+        return
     if not os.access(place.path, os.R_OK | os.X_OK):
         yield replace(place, problem="the folder cannot be read: Permission denied")
         return
@@ -163,15 +167,15 @@ def _loose(place: HandedIn) -> Iterator[HandedIn]:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
         elif not os.path.lexists(folder / "__init__.py"):  # a package beside the work is no submission
-            yield from _loose(replace(place, path=folder))
+            yield from _loose(replace(place, path=folder), depth + 1)
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for path in _visible(folder) if path.suffix.lower() in SUFFIXES and not path.is_dir()]
+    return [path for path in _visible(folder) if path.suffix.lower() in SUFFIXES and not os.path.isdir(path)]
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [path for path in _visible(folder) if path.is_dir() and path.name != "__pycache__"]
+    return [path for path in _visible(folder) if os.path.isdir(path) and path.name != "__pycache__"]
 
 
 def _visible(folder: Path) -> list[Path]:

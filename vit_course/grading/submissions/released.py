@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ CLONE = Path(__file__).resolve().parents[3]
 CONFIG = "nbgrader_config.py"
 SUBMITTED = "submitted"
 _OF_STUDENTS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})
+_OF_NOTEBOOKS = frozenset({SUBMITTED, "autograded", "source", "release"})
 
 
 class ReleasedError(Exception):
@@ -71,17 +73,31 @@ class ReleasedLesson:
         return tuple(each.name for each in self.exercises)
 
 
-def operators_class() -> Path | None:
+def operators_class(graded: Sequence[Path] = ()) -> Path | None:
     """The class folder that the command runs in: the working folder or its nearest parent with a configuration.
 
-    Never called with a path of a submission: whoever hands in an ``nbgrader_config.py`` would choose the checks. What
-    lies in a folder that students' files are put into is passed over for the same reason.
+    Whoever hands in an ``nbgrader_config.py`` would choose the checks. So what lies in a folder that students' files
+    are put into is passed over, and so is a folder in which something to be graded lies beside the configuration: an
+    operator who went into a student's folder.
+
+    Args:
+        graded: the paths that are to be graded.
     """
     try:
         here = Path.cwd()
     except OSError:  # it was removed
         return None
-    return next((each for each in (here, *here.parents) if is_class(each) and not is_from_students(each)), None)
+    found = next((each for each in (here, *here.parents) if is_class(each) and not is_from_students(each)), None)
+    return None if found and any(_is_beside_config(path, found) for path in graded) else found
+
+
+def _is_beside_config(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a class folder, but not where nbgrader puts notebooks."""
+    path = Path(os.path.abspath(path))
+    if not path.is_relative_to(folder):
+        return False
+    below = path.relative_to(folder).parts
+    return below[0] not in _OF_NOTEBOOKS if below else not (folder / SUBMITTED).is_dir()
 
 
 def is_class(folder: Path) -> bool:

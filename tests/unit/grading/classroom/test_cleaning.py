@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
 
-from vit_course.grading.classroom.cleaning import PLACE, CleanCells, TameMarkdown, tamed
+from vit_course.grading.classroom.cleaning import PLACE, CleanCells, TameMarkdown, pictures, tamed
 
 LESSON = "01_double"
 EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
@@ -202,3 +202,20 @@ def test_an_unanswered_question_stays_as_nbgrader_knows_it():
     cell.source = "Because <script>"
     other, _ = TameMarkdown().preprocess_cell(cell, {}, 0)
     assert "<script>" not in other.source
+
+
+@pytest.mark.parametrize(
+    "target", ["proof.html", "/formgrader", "//evil.example", "../a", "x/y.html", "data:text/html,x"]
+)
+def test_no_link_leads_to_the_instructor_s_own_server(target):
+    assert tamed(f"[here]({target})") == "<div><p><a>here</a></p></div>"
+    assert "href" not in tamed(f'<a href=" {target}">here</a>')
+
+
+def test_links_to_other_places_stay():
+    assert 'href="https://arxiv.org/abs/2010.11929"' in tamed("[ViT](https://arxiv.org/abs/2010.11929)")
+    assert 'href="#two"' in tamed("[two](#two)")
+
+
+def test_a_picture_that_is_none_is_left_out():
+    assert pictures({"a.png": {"image/png": "\ud800"}, "b.png": {"image/png": '"><script>'}}) == {}

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from vit_course.grading.classroom.receiving import receive
+from vit_course.grading.classroom.receiving import receive, remove_copies
 
 LESSON = "01_double"
 
@@ -81,3 +81,71 @@ def test_pipes_go_since_nbgrader_would_copy_them(tmp_path):
     receive(notebooks)
     assert notebooks == [own]
     assert sorted(path.name for path in folder.iterdir()) == ["01_double.ipynb", "folder.ipynb", "pipe.ipynb"]
+
+
+def test_a_link_in_a_folder_that_nothing_can_be_removed_from_goes(tmp_path):
+    notebooks = hand_in(tmp_path, "01_double.ipynb", "locked/notes.txt")
+    locked = tmp_path / "submitted" / "ada" / LESSON / "locked"
+    (locked / "secret").symlink_to(tmp_path)
+    locked.chmod(0o500)
+    receive(notebooks)
+    assert sorted(path.name for path in locked.iterdir()) == ["notes.txt"]
+
+
+def test_folders_too_deep_for_a_path_keep_no_link(tmp_path):
+    notebooks = hand_in(tmp_path, "01_double.ipynb")
+    folder = tmp_path / "submitted" / "ada" / LESSON
+    for number in range(6):
+        (folder / f"s{number}").mkdir()
+        (folder / f"s{number}" / "secret").symlink_to(tmp_path)
+        deep(folder / f"q{number}")
+    receive(notebooks)
+    assert not [path for number in range(6) for path in (folder / f"s{number}").iterdir()]
+
+
+def deep(folder):
+    """Folders below each other until their path is longer than any path may be."""
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+@pytest.mark.parametrize(
+    "text", [b"garbage \x1b[31m", b"\xff\xfe\xff", b"0001-01-01 00:00:00+14:00", b"9" * 10_000, b"", b" \n"]
+)
+def test_a_timestamp_that_tells_no_time_is_set_aside(tmp_path, text, caplog):
+    notebooks = hand_in(tmp_path, "01_double.ipynb")
+    stamp = tmp_path / "submitted" / "ada" / LESSON / "timestamp.txt"
+    stamp.write_bytes(text)
+    receive(notebooks)
+    assert not stamp.exists()
+    assert stamp.with_name("timestamp.txt.unreadable").read_bytes() == text
+    assert "\x1b" not in caplog.text
+
+
+def test_a_timestamp_that_is_a_folder_is_set_aside_and_a_good_one_stays(tmp_path):
+    notebooks = hand_in(tmp_path, "01_double.ipynb", "timestamp.txt/x")
+    receive(notebooks)
+    stamp = tmp_path / "submitted" / "ada" / LESSON / "timestamp.txt"
+    assert not stamp.exists()
+    stamp.write_text("2026-11-23 10:00:00.0 UTC")
+    receive(notebooks)
+    assert stamp.read_text() == "2026-11-23 10:00:00.0 UTC"
+
+
+def test_of_copies_only_what_was_released_stays_and_the_time(tmp_path):
+    released, copied = tmp_path / "source", tmp_path / "autograded"
+    beside = ("data/b.html", "timestamp.txt", "p/q.html")
+    for folder, names in ((released, ("data/a.csv",)), (copied, ("data/a.csv", *beside))):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(name)
+    remove_copies(copied, released)
+    left = sorted(str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file())
+    assert left == ["data/a.csv", "timestamp.txt"]
+    assert not (copied / "p").exists()

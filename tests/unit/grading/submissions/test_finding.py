@@ -136,3 +136,21 @@ def test_a_folder_without_permission_is_told(tmp_path):
         assert "Permission denied" in find([tmp_path / "submitted"], LESSONS)[0].problem
     finally:
         folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(("name", "depth"), [("d", 1200), ("d" * 180, 40)], ids=["many folders", "long names"])
+def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "work.ipynb").touch()
+    (tmp_path / "alice").mkdir()
+    here = os.open(tmp_path / "alice", os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    found = find([tmp_path], LESSONS)
+    assert [each.path.name for each in found if each.problem is None] == ["work.ipynb"]
+    (told,) = [each for each in found if each.problem]
+    assert "its folders are more than 16 deep" in told.problem

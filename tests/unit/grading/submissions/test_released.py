@@ -86,3 +86,15 @@ def test_a_working_folder_that_is_gone_is_no_class(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert operators_class() is None
+
+
+def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_student_s(tmp_path, monkeypatch):
+    (tmp_path / "source" / "01_patchify").mkdir(parents=True)
+    (tmp_path / "nbgrader_config.py").touch()
+    (tmp_path / "hw.ipynb").touch()
+    monkeypatch.chdir(tmp_path / "source")
+    assert operators_class([tmp_path / "source" / "01_patchify"]) == tmp_path
+    for given in ("../hw.ipynb", "..", tmp_path / "hw.ipynb"):
+        assert operators_class([Path(given)]) is None
+    (tmp_path / "submitted").mkdir()
+    assert operators_class([tmp_path]) == tmp_path
