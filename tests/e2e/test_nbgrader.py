@@ -111,7 +111,24 @@ def grade_id(cell: nbformat.NotebookNode) -> str | None:
 
 
 UNGRADABLE = {"fay": "not JSON", "hal": "not JSON", "joe": "more than 32 MB"}
-STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "éva 🙂"]
+STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "uma", "éva 🙂"]
+
+
+def files_beside(folder: Path, class_dir: Path) -> None:
+    """What a cheat hands in beside a right notebook: a page, links to what is the instructor's, folders without end."""
+    (folder / "proof.html").write_text(LIVE)
+    (folder / "timestamp.txt").write_text("9" * 10_000)
+    for number in range(4):
+        (folder / f"s{number}").mkdir()
+        (folder / f"s{number}" / "secret").symlink_to(class_dir / ".vit_course" / "secret")
+        (folder / f"s{number}" / "classmate").symlink_to(class_dir / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb")
+        here = os.open(folder, os.O_RDONLY)
+        for name in (f"q{number}", *["d" * 200] * 25):
+            os.mkdir(name, dir_fd=here)
+            below = os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +149,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
         "joe": {},
         "kim": right | {"patches-or-pixels": f"Because {LIVE}", "patchify": right["patchify"] + f"\nprint({LIVE!r})"},
         "lea": right,
+        "uma": right,
         "éva 🙂": right,
     }
     written = write_submissions(folder, LESSON, answers)
@@ -143,6 +161,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
         file.write(" " * (60 << 20))
     forge(written["kim"])
     class_files(written["cleo"].parent)
+    files_beside(written["uma"].parent, folder)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
     nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
@@ -229,6 +248,15 @@ def test_nothing_of_a_student_s_is_live_on_a_page(graded):
     assert LIVE not in graded.feedback("kim").replace(escape(LIVE), "")
     cells = [cell for cell in graded.notebook("autograded", "kim").cells if cell.cell_type != "code"]
     assert all("<script>" not in cell.source for cell in cells)
+
+
+def test_nothing_that_lies_beside_a_notebook_is_copied(graded):
+    assert graded.auto_scores("uma") == graded.auto_scores("ada")
+    for step in ("autograded", "feedback"):
+        copied = graded.folder / step / "uma" / LESSON
+        names = {path.name for path in copied.rglob("*") if path.is_file()}
+        assert names <= {f"{LESSON}.ipynb", f"{LESSON}.html", "timestamp.txt"}, names
+    assert (graded.folder / "submitted" / "uma" / LESSON / "proof.html").is_file()
 
 
 def test_late_work_costs_what_the_class_says(graded):

@@ -74,7 +74,7 @@ _FUNCTIONS = """
     upsample_nearest
 """
 _FILES = """
-    _functions activation channelshuffle container conv distance dropout flatten fold lazy linear loss module padding
+    activation channelshuffle container conv distance dropout flatten fold lazy linear loss module padding
     pixelshuffle pooling sparse upsampling utils
 """
 _NAMES = frozenset(_NAMED.split())
@@ -92,11 +92,13 @@ MODULES = tuple(f"torch.nn.modules.{file}." for file in _FILES.split())
 def is_operation(operator: str) -> bool:
     """Whether an operator, by its name in ``torch.ops.aten``, is an operation on tensors.
 
-    The gradient of one is an operation too, whatever it is the gradient of.
+    The gradient of one is an operation too, but those of a norm and of attention compute the thing itself.
     """
     name = operator.strip("_")
-    if name.removesuffix("_copy") in _NAMES or _FAMILIES.match(name) or "backward" in name:
+    if name.removesuffix("_copy") in _NAMES or _FAMILIES.match(name):
         return True
+    if "backward" in name:
+        return not any(each in name for each in ("norm", "attention", "scaled_dot"))
     return any(_is_pointwise(each) for each in (operator, name, f"{name}_"))
 
 

@@ -146,6 +146,21 @@ ATTENTION = [
                "(F, 'scaled_dot_' + 'product_attention')"),
 ]  # fmt: skip
 NORMS = [
+    _norm("torch's own module function, found by a search",
+          "cm = [v for k, v in vars(nn.modules._functions).items() if k.startswith('CrossMap')][0]", """
+def f(x, eps):
+    c = x - x.mean(-1, keepdim=True)
+    d = x.shape[-1]
+    return cm.apply(c.reshape(-1, d, 1, 1), 2 * d - 1, (2 * d - 1) / d, 0.5, eps).reshape(x.shape)
+"""),
+    _norm("the gradient of a norm", "op = torch.ops.aten.native_batch_norm_backward", """
+def f(x, eps):
+    d = x.shape[-1]
+    c = (x - x.mean(-1, keepdim=True)).reshape(1, -1, d)
+    v = c.square().mean(-1).reshape(-1)
+    mask = [True, False, False]
+    return op(c, c, None, c.new_zeros(v.shape), v, None, None, False, eps, mask)[0].reshape(x.shape)
+"""),
     _norm("instance_norm", "f = lambda x, eps: F.instance_norm(x, eps=eps)"),
     _norm("group_norm", "f = lambda x, eps: F.group_norm(x.reshape(-1, x.shape[-1], 1), 1, eps=eps)"),
     _norm("batch_norm", "f = lambda x, eps: F.batch_norm(x, None, None, training=True, eps=eps)"),

@@ -102,7 +102,7 @@ torch.typename torch._tensor.Tensor torch.functional.einsum torch.nn.functional.
 torch.nn.modules.linear.Linear torch.nn.modules.module.Module torch.nn.modules.container.Sequential
 torch.nn.parameter.Parameter torch.nn.init.trunc_normal_ torch._functorch.apis.vmap torch.autograd.function.Function
 torch.utils.checkpoint.checkpoint torch.ops.aten.bmm torch.ops.aten._softmax torch.ops.aten.add_ torch.ops.aten.cumsum
-torch.ops.aten._fft_r2c torch.ops.aten.convolution torch.ops.aten.native_layer_norm_backward torch.random.manual_seed
+torch.ops.aten._fft_r2c torch.ops.aten.convolution torch.ops.aten.gelu_backward torch.random.manual_seed
 einops.einops.rearrange numpy.linalg.norm vit_course.config.ViTConfig torch.xpu.is_available
 """
 NOT_ALLOWED = """

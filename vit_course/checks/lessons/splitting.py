@@ -28,6 +28,9 @@ CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
 split_indices = Exercise("split_indices", LESSON, in_training=InTraining.HIDDEN)
 
 
+MOST_INDICES = 100_000  # a hundred times what any check asks for
+
+
 def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:
     """The two parts as lists; Failure when these are no two sequences of whole numbers."""
     expected = "a pair: train_indices, validation_indices"
@@ -53,6 +56,8 @@ def _indices(part: Any, name: str) -> list[int]:
             raise Failure(f"{name} is a mask of {len(part)} bools", expected, look)
         if part.is_floating_point():
             raise Failure(f"{name} has dtype {short(part.dtype)}", "int64", "Can 3.0 be an index?")
+        if len(part) > MOST_INDICES:
+            raise Failure(f"{name} has {len(part):,} indices", "as many as were asked for", "Which part is which?")
         return [int(each) for each in part]
     if not isinstance(part, Sequence) or isinstance(part, str):
         look = "Is that a row of numbers, or something that holds one?"

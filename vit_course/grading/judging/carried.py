@@ -45,16 +45,11 @@ def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Out
 
 
 def _better(first: Outcome, second: Outcome) -> Outcome:
-    """The second, unless the first passed, or the second would show words that an exception holds.
+    """The second where it passes, and its record for the mistake's name; of a second failure no word is shown.
 
-    A hostile answer could put the model solution into the text of an exception.
+    The model solution stood beside the answer then, and a hostile one could put it into an exception's text or a
+    class's name.
     """
-    if first.result.verdict == Verdict.PASS:
-        return first
-    if second.result.verdict == Verdict.FAIL and any(_is_raised(entry) for entry in second.record):
-        return replace(first, record=second.record)
-    return second
-
-
-def _is_raised(entry: object) -> bool:
-    return isinstance(entry, tuple) and bool(entry) and entry[0] in ("raised", "backward raised")
+    if first.result.verdict == Verdict.PASS or second.result.verdict == Verdict.PASS:
+        return first if first.result.verdict == Verdict.PASS else second
+    return replace(first, record=second.record)

@@ -18,6 +18,7 @@ from vit_course.grading.submissions.submission import ExerciseAnswer, Part
 def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
     """The parts of an answer, in the lesson's order, with those that their model solutions call.
 
+    Only what stands earlier in the lesson can be one: of two answers that each undo the other, both would be right.
     A bug hunt asks for the same as the exercise that it came from, whose model solution would answer it. It is a part
     only of a class that inherits the layers and writes its own forward.
 
@@ -27,7 +28,9 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
     """
     if answer.source is None or answer.untouched:
         return ()
-    exercises = {each.name: each.objects for each in lesson.exercises if each.name in lesson.model_answers}
+    names = [each.name for each in lesson.exercises]
+    earlier = lesson.exercises[: names.index(answer.name)]
+    exercises = {each.name: each.objects for each in earlier if each.name in lesson.model_answers}
     twins = {name for name in exercises if EXERCISES[name].checks is EXERCISES[answer.name].checks}
     if not _overrides_forward(answer.source):
         exercises = {name: objects for name, objects in exercises.items() if name not in twins}

@@ -24,6 +24,19 @@ class Mlp(nn.Module):
     def forward(self, x):
         return self.fc2(self.fc1(x))
 """
+UNDOES_UNPATCHIFY = """
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    tokens, numbers = height * width // patch_size**2, channels * patch_size**2
+    order = unpatchify(torch.arange(tokens * numbers).reshape(1, tokens, numbers), patch_size, (height, width))
+    return images.flatten(1)[:, order.flatten().argsort()].reshape(batch, tokens, numbers)
+"""
+UNDOES_PATCHIFY = """
+def unpatchify(patches, patch_size, image_size):
+    batch, channels = len(patches), patches.shape[2] // patch_size**2
+    order = patchify(torch.arange(patches[0].numel()).reshape(1, channels, *image_size), patch_size)
+    return patches.flatten(1)[:, order.flatten().argsort()].reshape(batch, channels, *image_size)
+"""
 FLOAT32 = """
 class PatchEmbedding(nn.Module):
     def __init__(self, in_channels, patch_size, embed_dim):
@@ -103,6 +116,21 @@ def test_no_exception_shows_the_model_solution(graded):
     assert "ValueError" in told
     assert "rows" not in told
     assert found["PatchEmbedding"].score == 0
+
+
+def test_no_class_s_name_shows_the_model_solution(graded):
+    leak = "return type('LEAK_' + '_'.join(getattr(patchify, '__co' + 'de__').co_varnames), (), {})()"
+    found = graded("01_patchify", patchify=STRIPS, PatchEmbedding=FLOAT32.replace("return", f"{leak}\n        return"))
+    told = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
+    assert "LEAK_images" in told
+    assert "rows" not in told
+
+
+def test_two_answers_that_each_undo_the_other_are_both_wrong(graded):
+    found = graded("01_patchify", patchify=UNDOES_UNPATCHIFY, unpatchify=UNDOES_PATCHIFY)
+    assert found["patchify"].score == 0
+    assert found["unpatchify"].score <= found["unpatchify"].max_score
+    assert "unpatchify" not in (found["patchify"].problem or "")
 
 
 def test_parts_are_read_off_the_answer(work, lessons):
