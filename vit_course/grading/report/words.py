@@ -75,7 +75,9 @@ def _handed_in(found: Tally) -> str:
 
 def _how_well(found: Tally) -> str:
     tried = [each for each in found.exercises if each.answers and each.points]
-    told = f"Half of the graded notebooks earn {percent(found.median or 0.0)} of their points or more"
+    told = "Half of the graded notebooks or more earn nothing"
+    if found.median:
+        told = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
     if len(tried) < 2:
         return f"{told}."
     hardest, easiest = min(tried, key=lambda each: each.mean), max(tried, key=lambda each: each.mean)

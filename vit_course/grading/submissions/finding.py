@@ -51,9 +51,11 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     found: dict[str, HandedIn] = {}
     has_below = lru_cache(check_files.below)
     for path in paths:
+        seems = looks_like_class(path)
+        is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
             folders = tuple(_of_loose(each, path, class_dir)) if each.student is None else ()
-            flagged = any(map(check_files.beside, folders)) or (each.student and has_below(_home(each)))
+            flagged = is_strange or any(map(check_files.beside, folders)) or (each.student and has_below(_home(each)))
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
 
@@ -123,11 +125,24 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
     elif len(place) >= 2:
         yield from _of_assignment(here, is_lesson=place[1] in lessons)
     else:
-        below = [each for child in _folders(folder) for each in _in_tree(child, (*place, child.name), lessons)]
+        below = [each for child in _folders(folder) for each in _of_child(child, (*place, child.name), lessons)]
         below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _files(folder)]
         if place and not below:
             below = [replace(here, problem=NO_NOTEBOOK)]
         yield from below
+
+
+def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[HandedIn]:
+    """A student's or an assignment's folder; of a student who handed in files without a lesson's folder, all files.
+
+    A folder that nbgrader did not make is taken for a tree by one lesson's folder, which anybody can hand in.
+    """
+    of_student = len(place) == 1 and SUBMITTED not in folder.absolute().parts
+    if of_student and not folder.is_symlink() and not any(os.path.isdir(folder / lesson) for lesson in lessons):
+        here = HandedIn(folder, student=place[0])
+        yield from list(_loose(here)) or [replace(here, problem=NO_NOTEBOOK)]
+    else:
+        yield from _in_tree(folder, place, lessons)
 
 
 def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:

@@ -154,3 +154,24 @@ def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
     assert [each.path.name for each in found if each.problem is None] == ["work.ipynb"]
     (told,) = [each for each in found if each.problem]
     assert "its folders are more than 16 deep" in told.problem
+
+
+def test_one_student_s_empty_folder_hides_no_other_s_work(tmp_path):
+    (tmp_path / "alice" / "01_patchify").mkdir(parents=True)
+    for path in ("bob/work.ipynb", "bob/other.ipynb", "hw.ipynb"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    found = find([tmp_path], LESSONS)
+    assert {each.path.name for each in found if each.problem is None} == {"work.ipynb", "other.ipynb", "hw.ipynb"}
+
+
+def test_work_under_another_s_name_is_flagged(tmp_path):
+    work = tmp_path / "alice" / "submitted" / "bob" / "01_patchify" / "01_patchify.ipynb"
+    work.parent.mkdir(parents=True)
+    work.touch()
+    (tmp_path / "alice" / "nbgrader_config.py").touch()
+    for given in (tmp_path / "alice", work):
+        (each,) = find([given], LESSONS)
+        assert each.flags == ("check-files",)
+    (each,) = find([tmp_path / "alice"], LESSONS, tmp_path / "alice")
+    assert each.flags == ()
