@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
-# one thread a process: the tests run in as many processes as there are cores
-TESTS ?= -n auto --dist loadgroup
+# one thread a process: the tests run in as many processes as there are cores, those of a file in one, for they share
+# what is slow to make
+TESTS ?= -n auto --dist loadfile
 
 .PHONY: demo test notebooks figures check bench install clean
 

@@ -55,23 +55,16 @@ def told(outcomes):
     return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
 
 
-def by_exercise(parameters):
-    """In one process for each exercise, so that an answer is asked only once."""
-    return [
-        pytest.param(*each.values, id=each.id, marks=pytest.mark.xdist_group(each.values[0])) for each in parameters
-    ]
-
-
 def misconceptions():
     for exercise in EXERCISES.values():
         for wrong in exercise.misconceptions:
             yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
 
 
-EACH_EXERCISE = pytest.mark.parametrize("exercise", by_exercise([pytest.param(name, id=name) for name in EXERCISES]))
+EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
 
 
-@pytest.mark.parametrize(("exercise", "objects"), by_exercise(_right_variants()))
+@pytest.mark.parametrize(("exercise", "objects"), _right_variants())
 def test_a_right_variant_passes(exercise, objects):
     for key in KEYS:
         outcomes = ask(exercise, objects, key)
@@ -81,7 +74,7 @@ def test_a_right_variant_passes(exercise, objects):
         assert fraction(exercise, outcomes) == 1, told(outcomes)
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), by_exercise(misconceptions()))
+@pytest.mark.parametrize(("exercise", "wrong"), misconceptions())
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     for key in KEYS:
         outcomes = ask(exercise, wrong.objects, key)

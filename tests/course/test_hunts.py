@@ -56,13 +56,10 @@ def fails_a_public_check(name, made):
     return False
 
 
-def grouped(name, *values, label):
-    return pytest.param(name, *values, id=f"{name}-{label}", marks=pytest.mark.xdist_group(f"hunt-{name}"))
-
-
-EACH_GROUND = pytest.mark.parametrize("name", [grouped(name, label="ground") for name in grounds()])
+EACH_GROUND = pytest.mark.parametrize("name", grounds())
 EACH_BUG = pytest.mark.parametrize(
-    ("name", "bug"), [grouped(name, bug, label=bug.name) for name, ground in grounds().items() for bug in ground.bugs]
+    ("name", "bug"),
+    [pytest.param(name, bug, id=f"{name}-{bug.name}") for name, ground in grounds().items() for bug in ground.bugs],
 )
 
 

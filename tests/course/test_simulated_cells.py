@@ -1,14 +1,10 @@
-"""The proof of simulated answers: a cell that holds a mistake fails as the mistake does that it was made of.
-
-In one process for each exercise, like the proof of the hidden checks, of which it takes what the library's own objects
-give.
-"""
+"""The proof of simulated answers: a cell that holds a mistake fails as the mistake does that it was made of."""
 
 import random
 
 import pytest
 
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, by_exercise, misconceptions, told
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
 from vit_course.checks.answers import same_record
 from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.two_at_once import pairs_of
@@ -71,7 +67,7 @@ def expect_the_same(exercise, source, objects):
         assert same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), by_exercise(written_in_cells(misconceptions())))
+@pytest.mark.parametrize(("exercise", "wrong"), written_in_cells(misconceptions()))
 def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, shelves):
     answer = shelves[exercise].of_mistake(wrong)
     if answer is None:

@@ -27,10 +27,7 @@ from vit_course.grading.submissions.reading import read
 from vit_course.grading.submissions.released import Lessons
 from vit_course.grading.worker.survey import available
 
-pytestmark = [
-    pytest.mark.xdist_group("attacks"),
-    pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
-]
+pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 # of the judge's own memory: what one attack may add to the most that was ever needed

@@ -18,10 +18,7 @@ from vit_course.grading.submissions.released import Lessons
 from vit_course.grading.submissions.submission import Submission
 from vit_course.grading.worker.survey import available
 
-pytestmark = [
-    pytest.mark.xdist_group("doors"),
-    pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
-]
+pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]
 Read = Callable[[Door], Submission]
 

@@ -17,7 +17,7 @@ from vit_course.grading.classroom.class_folder import new_class
 from vit_course.grading.classroom.rehearsal import STRIPS
 from vit_course.grading.classroom.sample_class import model_answers, write_submissions
 
-pytestmark = [needs_chromium, pytest.mark.xdist_group("formgrader")]
+pytestmark = needs_chromium
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 LIVE = "<script>document.title = 'attacked'</script>"

@@ -16,7 +16,6 @@ import pytest
 from tests.e2e.attacks.folders import own_class
 from vit_course.grading.classroom.class_folder import new_class
 
-pytestmark = pytest.mark.xdist_group("grade")  # two cores do not grade two classes at a time
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 STUDENTS = 8

@@ -12,7 +12,6 @@ import pytest
 from vit_course.grading.classroom.class_folder import new_class
 from vit_course.hunts import hunt
 
-pytestmark = pytest.mark.xdist_group("grade")
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 POINTS = 26.0

@@ -18,10 +18,7 @@ KERNEL_IS_READY = """async () => {
     await context.session.kernel.info;
 }"""
 
-pytestmark = [
-    needs_chromium,
-    pytest.mark.xdist_group("jupyterlab"),
-]
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

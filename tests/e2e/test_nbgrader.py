@@ -21,7 +21,6 @@ from vit_course.grading.classroom.class_folder import new_class
 from vit_course.grading.classroom.sample_class import model_answers, write_submissions
 from vit_course.grading.conventions import CODE_STUB, RUBRIC
 
-pytestmark = pytest.mark.xdist_group("nbgrader")  # the class is graded once, in one worker
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 

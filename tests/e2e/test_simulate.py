@@ -14,10 +14,7 @@ from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
 from vit_course.grading.simulating.simulate import read_truth
 from vit_course.grading.worker.survey import available
 
-pytestmark = [
-    pytest.mark.xdist_group("grade"),  # two cores do not grade two classes at a time
-    pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`"),
-]
+pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]
 LESSONS = ("00_start", "01_patchify")
 

@@ -21,7 +21,6 @@ from typer.testing import CliRunner
 from vit_course.cli import app
 from vit_course.data import shapes
 
-pytestmark = pytest.mark.xdist_group("train")  # two cores do not train two models at a time
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 RECIPE = "cpu-coffee"
 

@@ -18,7 +18,6 @@ from vit_course.cli import app
 from vit_course.grading.classroom.class_folder import new_class
 from vit_course.grading.classroom.sample_class import model_answers, write_submissions
 
-pytestmark = pytest.mark.xdist_group("two_readers")
 Notebook = dict[str, Any]
 
 

@@ -23,7 +23,6 @@ from vit_course.grading.submissions.finding import find
 from vit_course.grading.submissions.reading import read
 from vit_course.grading.submissions.released import Lessons
 
-pytestmark = pytest.mark.xdist_group("weight files")
 ROOT = Path(__file__).parents[2]
 LESSON = "06_cifar"
 # of the judge's own memory: what one file may add to the most that was ever needed

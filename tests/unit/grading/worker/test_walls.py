@@ -29,9 +29,8 @@ from vit_course.grading.worker.survey import available
 WARM = Path(__file__).with_name("attempts.py")
 NOBODY = 65534
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
-# each scene is played once: its tests run in one process
 SCENES = [
-    pytest.param((user, world), marks=pytest.mark.xdist_group(f"walls-{user}-{world}"), id=f"{user}-{world}")
+    pytest.param((user, world), id=f"{user}-{world}")
     for user in ("as_is", "nobody")
     for world in ("namespaces", "no_namespaces")
 ]
