@@ -6,8 +6,9 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
 # judge stops a submission long before
 MOST_WORK, PATIENCE = 240.0, 1800.0
+_SAFE_PATH, _starting = "PYTHONSAFEPATH", threading.Lock()
 _LOOK = 1.0  # seconds between two looks at what a job has used
 
 
@@ -73,10 +75,10 @@ class JobProcess:
                 self.close()
                 self._checks = checks
             if self._pool is None:
-                # what a student has handed in may be the folder that the grader runs in: nothing is imported from there
-                os.environ["PYTHONSAFEPATH"] = "1"
-                self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=job.start_process)
-                self._pid = self._pool.submit(job.process_id).result()
+                with _safe_path():
+                    self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=job.start_process)
+                    asked = self._pool.submit(job.process_id)
+                self._pid = asked.result()
             return self._pool
 
     def _kill(self) -> None:
@@ -86,6 +88,20 @@ class JobProcess:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that start meanwhile import nothing from the working folder, which may be what a student handed in."""
+    with _starting:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield
+        finally:
+            os.environ.pop(_SAFE_PATH)
+            if before is not None:
+                os.environ[_SAFE_PATH] = before
 
 
 def _in_time(future: Future[Done], process: int) -> Done:
