@@ -14,22 +14,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import quoted
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MOST_PARAMETERS = 10_000_000
 MOST_BYTES = 48 << 20
 MOST_BYTES_BESIDE = 64 << 10
 _MOST_HEADER = 1 << 20
-_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
 _SAVE = "Is it what `save_model` wrote, whole and under this name?"
 # name, first byte, the byte behind the last, shape, dtype
-_Place = tuple[str, int, int, tuple[int, ...], torch.dtype]
+_Place = tuple[str, int, int, tuple[int, ...], str]
 _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -140,7 +141,7 @@ def _place(name: str, told: Any) -> _Place:
         raise Refused("dtype", seen, "float32, float16 or bfloat16", "What does `model.float()` do before you save?")
     shape, place = _sizes(sizes, 8), _sizes(offsets, 2)
     right = dtype in _DTYPES and len(place) == 2 and (shape or sizes == [])
-    if not right or not 0 < math.prod(shape) * _DTYPES[dtype].itemsize == place[1] - place[0]:
+    if not right or not 0 < math.prod(shape) * _BYTES[dtype] == place[1] - place[0]:
         seen = f"the file's header tells nonsense of {_called(name)}"
         raise Refused("header", seen, "a dtype, a shape, and the place of as many bytes as that needs", _SAVE)
     return name, place[0], place[1], shape, _DTYPES[dtype]
@@ -152,8 +153,11 @@ def _sizes(value: Any, most: int) -> tuple[int, ...]:
     return tuple(value) if right else ()
 
 
-def _tensor(content: bytes, start: int, begin: int, stop: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    return torch.frombuffer(bytearray(content[start + begin : start + stop]), dtype=dtype).reshape(shape).float()
+def _tensor(content: bytes, start: int, begin: int, stop: int, shape: tuple[int, ...], dtype: str) -> Tensor:
+    import torch  # not with the limits above, which whoever finds files needs
+
+    numbers = bytearray(content[start + begin : start + stop])
+    return torch.frombuffer(numbers, dtype=getattr(torch, dtype)).reshape(shape).float()
 
 
 def _described(text: str | bytes) -> Mapping[str, Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
-import torch
-from torch import Tensor, nn
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 def shape(of: Tensor | Sequence[int]) -> str:
     """A shape as people write it: (2, 10, 48)."""
-    sizes = of.shape if isinstance(of, Tensor) else of
+    sizes = of.shape if is_tensor(of) else of
     return "(" + ", ".join(str(int(size)) for size in sizes) + ("," if len(sizes) == 1 else "") + ")"
 
 
@@ -40,9 +43,15 @@ def said(value: object) -> str:
         return ""
 
 
+def is_tensor(value: object) -> TypeGuard[Tensor]:
+    """Whether a value is a tensor, which nothing is before torch has been imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
 def kind_of(value: object) -> str:
     """What a value is, with its article: "a list of 3 elements", "the class Linear", "the float `3.5`"."""
-    name = "Tensor" if isinstance(value, Tensor) else type(value).__name__
+    name = "Tensor" if is_tensor(value) else type(value).__name__
     if value is None:
         return "None"
     if type(value) in (bool, int, float) and said(value):
@@ -53,7 +62,7 @@ def kind_of(value: object) -> str:
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
         return f"the function {getattr(value, '__name__', '')}".strip()
-    if isinstance(value, nn.Module):
+    if "torch" in sys.modules and isinstance(value, sys.modules["torch"].nn.Module):
         return f"a module ({name})"
     if isinstance(value, list | tuple):
         return f"a {name} of {len(value)} element{'' if len(value) == 1 else 's'}"
@@ -64,7 +73,7 @@ def kind_of(value: object) -> str:
 
 def brief(value: object) -> str:
     """An argument of a call: a tensor by its shape, anything else as Python writes it, if that is short."""
-    if isinstance(value, Tensor):
+    if is_tensor(value):
         return f"a tensor of shape {shape(value)}"
     text = repr(value)
     return text if len(text) <= 60 else kind_of(value)

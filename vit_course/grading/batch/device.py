@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import torch
-
 NAMES = "cpu, cuda, or cuda:1 for the second GPU"
 _CUDA = re.compile(r"cuda(?::(\d{1,3}))?")
 
@@ -38,6 +36,8 @@ def checked(name: str, *, here: bool = True) -> str:
 
 
 def _look_for(number: int) -> None:
+    import torch
+
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         raise DeviceError(

@@ -26,9 +26,8 @@ from vit_course.grading.batch.store import ChangedResult, Store, merged
 from vit_course.grading.judging.result import Result, Status
 from vit_course.grading.submissions.finding import HandedIn
 from vit_course.grading.submissions.flags import NOT_SANDBOXED
-from vit_course.grading.submissions.reading import NoSubmission, read
 from vit_course.grading.submissions.released import Lessons, ReleasedError
-from vit_course.grading.submissions.submission import Submission
+from vit_course.grading.submissions.submission import NoSubmission, Submission
 
 if TYPE_CHECKING:
     from vit_course.grading.judging.judge import Judge
@@ -102,6 +101,8 @@ def do(task: Task) -> Done:
 
 
 def _done(task: Task) -> Done:
+    from vit_course.grading.submissions.reading import read  # with torch, which only a job's own process needs
+
     try:
         released = _released_stamp(task.place)
         submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
@@ -126,6 +127,7 @@ def _refused(place: Place, lesson: str, confined: bool, device: str, of: object,
     Of graders that start at once one does it, and the others take over what it has kept.
     """
     from vit_course.grading.judging.refused import refused_by
+    from vit_course.grading.submissions.reading import read
 
     lessons = _lessons(place.class_dir, released)
     path = lessons.model_notebook(lesson)

@@ -53,9 +53,14 @@ class Judge:
         self._secret = secret
         self._confined = confined
         self._views = {lesson: view_of(lesson) for lesson in sorted({each.lesson for each in EXERCISES.values()})}
-        self._checks = HiddenChecks(checks, exam=exam_of_class(secret))
         views = list(self._views.values())
         self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device)
+        try:
+            self._sandbox.start()
+            self._checks = HiddenChecks(checks, exam=exam_of_class(secret))
+        except BaseException:
+            self._sandbox.close()
+            raise
 
     def __enter__(self) -> Judge:
         return self

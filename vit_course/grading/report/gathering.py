@@ -22,7 +22,6 @@ from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, 
 from vit_course.grading.submissions.finding import HandedIn, find
 from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
 from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
-from vit_course.grading.submissions.reading import NoSubmission, read, rejection
 from vit_course.grading.submissions.released import (
     CONFIG,
     SUBMITTED,
@@ -33,6 +32,7 @@ from vit_course.grading.submissions.released import (
     operators_class,
 )
 from vit_course.grading.submissions.result_file import find_result
+from vit_course.grading.submissions.submission import NoSubmission
 from vit_course.reasons import Reason
 
 # the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
@@ -115,6 +115,8 @@ class _Finder:
             return None
 
     def _by_reading(self, handed_in: HandedIn) -> HandedInWork | None:
+        from vit_course.grading.submissions.reading import read  # with torch, which no kept result needs
+
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
             return _work(handed_in, State.REJECTED, submission.reason)
@@ -123,6 +125,8 @@ class _Finder:
         return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: HandedIn) -> HandedInWork:
+        from vit_course.grading.submissions.reading import rejection
+
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 

@@ -18,7 +18,7 @@ _ATTEMPTS_AT_FORK = 2
 
 
 class Sandbox:
-    """Owns one warm process, which is started at first use and again when it is gone.
+    """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
         limits: what each worker may use.
@@ -79,10 +79,16 @@ class Sandbox:
                     raise
         raise AssertionError("unreachable")
 
+    def start(self) -> None:
+        """Begin to start the warm process, for which the first worker will wait."""
+        if self._warm is None:
+            self._warm = WarmProcess(self.limits, self._views, confined=self._confined, device=self._device)
+
     def _started(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:
             self.close()
-        if self._warm is None:
-            self._warm = WarmProcess(self.limits, self._views, confined=self._confined, device=self._device)
-            self.is_weaker = self._confined and "namespaces" not in self._warm.walls
+        self.start()
+        assert self._warm is not None, "it was started above"
+        walls = self._warm.walls  # waits for it
+        self.is_weaker = self._confined and "namespaces" not in walls
         return self._warm

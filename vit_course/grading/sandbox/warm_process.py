@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ class WarmProcessLost(Exception):
 
 
 class WarmProcess:
-    """A process that has imported torch and forks a child for each submission.
+    """A process that has imported torch and forks a child for each submission; it starts while the caller goes on.
 
     Args:
         limits: what a child may use.
@@ -41,10 +42,10 @@ class WarmProcess:
         confined: put up the walls.
         device: where a child computes.
 
-    Attributes: ``walls``, the names of those that are up; ``is_lost``, that it can make no more children.
+    Attributes: ``is_lost``, that it can make no more children.
 
     Raises:
-        WarmProcessLost: it did not start; the text says why.
+        WarmProcessLost: it did not even begin; the text says why.
     """
 
     def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool, device: str = "cpu") -> None:
@@ -60,13 +61,26 @@ class WarmProcess:
             self._process = _started(theirs.fileno(), scratch, complaints.fileno(), device)
         try:
             self._tell(_setup(limits, views, scratch, confined, device))
+        except BaseException:
+            self.close()
+            raise
+
+    @cached_property
+    def walls(self) -> tuple[str, ...]:
+        """The names of the walls that are up; waits until the process is ready.
+
+        Raises:
+            WarmProcessLost: it did not start; the text says why.
+        """
+        try:
             answer = self._answer(_SECONDS_TO_START)
             if "refused" in answer:
                 raise WarmProcessLost(f"no walls can be put up here: {answer['refused']}")
         except BaseException:
+            self.is_lost = True
             self.close()
             raise
-        self.walls: tuple[str, ...] = tuple(answer["walls"])
+        return tuple(answer["walls"])
 
     def fork(self, channel: socket.socket, view: Path | None, limits: Limits) -> int:
         """Make a child that talks over ``channel``, and give its number; the one before it is ended."""

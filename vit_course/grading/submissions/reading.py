@@ -28,14 +28,10 @@ from vit_course.grading.submissions.notebook_file import (
 from vit_course.grading.submissions.parts import parts_of
 from vit_course.grading.submissions.released import Lessons, ReleasedError, ReleasedLesson
 from vit_course.grading.submissions.result_file import ResultFile, find_result
-from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+from vit_course.grading.submissions.submission import ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
-
-
-class NoSubmission(Exception):
-    """A file beside the submissions that is none: a helper module, say."""
 
 
 @dataclass(frozen=True)

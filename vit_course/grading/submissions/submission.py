@@ -52,6 +52,10 @@ class ExerciseAnswer:
     parts: tuple[Part, ...] = ()
 
 
+class NoSubmission(Exception):
+    """A file beside the submissions that is none: a helper module, say."""
+
+
 @dataclass(frozen=True)
 class Submission:
     """A notebook or a ``.py`` file, read.

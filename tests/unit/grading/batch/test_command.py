@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -63,3 +65,10 @@ def test_who_hands_in_the_file_of_another_is_flagged(handed_in, flagged):
 def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
     results = _flagged([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
     assert [each.flags for each in results] == [("timeout", "same-file"), ("same-file",)]
+
+
+def test_the_commands_do_without_torch():
+    """Only a job's process needs it, while the command's waits."""
+    modules = "vit_course.grading.batch.command, vit_course.grading.report.gathering"
+    source = f"import sys, {modules}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", source], check=True)

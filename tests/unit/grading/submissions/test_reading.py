@@ -5,7 +5,8 @@ import json
 import pytest
 
 from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import NO_METADATA, NoSubmission, read
+from vit_course.grading.submissions.reading import NO_METADATA, read
+from vit_course.grading.submissions.submission import NoSubmission
 
 PATCHIFY = "def patchify(images, patch_size):\n    return images"
 
