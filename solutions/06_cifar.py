@@ -606,7 +606,8 @@ def warmup_cosine(step, warmup_steps, total_steps):
     >>> [round(warmup_cosine(step, 2, 6), 3) for step in range(7)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
 
-    warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine at all).
+    warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine at all); and step may be
+    total_steps, for a scheduler asks once more when all is over.
     Allowed: the module math. About 4 lines.
     """
     ### BEGIN SOLUTION

@@ -64,7 +64,7 @@ def misconceptions():
 EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
 
 
-@pytest.mark.parametrize(("exercise", "objects"), _right_variants())
+@pytest.mark.parametrize(("exercise", "objects"), list(_right_variants()))
 def test_a_right_variant_passes(exercise, objects):
     for key in KEYS:
         outcomes = ask(exercise, objects, key)
@@ -74,7 +74,7 @@ def test_a_right_variant_passes(exercise, objects):
         assert fraction(exercise, outcomes) == 1, told(outcomes)
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), misconceptions())
+@pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     for key in KEYS:
         outcomes = ask(exercise, wrong.objects, key)

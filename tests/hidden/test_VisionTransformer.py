@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input
+from vit_course.checks.common import expect_device_of_input, expect_left_alone
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
 from vit_course.checks.parts import located
@@ -158,6 +158,7 @@ def test_images_do_not_see_each_other(student, reference, probe):
         (probe.integers(1, high=batch).expand(pair.config.num_patches + 1), "the output for one image many times"),
     ):
         pair.expect_same(images[order], described, look)
+    expect_left_alone(student)
 
 
 @pytest.mark.exercise("VisionTransformer", points=1)

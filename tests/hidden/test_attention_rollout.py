@@ -74,6 +74,9 @@ def test_the_weights_are_left_alone(student, reference, probe):
         raise Failure(
             f"attention_rollout changed the weights of layer {changed[0]}", "the same numbers as before", look
         )
+    if notes["kept"] != len(layers):
+        seen = f"of {len(layers)} layers in the list {notes['kept']} are left"
+        raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
 
 
 @pytest.mark.exercise("attention_rollout", points=0.25)

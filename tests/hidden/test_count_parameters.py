@@ -86,8 +86,11 @@ def test_qkv_bias_and_mlp_ratio_count(student, reference, probe):
     """qkv_bias and mlp_ratio, whatever they are, change the count as they should."""
     without_bias = _config(probe, qkv_bias=False)
     _expect_count(student, reference, without_bias, "a model with qkv_bias=False")
-    for ratio in (probe.choice((0.5, 1.5)), probe.choice((2.0, 3.0, 3.5, 5.0))):
-        config = _config(probe, mlp_ratio=ratio)
+    # the last gives a width that is not whole, and nearer to the next number
+    ratios = (probe.choice((0.5, 1.5)), probe.choice((2.0, 3.0, 3.5, 5.0)), 2.3)
+    for ratio in ratios:
+        whole = ratio == ratios[-1]
+        config = _config(probe, mlp_ratio=ratio, **({"embed_dim": 6, "num_heads": 3} if whole else {}))
         described = f"a model with embed_dim {config.embed_dim} and mlp_ratio {ratio}"
         _expect_count(student, reference, config, described)
 

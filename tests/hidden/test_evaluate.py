@@ -99,15 +99,15 @@ def test_the_mode_is_put_back(student, reference, probe):
 
 @pytest.mark.exercise("evaluate", points=0.5)
 def test_nothing_is_learned_or_recorded(student, reference, probe):
-    """No graph is made while it measures, afterwards torch records as before, and weights and gradients stay, and can
-    go on learning."""
+    """No graph is made while it measures, afterwards torch records as before; weights, their dtype and gradients stay,
+    no hook does, and the model can go on learning."""
     fields = _fields(probe)
     names = ("classifier.weight", "classifier.bias")
     stale = {name: probe.normal(*fields["weights"][name].shape) for name in names}
     look = "Which lines of a training loop have no business here, and what tells torch that no gradient is wanted?"
-    judged = ("weights", "gradients", "recording", "forwards", "frozen")
+    judged = ("weights", "gradients", "recording", "forwards", "frozen", "hooks")
     notes = _expect_right(student, reference, fields | {"stale": stale}, look, *judged, only=EITHER)
-    moved = [name for name in names if not torch.equal(notes["weights"][name], fields["weights"][name])]
+    moved = [name for name in names if not _same(notes["weights"][name], fields["weights"][name])]
     added = [name for name in names if not _same(notes["gradients"][name], stale[name])]
     if moved or added:
         what = f"the weight `{moved[0]}`" if moved else f"the gradient of `{added[0]}`"
@@ -115,6 +115,8 @@ def test_nothing_is_learned_or_recorded(student, reference, probe):
     if notes["frozen"]:
         seen = f"`{notes['frozen'][0]}` no longer asks for a gradient after the call"
         raise Failure(seen, "parameters that go on learning", "Which line changes the parameters, and what undoes it?")
+    if notes["hooks"]:
+        raise Failure("a hook stays behind on the model", "the model as it came", "Who takes a hook away again?")
     if any(recorded for _, recorded, _ in notes["forwards"]) or not notes["recording"]:
         seen = (
             "torch recorded a graph while it measured" if notes["recording"] else "torch records no gradients any more"
@@ -123,7 +125,7 @@ def test_nothing_is_learned_or_recorded(student, reference, probe):
 
 
 def _same(found, before):
-    return found is not None and torch.equal(found, before)
+    return found is not None and found.dtype == before.dtype and torch.equal(found, before)
 
 
 @pytest.mark.exercise("evaluate", points=0.25)

@@ -19,6 +19,8 @@ Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
 # so many failures are taken apart to choose the pairs that are asked
 MOST_EVIDENCE = 3
+# of one failure; with more a student would read a list and know nothing
+MOST_NAMES = 3
 
 
 def run(check: PublicCheck, student: Student) -> None:
@@ -83,7 +85,12 @@ def explain(
     if len(matching) > 1:
         votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
-    return tuple(wrong.cause for wrong in matching)
+    return _few(tuple(wrong.cause for wrong in matching))
+
+
+def _few(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+    """The causes, or none where they are so many that whoever reads them knows no more than before."""
+    return causes if len(causes) <= MOST_NAMES else ()
 
 
 def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tuple[bool, bool]]) -> bool:
@@ -154,7 +161,9 @@ def explain_by_two(
     if len({pair.cause for _, pair, _ in best}) > 1:
         votes = [sum(seen(pair, each)[1] for each in records) for _, pair, _ in best]
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
-    causes = tuple(dict.fromkeys(pair.cause for _, pair, _ in best))
+    causes = _few(tuple(dict.fromkeys(pair.cause for _, pair, _ in best)))
+    if not causes:
+        return dict(found)
     told = {name for _, _, explained in best for name in explained if len(causes) == 1 or not found.get(name)}
     return {**found, **dict.fromkeys(told, causes)}
 

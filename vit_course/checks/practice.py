@@ -30,6 +30,13 @@ class FixedDropout(nn.Module):
         return features * self.keep if self.training else features
 
 
+class _Notes(list[Any]):
+    """A list that copies of a model go on writing into: a loop may work on a copy of the model."""
+
+    def __deepcopy__(self, _: object) -> _Notes:
+        return self
+
+
 class PracticeModel(nn.Module):
     """A linear classifier of flattened images behind a :class:`FixedDropout`; notes how it is used.
 
@@ -48,15 +55,15 @@ class PracticeModel(nn.Module):
         self.classifier = nn.Linear(features, classes)
         self.load_state_dict(dict(weights))
         self.events = events
-        self.forwards: list[tuple[bool, bool, int]] = []
-        self.places: list[str] = []
+        self.forwards = _Notes()
+        self.places = _Notes()
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, classes) of images (batch, channels, height, width)."""
         self.events.append("forward")
         self.places.append(images.device.type)
-        self.forwards.append((self.dropout.training, torch.is_grad_enabled(), len(images)))
         logits: Tensor = self.classifier(self.dropout(images.flatten(1)))
+        self.forwards.append((self.dropout.training, logits.requires_grad, len(images)))
         if logits.requires_grad:
             logits.register_hook(lambda _: self.events.append("backward"))
         return logits
@@ -105,10 +112,10 @@ def loop(
 
     Returns:
         "returned"; "weights" and "gradients" after it, by name; "frozen", names of the parameters that no longer ask
-        for a gradient; "training", the mode after it, "mixed" where parts differ; "recording", whether torch still
-        records gradients; "forwards", "events", "passes" as noted.
+        for a gradient; "training", the mode after it, "mixed" where parts differ; "hooks", how many the model has;
+        "recording", whether torch still records gradients; "forwards", "events", "passes" as noted.
     """
-    events: list[str] = []
+    events = _Notes()
     model = PracticeModel(weights, events).to(device)
     model.train(training)
     for name, gradient in (stale or {}).items():
@@ -128,9 +135,10 @@ def loop(
         "gradients": {name: None if each is None else each.detach().cpu().clone() for name, each in grads.items()},
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
         "training": modes.pop() if len(modes) == 1 else "mixed",
+        "hooks": sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()),
         "recording": torch.is_grad_enabled(),
-        "forwards": model.forwards,
-        "events": events,
+        "forwards": list(model.forwards),
+        "events": list(events),
         "passes": loader.passes,
     }
 
@@ -159,7 +167,7 @@ def elsewhere(
         function(*arguments)
     except Exception as error:
         mixed = _TWO_DEVICES in str(error)
-    return {"images": model.places, "mixed": mixed}
+    return {"images": list(model.places), "mixed": mixed}
 
 
 def _note_calls(events: list[str], owner: object, *methods: str) -> None:

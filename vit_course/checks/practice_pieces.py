@@ -118,6 +118,7 @@ def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int
         torch.default_generator.manual_seed(global_seed)
         np.random.seed(global_seed)
         random.seed(global_seed)
+        torch.rand(77), np.random.random(77), random.randbytes(77)  # or to seed them anew would change nothing
         before = _generators()
         returned = function(*inputs)
         moved = [name for name, state in _generators().items() if state != before[name]]

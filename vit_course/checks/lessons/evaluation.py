@@ -200,13 +200,14 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
 
 @evaluate.check
 def nothing_is_learned(student: Student, probe: Probe) -> None:
-    """The model's weights and gradients are the same after it as before, and it can still learn."""
+    """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; it
+    can still learn."""
     given = measured_setting(probe)
     stale = {name: probe.normal(*each.shape) for name, each in given.weights.items() if "drop" not in name}
     notes = _measured(student, given, stale=stale)
     moved = [name for name, before in stale.items() if not _same(notes["weights"][name], given.weights[name])]
     added = [name for name, before in stale.items() if not _same(notes["gradients"][name], before)]
-    student.record.append(("changed", bool(moved), bool(added), bool(notes["frozen"])))
+    student.record.append(("changed", bool(moved), bool(added), bool(notes["frozen"]), bool(notes["hooks"])))
     if moved or added:
         what = "weights" if moved else "gradients"
         look = "Which lines of your training loop have no business here?"
@@ -215,10 +216,13 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
         look = "Which line changed the model's parameters, and which one changes them back?"
         seen = f"after the call `{notes['frozen'][0]}` no longer asks for a gradient"
         raise Failure(seen, "parameters that go on learning in the next epoch", look)
+    if notes["hooks"]:
+        look = "What did the registration give you, and what can that do?"
+        raise Failure("a hook stays behind on the model", "the model as it came", look)
 
 
 def _same(first: Tensor | None, second: Tensor) -> bool:
-    return first is not None and torch.equal(first, second)
+    return first is not None and first.dtype == second.dtype and torch.equal(first, second)
 
 
 evaluate.example("""

@@ -117,37 +117,59 @@ def predict(
         training: the model's mode before.
 
     Returns:
-        "returned"; names of the model's parts: "modes", whose mode is another than before, "hooks", which have a hook
-        or another forward than before; names of its parameters: "gradients", which hold one, "frozen", which no longer
-        ask for one, "changed", whose numbers are others; "image_changed"; "recording", whether torch still records
-        gradients.
+        "returned"; names of the model's parts: "modes", whose mode is another than before, "hooks", which have other
+        hooks or another forward than before; names of its parameters: "gradients", which hold another one than before,
+        "frozen", which ask for one and did not, or the other way round, "changed", whose numbers are others;
+        "image_changed"; "recording", whether torch still records gradients.
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
     parts, parameters = dict(model.named_modules()), dict(model.named_parameters())
+    _live_in(model)
+    hooked = {name: _hooks(each) for name, each in parts.items()}
+    gradients = {name: None if each.grad is None else each.grad.clone() for name, each in parameters.items()}
+    learning = {name: each.requires_grad for name, each in parameters.items()}
     returned = function(model, given)
-    hooks = [name for name, each in parts.items() if each._forward_hooks or each._forward_pre_hooks]
+    hooks = [name for name, each in parts.items() if _hooks(each) != hooked[name]]
     replaced = [name for name, each in parts.items() if "forward" in vars(each)]
     return {
         "returned": returned,
         "modes": [name or "the model" for name, each in parts.items() if each.training != training],
         "hooks": [name or "the model" for name in hooks + replaced],
-        "gradients": [name for name, each in parameters.items() if each.grad is not None],
-        "frozen": [name for name, each in parameters.items() if not each.requires_grad],
+        "gradients": [name for name, each in parameters.items() if not _same(each.grad, gradients[name])],
+        "frozen": [name for name, each in parameters.items() if each.requires_grad != learning[name]],
         "changed": [name for name, each in parameters.items() if not torch.equal(each.detach(), weights[name])],
         "image_changed": not torch.equal(image, given.detach()),
         "recording": torch.is_grad_enabled(),
     }
 
 
+def _live_in(model: SmallViT) -> None:
+    """What somebody else may have left in a model: a gradient, a frozen parameter, hooks of their own."""
+    model.norm.weight.grad = torch.ones_like(model.norm.weight)
+    model.norm.bias.requires_grad_(False)
+    attention = model.get_submodule(f"blocks.{len(model.blocks) - 1}.attention")
+    attention.register_forward_hook(lambda *_: None)
+    attention.register_forward_pre_hook(lambda *_: None)
+
+
+def _hooks(part: nn.Module) -> tuple[list[int], list[int]]:
+    return list(part._forward_hooks), list(part._forward_pre_hooks)
+
+
+def _same(found: Tensor | None, before: Tensor | None) -> bool:
+    return found is before if found is None or before is None else torch.equal(found, before)
+
+
 def rollout(function: Callable[..., Any], inputs: Sequence[Sequence[Tensor]]) -> dict[str, Any]:
     """Call ``function(layers)``, ``inputs`` being the list of this one argument.
 
     Returns:
-        "returned"; "layers", the tensors of the argument after the call.
+        "returned"; "layers", the tensors of the argument after the call; "kept", how many are still in the list.
     """
     layers = [layer.clone() for layer in inputs[0]]
-    returned = function(list(layers))
-    return {"returned": returned, "layers": [layer.detach() for layer in layers]}
+    given = list(layers)
+    returned = function(given)
+    return {"returned": returned, "layers": [layer.detach() for layer in layers], "kept": len(given)}
 
 
 def predict_elsewhere(

@@ -174,17 +174,18 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
-    """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter."""
-    asked = _Asked(student, probe, WIDE, "hooks", "frozen", "changed", "recording")
+    """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter, no other gradient."""
+    asked = _Asked(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
     asked.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
-        ("hooks", "a hook stays behind on {}", "What did the registration give you, and what can that do?"),
+        ("hooks", "{} has other hooks than before", "What did the registration give you, and what can that do?"),
         (
             "frozen",
-            "{} no longer ask for a gradient",
+            "{} asks for a gradient and did not, or the other way round",
             "How does one compute without gradients and leave a model alone?",
         ),
         ("changed", "the numbers in {} have changed", "Which line writes into the model?"),
+        ("gradients", "{} has another gradient than before", "Which line clears gradients, or makes them?"),
     )
     for note, seen, look in left:
         if asked.notes[note]:

@@ -122,6 +122,9 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
             "the same numbers in them after the call as before",
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
         )
+    if notes["kept"] != len(layers):
+        seen = f"of {len(layers)} layers in the list that went in {notes['kept']} are left"
+        raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
 
 
 @attention_rollout.check(needs=each_image_gets_one_table, worth=0.5)
