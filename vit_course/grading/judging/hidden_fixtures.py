@@ -23,7 +23,7 @@ import torch
 from vit_course.checks.isolation import fresh_settings
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
-from vit_course.grading.judging import pytest_options
+from vit_course.grading.judging import submission_option
 from vit_course.grading.judging.exam import Exam
 from vit_course.grading.judging.practice_exam import exam_of
 from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
@@ -64,7 +64,7 @@ def seed_of(key: bytes, exercise: str, check: str) -> int:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options, where the package's entry point has not brought them: pytest was started without plugins."""
     with suppress(ValueError):
-        pytest_options.pytest_addoption(parser)
+        submission_option.pytest_addoption(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
