@@ -112,7 +112,9 @@ RULES = {
     "VisionTransformer": _MODEL,
     "fix_vit": _MODEL,
     "count_parameters": Rule(
-        "This exercise asks for arithmetic: no tensor and no module may be made in it.", False, False
+        "This exercise asks for arithmetic: no tensor and no module may be made in it.",
+        tensors=False,
+        parts=False,
     ),
 }
 

@@ -178,10 +178,14 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     asked = _Asked(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
     asked.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
-        ("hooks", "{} has other hooks than before", "What did the registration give you, and what can that do?"),
+        (
+            "hooks",
+            "a hook is left behind on {}, or somebody else's is gone",
+            "What did the registration give you, and what can that do?",
+        ),
         (
             "frozen",
-            "{} asks for a gradient and did not, or the other way round",
+            "{} was frozen, or was freed",
             "How does one compute without gradients and leave a model alone?",
         ),
         ("changed", "the numbers in {} have changed", "Which line writes into the model?"),

@@ -53,8 +53,8 @@ def broken_checks(results: Sequence[Result]) -> Iterator[str]:
         found.setdefault((entry.exercise, entry.check, entry.kind), []).append(legible(entry.text))
     for (exercise, check, kind), details in found.items():
         where = f"{len(details)} of {len(results)} submissions"
-        told = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
-        yield f"{told} on {where}, and does not count there:\n{details[0].rstrip()}"
+        what = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
+        yield f"{what} on {where}, and does not count there:\n{details[0].rstrip()}"
 
 
 def _shared_folder(paths: Sequence[str]) -> int:

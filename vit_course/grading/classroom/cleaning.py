@@ -33,8 +33,8 @@ _TAGS = frozenset(f"h{level}" for level in range(1, 7)) | {
 }
 _ATTRIBUTES = {"a": ("href",), "img": ("src", "alt", "width", "height"), "td": ("align",), "th": ("align",)}
 _PROTOCOLS = frozenset({"http", "https", "mailto", "data"})  # data: for pictures
-# a picture from elsewhere would tell its server who reads the page, and when
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*+")
+# a picture from elsewhere would tell its server who reads the page, and when
 _OWN_PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 # what leads to a place on the instructor's own server is no student's to write
 _LINK = re.compile(r"https?://|mailto:|#", re.IGNORECASE)

@@ -1,8 +1,8 @@
 """A submission's folder before nbgrader reads it: which file counts, links, what is no file, and when it came.
 
 nbgrader leaves out a notebook whose file has another name than the lesson. It copies the files beside it and follows
-links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot read, and it
-goes on when this hook fails: so nothing here may raise.
+links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot read. And it
+goes on without this hook where that raises: so what cannot be removed is logged, and copies go in a step of their own.
 """
 
 from __future__ import annotations

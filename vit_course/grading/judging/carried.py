@@ -50,6 +50,6 @@ def _better(first: Outcome, second: Outcome) -> Outcome:
     The model solution stood beside the answer then, and a hostile one could put it into an exception's text or a
     class's name.
     """
-    if first.result.verdict == Verdict.PASS or second.result.verdict == Verdict.PASS:
-        return first if first.result.verdict == Verdict.PASS else second
-    return replace(first, record=second.record)
+    if first.result.verdict == Verdict.PASS:
+        return first
+    return second if second.result.verdict == Verdict.PASS else replace(first, record=second.record)

@@ -62,8 +62,10 @@ def seed_of(key: bytes, exercise: str, check: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options, where the package's entry point has not brought them: pytest was started without plugins."""
-    with suppress(ValueError):
+    """``pytest tests/hidden --submission FILE --device cuda --probe-seed 7``: of whom, where, on which numbers."""
+    parser.addoption("--probe-seed", default="0", help="what the hidden checks' sizes and numbers are drawn from")
+    parser.addoption("--device", help="where the answers compute: cpu, cuda or cuda:1")
+    with suppress(ValueError):  # the package's entry point has brought it, unless pytest runs without plugins
         submission_option.pytest_addoption(parser)
 
 

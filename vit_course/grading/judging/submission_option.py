@@ -1,7 +1,8 @@
-"""The options of ``pytest tests/hidden``, and their safety: a plugin that pytest finds by the package's entry point.
+"""The option ``--submission`` of ``pytest tests/hidden``: a plugin that pytest finds by the package's entry point.
 
 An option that pytest does not know yet leaves its value behind as a folder to collect from, and pytest imports the
-``conftest.py`` of every such folder: here a student's. So the options are there before any ``conftest.py`` is read.
+``conftest.py`` of every such folder: here a student's. So this one is there before any ``conftest.py`` is read. The
+plugin is part of every run of pytest beside this package, and so it has no option whose name another project may want.
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``pytest tests/hidden --submission FILE --device cuda --probe-seed 7``: of whom, where, on which numbers."""
+    """Of whom the hidden checks are asked."""
     group = parser.getgroup("vit_course", "hidden checks of vit_course")
-    group.addoption("--probe-seed", default="0", help="what the hidden checks' sizes and numbers are drawn from")
     group.addoption("--submission", help="a notebook or .py file whose answers are asked; without it the reference is")
-    group.addoption("--device", help="where the answers compute: cpu, cuda or cuda:1")
 
 
 @pytest.hookimpl(tryfirst=True)
