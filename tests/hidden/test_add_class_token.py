@@ -7,6 +7,7 @@ from vit_course.checks.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
+    expect_result_of_its_own,
     expect_value_error,
 )
 from vit_course.checks.compare import close, expect_equal
@@ -103,6 +104,8 @@ def test_every_call_stands_alone(student, reference, probe, device):
     for held in (sizes[0], sizes[0], 1):
         _expect_right(student, reference, tuple(each.to(device) for each in _draw(probe, held, *sizes[1:])))
     expect_left_alone(student)
+    first, other = (tuple(each.to(device) for each in _draw(probe, *sizes)) for _ in range(2))
+    expect_result_of_its_own(student, first, other)
 
 
 @pytest.mark.exercise("add_class_token", points=0.45)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input
+from vit_course.checks.common import expect_device_of_input, expect_result_of_its_own
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
@@ -64,7 +64,7 @@ def test_images_do_not_meet(student, reference, probe):
 
 @pytest.mark.exercise("attention_rollout", points=0.25)
 def test_the_weights_are_left_alone(student, reference, probe):
-    """The table is right, and the weights that went in are what they were."""
+    """The table is right, no later call changes it, and the weights that went in are what they were."""
     layers = _layers(probe, 3)
     notes = student.practise("rollout", inputs=[layers])
     expect_equal(notes["returned"], reference.attention_rollout(layers), "attention_rollout of three layers", AXES)
@@ -77,6 +77,7 @@ def test_the_weights_are_left_alone(student, reference, probe):
     if notes["kept"] != len(layers):
         seen = f"of {len(layers)} layers in the list {notes['kept']} are left"
         raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
+    expect_result_of_its_own(student, (layers,), (_layers(probe, 3),))
 
 
 @pytest.mark.exercise("attention_rollout", points=0.25)

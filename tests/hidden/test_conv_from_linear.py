@@ -113,15 +113,18 @@ def test_it_is_made_of_the_linear_at_hand(student, reference, probe):
 
 @pytest.mark.exercise("conv_from_linear", points=0.5)
 def test_the_linear_is_left_alone(student, reference, probe):
-    """The Linear keeps its numbers and their shapes."""
+    """The Linear keeps its numbers and their shapes, and goes on learning."""
     channels, patch_size, embed_dim, side = probe.sizes(4, high=7)
     linear = _linear(probe, channels, patch_size, embed_dim)
     _expect_same_tokens(
         student, reference, linear, probe.images(1, channels, patch_size, side * patch_size), patch_size
     )
-    after = student.see(linear, channels, patch_size).inputs[0].state_dict()
-    for name, before in linear.state_dict().items():
+    after = dict(student.see(linear, channels, patch_size).inputs[0].named_parameters())
+    for name, before in linear.named_parameters():
         expect_equal(after.get(name), before, f"the Linear's {name} after the call", look="Whose tensor is written to?")
+        if not after[name].requires_grad:
+            seen, look = f"the Linear's {name} no longer asks for a gradient", "Whose parameter does that line freeze?"
+            raise Failure(seen, "a Linear that learns after the call as before", look)
 
 
 @pytest.mark.exercise("conv_from_linear", points=0.25)

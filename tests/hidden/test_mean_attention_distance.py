@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_left_alone,
+    expect_result_of_its_own,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.inside_distance import attention_to
@@ -76,12 +81,14 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.25)
 def test_the_weights_are_left_alone(student, reference, probe):
-    """The distances are right, and the weights that went in are what they were."""
+    """The distances are right, no later call changes them, and the weights that went in are what they were."""
     for _ in range(2):
         grid_size = probe.choice(_grids(probe))
         # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number
         _expect(student, reference, _weights(probe, grid_size, True), grid_size, 3, "What are the rows' sums?")
     expect_left_alone(student)
+    first, other = (_weights(probe, grid_size, True) for _ in range(2))
+    expect_result_of_its_own(student, (first, grid_size, 3), (other, grid_size, 3))
 
 
 @pytest.mark.exercise("mean_attention_distance", points=0.25)

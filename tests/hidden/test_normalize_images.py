@@ -4,11 +4,17 @@ Statistics are 64ths, which float32 and float64 hold exactly, so that a mean mad
 """
 
 import pytest
+import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_left_alone,
+    expect_result_of_its_own,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
-from vit_course.checks.words import shape
+from vit_course.checks.words import shape, short
 
 AXES = ("image", "channel", "row", "column")
 LOOK = "Take that pixel, the mean and the std of its channel, and work it out by hand."
@@ -63,9 +69,14 @@ def test_lists_and_tuples_will_do(student, reference, probe):
 
 
 @pytest.mark.exercise("normalize_images", points=0.2)
-def test_double_images_stay_double(student, reference, probe):
-    """Double images give double results, in whatever order their numbers lie in memory."""
+def test_images_keep_their_dtype(student, reference, probe):
+    """Double images give double results, in whatever order their numbers lie in memory, and others their own dtype."""
     images, mean, std = _draw(probe, *probe.sizes(4, high=6))
+    for dtype, other in ((torch.float16, torch.float32), (torch.float32, torch.float64)):
+        for kind in (lambda each, other=other: each.to(other), torch.Tensor.tolist):
+            _expect_right(student, reference, (images.to(dtype), kind(mean), kind(std)), f"{short(dtype)} images")
+    far = 1000 + images.double() * 1e-4, mean.double() + 1000, std.double()
+    _expect_right(student, reference, far, "double images")
     turned = images.double().permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
     _expect_right(student, reference, (turned, mean.double(), std.double()), "double images")
     stepped = images.double().repeat_interleave(2, dim=3)[..., ::2]
@@ -81,6 +92,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
         _expect_right(student, reference, inputs)
     _expect_right(student, reference, (inputs[0].transpose(2, 3), *inputs[1:]), "transposed images")
     expect_left_alone(student)
+    expect_result_of_its_own(student, inputs, tuple(each.to(device) for each in _draw(probe, *sizes)))
 
 
 @pytest.mark.exercise("normalize_images", points=0.2)

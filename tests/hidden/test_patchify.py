@@ -12,6 +12,7 @@ from vit_course.checks.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
+    expect_result_of_its_own,
     expect_value_error,
 )
 from vit_course.checks.compare import expect_equal
@@ -72,7 +73,7 @@ def test_a_token_goes_channel_row_column(student, reference, probe):
     """Inside a token the order is channel, then pixel row, then pixel column."""
     batch, patch_size, channels = probe.sizes(3, low=3, high=7)
     look = "Which of channel, pixel row and pixel column varies fastest along your token, and which slowest?"
-    for size, held in ((patch_size, channels), (2, probe.choice((4, 6)))):
+    for size, held in ((patch_size, channels), (2, probe.choice((4, 6))), (patch_size, 3)):
         images = probe.images(batch, held, size, size)
         _expect_right(student, reference, images, size, "images of one patch", look=look)
 
@@ -84,10 +85,12 @@ def test_images_of_any_size_are_right(student, reference, probe):
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
     for held, depth, down, across, side in (
         (batch, channels, rows, columns, patch_size),
+        (2, 3, rows, columns, patch_size),
         (1, probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 1, rows, columns, 7),
         (batch, channels, rows, 1, 1),
         (batch, channels, rows, rows, 3),
+        (1, 3, 2, 1, probe.choice((16, 20, 32))),
     ):
         _expect_right(student, reference, probe.images(held, depth, down * side, across * side), side)
 
@@ -125,6 +128,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
         images = probe.images(batch, channels, rows * patch_size, columns * patch_size).to(device)
         _expect_right(student, reference, images, patch_size)
     expect_left_alone(student)
+    expect_result_of_its_own(student, (images, patch_size), (probe.images(*images.shape), patch_size))
 
 
 @pytest.mark.exercise("patchify", points=0.5)
@@ -146,15 +150,15 @@ def test_sizes_that_do_not_fit_are_refused(student, reference, probe):
     _expect_right(student, reference, probe.images(batch, channels, small * patch_size, large * patch_size), patch_size)
     half = patch_size // 2
     for height, width, side in (
-        (small * patch_size + 1, (small + 1) * patch_size, 0),
-        (large * patch_size, (large + 1) * patch_size - 1, 1),
-        (3 * half, 2 * patch_size, 0),  # as many pixels as whole patches have
-        (patch_size - 1, patch_size, 0),  # not even one patch fits
+        (small * patch_size + 1, (small + 1) * patch_size, "height"),
+        (large * patch_size, (large + 1) * patch_size - 1, "width"),
+        (3 * half, 2 * patch_size, "height"),  # as many pixels as whole patches have
+        (patch_size - 1, patch_size, "height"),  # not even one patch fits
     ):
-        wrong = (height, width)[side]
+        wrong = {"height": height, "width": width}[side]
         described = f"{height} x {width} images with patch_size {patch_size}"
         images = probe.images(batch, channels, height, width)
-        expect_value_error(student, (images, patch_size), (wrong, patch_size), described)
+        expect_value_error(student, (images, patch_size), (wrong, patch_size), described, side)
 
 
 @pytest.mark.exercise("patchify", points=0.25)
@@ -168,8 +172,9 @@ def test_two_sides_that_do_not_fit_are_refused(student, reference, probe):
     inputs = probe.images(batch, channels, height, width), patch_size
     error = student.error_of(*inputs)
     named = re.findall(r"\d+", error.words) if error else []
-    side = width if str(width) in named else height
-    expect_value_error(student, inputs, (side, patch_size), f"{height} x {width} images with patch_size {patch_size}")
+    side, number = ("width", width) if str(width) in named else ("height", height)
+    described = f"{height} x {width} images with patch_size {patch_size}"
+    expect_value_error(student, inputs, (number, patch_size), described, side)
 
 
 @pytest.mark.exercise("patchify", points=0.3)

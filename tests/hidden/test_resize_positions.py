@@ -11,6 +11,7 @@ from vit_course.checks.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
+    expect_result_of_its_own,
     expect_value_error,
 )
 from vit_course.checks.compare import expect_equal, expect_tensor
@@ -130,6 +131,9 @@ def test_every_call_stands_alone(student, reference, probe, device):
     for new in ((columns, rows + 1), (columns, rows + 1), (rows, columns)):
         _expect_right(student, reference, _draw(probe, (rows, columns), embed_dim).to(device), (rows, columns), new)
     expect_left_alone(student)
+    first, other = (_draw(probe, (rows, columns), embed_dim).to(device) for _ in range(2))
+    for new in ((columns, rows + 1), (rows, columns)):
+        expect_result_of_its_own(student, (first, (rows, columns), new), (other, (rows, columns), new))
 
 
 @pytest.mark.exercise("resize_positions", points=0.35)

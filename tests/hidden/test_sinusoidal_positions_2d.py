@@ -6,7 +6,7 @@ to 1e-6.
 
 import pytest
 
-from vit_course.checks.common import expect_value_error
+from vit_course.checks.common import expect_result_of_its_own, expect_value_error
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.positions import expect_float32
@@ -83,6 +83,7 @@ def test_every_call_stands_alone(student, reference, probe):
     rows, columns, quarter, other = probe.sizes(4, low=2, high=7)
     for grid, length in (((rows, columns), quarter), ((columns, rows), quarter), ((rows, columns), other)):
         _expect_right(student, reference, grid, 4 * length)
+    expect_result_of_its_own(student, (grid, 4 * length), (grid[::-1], 4 * length))
 
 
 @pytest.mark.exercise("sinusoidal_positions_2d", points=0.9)

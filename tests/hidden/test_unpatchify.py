@@ -6,7 +6,12 @@ Pixels are moved, not computed, so every comparison asks for the very numbers of
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_input_gradients, expect_left_alone
+from vit_course.checks.common import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_result_of_its_own,
+)
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.verdict import Failure
@@ -47,8 +52,8 @@ def test_every_patch_returns_to_its_place(student, reference, probe):
     """Patches are laid row by row, each row from left to right, in tall images and in wide ones."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
     look = "Where does the second patch go, and where the first one of the next row?"
-    for grid in ((rows, columns), (columns, rows)):
-        patches = probe.normal(batch, rows * columns, 1).expand(-1, -1, channels * patch_size**2).contiguous()
+    for grid in ((4 * rows, rows), (rows, columns), (columns, rows)):  # a square of as many tokens is none of them
+        patches = probe.normal(batch, grid[0] * grid[1], 1).expand(-1, -1, channels * patch_size**2).contiguous()
         size = tuple(patch_size * side for side in grid)
         _expect_right(student, reference, patches, patch_size, size, "patches of one colour", look)
 
@@ -68,6 +73,7 @@ def test_images_of_any_size_come_back(student, reference, probe):
     """Any number of images and of channels, any grid, square or not, any patch_size: every pixel comes home."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6)
     for held, depth, down, across, side in (
+        (batch, channels, 4 * rows, rows, patch_size),
         (batch, channels, rows, columns, patch_size),
         (1, probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 1, rows, columns, 7),
@@ -110,6 +116,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
         patches = _patches(probe, batch, channels, rows, columns, patch_size).to(device)
         _expect_right(student, reference, patches, patch_size, size)
     expect_left_alone(student)
+    expect_result_of_its_own(student, (patches, patch_size, size), (patches + 1, patch_size, size))
 
 
 @pytest.mark.exercise("unpatchify", points=0.35)

@@ -78,6 +78,34 @@ def expect_left_alone(student: Student) -> None:
         raise Failure(f"{student.name} gave no tensor", "an answer, made without a change to the input", look)
 
 
+def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
+    """Fail when a later call changes what an earlier one gave, or an earlier result what a later call gives.
+
+    Args:
+        student: whose first function is called with ``inputs``, with ``others``, and with ``inputs`` again.
+        inputs: tensors and plain values, for which the function gives right tensors.
+        others: of the same kinds; best of the same shapes.
+    """
+    notes = student.practise("in_a_row", inputs=tuple(inputs), others=tuple(others))
+    first, kept, again = (list(tensors_in(notes[name])) for name in ("first", "kept", "again"))
+    settings = tuple(map(str, notes["settings"]))
+    student.record[-1:] = [("results of their own", _same(first, kept), _same(first, again), settings)]
+    if settings:
+        seen, look = f"a call of {student.name} changed {settings[0]}", "Which line sets something for good?"
+        raise Failure(seen, "torch's settings as they were before the call", look)
+    wanted, look = "a result of its own for every call", "Which tensor of yours outlives the call that made it?"
+    if not _same(first, kept):
+        raise Failure(f"the first result of {student.name} changed while it was called once more", wanted, look)
+    if not _same(first, again):
+        seen = f"once the caller had written into the first result, {student.name} gave another one for the same input"
+        raise Failure(seen, wanted, look)
+
+
+def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    same_shapes = [each.shape for each in some] == [each.shape for each in others]
+    return same_shapes and all(map(close, some, others))
+
+
 def expect_device_of_input(
     student: Student,
     *inputs: Any,
@@ -146,8 +174,18 @@ def expect_input_gradients(
     expect_gradients_of_inputs(found, wanted, [f"the {name}" for name in names], axes)
 
 
-def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str) -> None:
-    """Fail unless a call raises ValueError with every one of ``numbers`` in its message."""
+def expect_value_error(
+    student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str, side: str = ""
+) -> None:
+    """Fail unless a call raises ValueError with every one of ``numbers`` in its message.
+
+    Args:
+        student: whose first function is called with ``inputs``.
+        inputs: those that are wrong.
+        numbers: that the message has to hold.
+        described: the inputs, for messages.
+        side: "height" or "width", where the first number is one: the message may not give it to the other.
+    """
     error = student.error_of(*inputs)
     wanted = f"a ValueError that names {' and '.join(str(number) for number in numbers)}"
     look = "The exercise's text says which error to raise; test for it before you compute."
@@ -167,3 +205,12 @@ def expect_value_error(student: Student, inputs: tuple[Any, ...], numbers: Seque
         text = quoted(error.words) or "no text"
         look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
+    if side and _names_other_side(error.words, side, numbers[0]):
+        seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
+        raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides is it that does not fit?", Reason.RAISED)
+
+
+def _names_other_side(words: str, side: str, number: int) -> bool:
+    """Whether a message says "width 30" where the height is 30, and says nothing of the height."""
+    other = {"height": "width", "width": "height"}[side]
+    return side not in words.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", words.lower()) is not None

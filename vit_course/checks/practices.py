@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 HOMES = (
-    *("vit_course.checks.practice_devices", "vit_course.checks.practice_example"),
+    *("vit_course.checks.practice_devices", "vit_course.checks.practice_example", "vit_course.checks.practice_calls"),
     *("vit_course.checks.practice", "vit_course.checks.practice_pieces", "vit_course.checks.lessons.inside_model"),
 )
 

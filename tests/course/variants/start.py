@@ -23,7 +23,7 @@ def normalize_images(images, mean, std):
 def with_float32_statistics(images, mean, std):
     _refuse(images, mean)
     mean, std = (torch.as_tensor(each, device=images.device) for each in (mean, std))
-    return (images - mean[:, None, None]) / std[:, None, None]
+    return ((images - mean[:, None, None]) / std[:, None, None]).to(images.dtype)
 
 
 def by_loops(images, mean, std):
@@ -42,12 +42,13 @@ def by_stacking(images, mean, std):
 def by_channels_last(images, mean, std):
     _refuse(images, mean)
     mean, std = (torch.as_tensor(each, device=images.device) for each in (mean, std))
-    return ((images.movedim(1, -1) - mean) / std).movedim(-1, 1)
+    return ((images.movedim(1, -1) - mean) / std).movedim(-1, 1).type_as(images)
 
 
 def by_einops(images, mean, std):
     _refuse(images, mean)
-    mean, std = (einops.rearrange(torch.as_tensor(each, device=images.device), "c -> 1 c 1 1") for each in (mean, std))
+    mean, std = (torch.as_tensor(each).to(images) for each in (mean, std))
+    mean, std = (einops.rearrange(each, "c -> 1 c 1 1") for each in (mean, std))
     return (images - mean) / std
 
 

@@ -102,6 +102,12 @@ def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Line
 
     To be called before it is run: its padding, its kernel and its stride decide what that costs.
     """
+    if type(made).__name__ == "Conv2d" and "weight" not in getattr(made, "_parameters", ()):
+        seen = "conv_from_linear gave a Conv2d whose weight is no parameter of it"
+        if not isinstance(made, nn.Conv2d):  # all that a worker sends of a Conv2d that is not as torch makes it
+            seen += ", or that computes something else"
+        look = "What becomes of an `nn.Parameter` when a plain tensor is assigned in its place?"
+        raise Failure(seen, "an nn.Conv2d whose weight learns", look)
     if not isinstance(made, nn.Conv2d):
         look = "Does every path end in a `return`?" if made is None else "What does your `return` line give back?"
         raise Failure(f"conv_from_linear gave {kind_of(made)}", "an nn.Conv2d", look)

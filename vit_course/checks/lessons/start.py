@@ -84,8 +84,11 @@ def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics)
-def double_images_stay_double(student: Student, probe: Probe) -> None:
-    """Double images stay double, and images that are not contiguous in memory are read right."""
+def images_keep_their_dtype(student: Student, probe: Probe) -> None:
+    """Images keep their dtype, whichever mean and std have, and those not contiguous in memory are read right."""
+    images = probe.integers(2, 3, 4, 6, high=11) / 10
+    for kind in (lambda numbers: torch.tensor(numbers, dtype=torch.float64), list):
+        _expect_normalized(student, images, kind, "normalize_images of float32 images")
     images = probe.uniform(2, 6, 4, 3).double().permute(0, 3, 2, 1)
     _expect_normalized(student, images, called="normalize_images of double images")
 

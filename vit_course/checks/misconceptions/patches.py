@@ -201,8 +201,8 @@ def width_taken_for_height(patches: Tensor, patch_size: int, image_size: tuple[i
 @unpatchify.misconception("How do you know the grid when the image is not square?", INVERSE)
 def square_grid_assumed(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """The grid is taken to be square, with as many rows as columns."""
-    side = int(patches.shape[1] ** 0.5) * patch_size
-    return images_of(patches, patch_size, (side, side))
+    side = int(patches.shape[1] ** 0.5)
+    return images_of(patches, patch_size, (side * patch_size, patches.shape[1] // side * patch_size))
 
 
 def _opened(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:

@@ -38,7 +38,7 @@ TOOLS = {
 }
 # what the worker tries a student's functions out with, and the lesson that begins with it
 PRACTICES = {
-    **dict.fromkeys(("checks/practices", "checks/practice_devices", "checks/practice_example"), 0),
+    **dict.fromkeys(("checks/practices", *(f"checks/practice_{each}" for each in ("devices", "example", "calls"))), 0),
     **dict.fromkeys(("checks/practice", "checks/practice_pieces"), 6),
     "checks/lessons/inside_model": 7,
 }

@@ -132,7 +132,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _parameter(tensor: Tensor) -> nn.Parameter:
-    return nn.Parameter(tensor, requires_grad=tensor.is_floating_point() or tensor.is_complex())
+    return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
 
 
 def named_parameters(module: nn.Module) -> dict[str, Tensor]:

@@ -1,0 +1,59 @@
+"""Several calls of one function, whose results stay in use: does a later call reach into what an earlier one gave?
+
+This runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
+    """Call the function with ``inputs`` and with ``others``, overwrite its first result, and call it as at first.
+
+    Returns:
+        Lists of tensors: "first", the first result at once; "kept", the same after the second call; "again", the last
+        result. "settings", torch's settings that the calls have changed.
+    """
+    before = _settings()
+    given = function(*_copied(inputs))
+    first = _copied(list(_tensors_in(given)))
+    function(*_copied(others))
+    kept = _copied(list(_tensors_in(given)))
+    for each in _tensors_in(given):
+        with torch.no_grad(), suppress(RuntimeError):  # an expanded tensor cannot be written to
+            each.fill_(3)
+    again = _copied(list(_tensors_in(function(*_copied(inputs)))))
+    changed = [name for name, value in _settings().items() if value != before[name]]
+    return {"first": first, "kept": kept, "again": again, "settings": changed}
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "the default dtype": torch.get_default_dtype(),
+        "the default device": torch.get_default_device(),
+        "the recording of gradients": torch.is_grad_enabled(),
+        "the use of deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+
+
+def _tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors_in(each)
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row}
