@@ -11,6 +11,7 @@ import torch
 from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
+from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
 from vit_course.checks.parts import located
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
@@ -163,7 +164,7 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
 def test_every_run_is_the_same(student, reference, probe):
     """Training or not, and whatever ran before, a run is right, changes no input and makes no parameters."""
     pair = _pair(student, reference, probe)
-    for mode in (pair.block.train, pair.block.eval, pair.block.train):
+    for mode in (pair.block.train, pair.block.eval, pair.block.train):  # last in training, where much is drawn
         mode()
         x = _tokens(probe, pair.embed_dim)  # of another batch, and other in number, than in the run before
         pair.expect_same(x, "Which layer draws random numbers, or remembers the run before?")
@@ -171,6 +172,8 @@ def test_every_run_is_the_same(student, reference, probe):
     if new := sorted(set(pair.block.parameter_shapes()) - set(pair.weights)):
         look = "In which of your two methods is a layer made, and in which is it used?"
         raise Failure(f"forward made new parameters, among them `{new[0]}`", "none that __init__ did not make", look)
+    x = _tokens(probe, pair.embed_dim)
+    expect_one_kind(kinds_of_results(student, lambda: pair.block(x), x.shape))
 
 
 @pytest.mark.exercise("EncoderBlock", points=0.5)

@@ -6,6 +6,7 @@ import torch
 from vit_course.checks.common import expect_gradients_of_inputs
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
+from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 
@@ -100,6 +101,7 @@ def test_training_and_evaluation_agree(student, reference, probe):
     mlp.train()
     for _ in range(2):
         _expect_near(mlp(x), twin(x), ROUGHLY, "the MLP's output while training", look)
+    expect_one_kind(kinds_of_results(student, lambda: mlp(x), x.shape))
 
 
 @pytest.mark.exercise("Mlp", points=0.25)

@@ -92,13 +92,16 @@ def test_eps_is_added_to_the_variance(student, reference, probe):
 
 @pytest.mark.exercise("layer_norm", points=0.25)
 def test_a_flat_token_becomes_the_bias(student, reference, probe):
-    """A token of equal numbers becomes the bias, and no NaN, in the midst of others."""
+    """A token of equal numbers becomes the bias, and no NaN, in the midst of others; so does one of a single number."""
     batch, tokens = probe.sizes(2)
     embed_dim = probe.choice((4, 8, 16))
     x = _tokens(probe, batch, tokens, embed_dim)
     x[:, 1] = (probe.integers(batch, 1, high=9) - 4) / 4  # so that sum and mean are exact, however one adds
     look = "The variance is 0. What stands in the denominator?"
     _expect_right(student, reference, (x, *_weight_and_bias(probe, embed_dim), 1e-5), "tokens, one of them flat,", look)
+    single = _tokens(probe, batch, tokens, 1)
+    # an eps far above the rounding of a square less a square
+    _expect_right(student, reference, (single, *_weight_and_bias(probe, 1), 1e-2), "tokens of a single number", look)
 
 
 @pytest.mark.exercise("layer_norm", points=0.375)

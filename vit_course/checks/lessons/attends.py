@@ -145,6 +145,11 @@ def even_weights_told(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return output_of(query, key, value), torch.full_like(weights_of(query, key), 1 / key.shape[-2])
 
 
+def weights_in_reverse(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """gives the right output, but each query's weights in the reverse order of the keys"""
+    return output_of(query, key, value), weights_of(query, key).flip(-1)
+
+
 def sharper_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives the right weights, but an output made with sharper ones"""
     return weights_of(query, key, scale=1.0) @ value, weights_of(query, key)
@@ -160,6 +165,12 @@ def values_of_another_image(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives each image the values of another one in the batch"""
     weights = weights_of(query, key)
     return weights @ (value if value.ndim < 3 else value.roll(1, 0)), weights
+
+
+def right_for_the_first_image(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """gives the first image its own values, but every other image those of another one"""
+    weights = weights_of(query, key)
+    return weights @ (value if value.ndim < 3 else torch.cat((value[:1], value[:-1]))), weights
 
 
 def even(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -199,8 +210,8 @@ WRONG = {
     "other scale": (scaled_without_root, scaled_by_keys, scaled_by_value_dim),
     "values": (values_of_the_neighbour, keys_for_values, mean_added),
     "mask": (causal, own_place_hidden),
-    "belonging": (even_weights_told, sharper_output),
-    "batch": (weights_of_the_mean_image, values_of_another_image),
+    "belonging": (even_weights_told, weights_in_reverse, sharper_output),
+    "batch": (weights_of_the_mean_image, values_of_another_image, right_for_the_first_image),
     "constant": (even, deaf_to_the_query),
     "not a softmax": (winner_takes_all, shares_of_sigmoids),
 }

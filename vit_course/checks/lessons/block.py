@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_same_twice, gradient_of
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, gradient_of
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.chance import expect_same_in_every_run
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.lessons.mlp import Weights, expect_gradients, transformed
 from vit_course.checks.parts import located
@@ -141,9 +142,9 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
-    module, _ = _block(student, probe)
-    x = probe.normal(2, 3, EMBED_DIM)
-    expect_same_twice(student, lambda: module(x), *x.shape)
+    module, weights = _block(student, probe)
+    x = probe.normal(1, 3, EMBED_DIM)
+    expect_same_in_every_run(student, module, weights, x)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
@@ -187,10 +188,26 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """The result is the same after `.eval()` and after `.train()`."""
     module, weights = _block(student, probe)
-    for change in (module.eval, module.train):
+    for change in (module.train, module.eval, module.train):
         change()
+        modes = _modes(module)
         x = 3 * probe.normal(2, 5, EMBED_DIM)
         _expect_stream(module, weights, x, "Which line of yours does something else in training than in evaluation?")
+        _expect_kept(student, modes, _modes(module))
+
+
+def _modes(module: StudentModule) -> dict[str, bool]:
+    """Whether each part is in training mode, by its name."""
+    return {name or "the block": part.training for name, part in module.module.named_modules()}
+
+
+def _expect_kept(student: Student, before: dict[str, bool], after: dict[str, bool]) -> None:
+    changed = [name for name in before if after.get(name, before[name]) is not before[name]]
+    student.record.append(("mode changed by forward", bool(changed)))
+    if changed:
+        mode = "training" if after[changed[0]] else "evaluation"
+        look = "Who decides whether a model trains: its forward, or the loop around it?"
+        raise Failure(f"forward put `{changed[0]}` into {mode} mode", "every part in the mode in which it was", look)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)

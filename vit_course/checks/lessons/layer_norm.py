@@ -119,11 +119,13 @@ def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
 
 @layer_norm.check(needs=weight_multiplies_then_bias_is_added)
 def a_token_of_equal_numbers_becomes_the_bias(student: Student, probe: Probe) -> None:
-    """A token whose numbers are all equal becomes the bias, and no NaN."""
-    weight, bias = _weight_and_bias(probe, 8)
-    x = torch.tensor([[3.0], [-2.0], [0.0]]).repeat(2, 1, 8)
+    """A token whose numbers are all equal becomes the bias, and no NaN; so does one of a single number."""
     look = "The variance is 0. What stands in the denominator?"
-    expect_equal(student(x, weight, bias, 1e-3), bias.expand(2, 3, 8), "layer_norm", TOKEN_AXES, look=look)
+    for embed_dim in (8, 1):
+        weight, bias = _weight_and_bias(probe, embed_dim)
+        x = torch.tensor([[3.0], [-2.0], [0.0]]).repeat(2, 1, embed_dim)
+        name = f"layer_norm with an embed_dim of {embed_dim}"
+        expect_equal(student(x, weight, bias, 1e-3), bias.expand(2, 3, embed_dim), name, TOKEN_AXES, look=look)
 
 
 @layer_norm.check(needs=only_the_last_axis_counts)

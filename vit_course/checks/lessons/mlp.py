@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_same_twice, gradient_of
+from vit_course.checks.common import expect_gradients_of_inputs, gradient_of
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
+from vit_course.checks.lessons.chance import expect_same_in_every_run
 from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
@@ -65,9 +66,9 @@ def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
 @Mlp.check(needs=its_parameters_are_two_linears)
 def it_gives_the_same_twice(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
-    module, _ = _mlp(student, probe)
+    module, weights = _mlp(student, probe)
     x = probe.normal(2, 3, 5)
-    expect_same_twice(student, lambda: module(x), *x.shape)
+    expect_same_in_every_run(student, module, weights, x)
 
 
 @Mlp.check(needs=it_gives_the_same_twice)
@@ -83,7 +84,7 @@ def a_gelu_stands_between_the_linears(student: Student, probe: Probe) -> None:
 def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
     """One token, a batch of one and a grid work too, while training and after `.eval()`."""
     module, weights = _mlp(student, probe)
-    for change, mode in ((module.eval, "eval"), (module.train, "train")):
+    for change, mode in ((module.train, "train"), (module.eval, "eval")):
         change()
         for front in ((), (1, 4), (4, 1), (2, 3, 4)):
             x = probe.normal(*front, 5)

@@ -13,13 +13,13 @@ from vit_course.checks.common import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
-    expect_same_twice,
     expect_value_error,
     gradient_of,
 )
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
 from vit_course.checks.lessons.heads import TOKEN_AXES, heads_of, merged
 from vit_course.checks.parts import located
 from vit_course.checks.probes import Probe
@@ -93,7 +93,7 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _attention(student, probe)
     x = probe.normal(2, 5, 12)
-    expect_same_twice(student, lambda: module(x), *x.shape)
+    expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
@@ -140,7 +140,7 @@ def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """Output and weights are the same while training and after `.eval()`."""
     module, oracle = _attention(student, probe)
-    for change, mode in ((module.eval, "eval"), (module.train, "train")):
+    for change, mode in ((module.train, "train"), (module.eval, "eval")):
         change()
         x = probe.normal(2, 5, 12)
         right_output, right_weights = _answer(oracle, x)

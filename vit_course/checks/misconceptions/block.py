@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_course.checks.in_training import InTraining
 from vit_course.checks.lessons.block import EncoderBlock, attended, normed
 from vit_course.checks.lessons.mlp import transformed
 
@@ -120,6 +121,16 @@ class Norm1UsedTwice(_Block):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attend(self.norm(1, x))
         return x + self.think(self.norm(1, x))
+
+
+# both norms start alike, so it trains as "norm1 used twice" does, which was measured
+@EncoderBlock.misconception("Which of the two norms gets no gradient?", ROAD, InTraining.HIDDEN)
+class Norm2UsedTwice(_Block):
+    """Both branches read norm2 of the stream, and norm1 is never used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(self.norm(2, x))
+        return x + self.think(self.norm(2, x))
 
 
 @EncoderBlock.misconception("How many LayerNorms does your __init__ make?", ROAD)

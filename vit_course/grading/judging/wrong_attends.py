@@ -143,6 +143,11 @@ def _of_foreign_weights(probe: Probe) -> list[Suspect]:
 
     return [
         Suspect("tells each query the weights of its neighbour", telling(lambda weights: weights.roll(1, dims=-2))),
+        Suspect("tells each key the weight of its neighbour", telling(lambda weights: weights.roll(1, dims=-1))),
+        Suspect(
+            "tells each key the weight of its neighbour, in every image but the first",
+            telling(lambda weights: _behind_first(weights, weights.roll(1, dims=-1))),
+        ),
         Suspect(
             "tells even weights, whatever it used",
             telling(lambda weights: torch.full_like(weights, 1 / weights.shape[-1])),
@@ -167,11 +172,24 @@ def _of_mixed_images(probe: Probe) -> list[Suspect]:
         Suspect(
             "gives every image the values of another one", giving(lambda weights, value: weights @ _next_image(value))
         ),
+        Suspect(
+            "mixes the values of the other images in, in every image but the first",
+            giving(lambda weights, value: weights @ _behind_first(value, _mean_image(value))),
+        ),
+        Suspect(
+            "mixes the values of the other images in, in the first image",
+            giving(lambda weights, value: weights @ _behind_first(_mean_image(value), value)),
+        ),
     ]
 
 
 def _first_copied(batch: Tensor) -> Tensor:
     return batch if batch.ndim < 3 else batch[:1].expand_as(batch)
+
+
+def _behind_first(first: Tensor, others: Tensor) -> Tensor:
+    """The first image of ``first``, and the other images of ``others``."""
+    return first if first.ndim < 3 else torch.cat((first[:1], others[1:]))
 
 
 def _mean_image(batch: Tensor) -> Tensor:
