@@ -20,9 +20,10 @@ from vit_course.checks.student import Student
 from vit_course.checks.verdict import Verdict
 from vit_course.grading.judging import hidden_fixtures
 from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.hidden_fixtures import reference_student
 from vit_course.grading.judging.marking import fraction
 from vit_course.grading.judging.naming import name_failures
-from vit_course.grading.judging.reference import REFERENCE, reference_student
+from vit_course.grading.judging.reference import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")

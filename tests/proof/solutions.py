@@ -35,7 +35,7 @@ class SolutionMutant:
 
 def solved() -> tuple[str, ...]:
     """The exercises with a cell to write."""
-    return tuple(exercise.name for exercise in EXERCISES.values() if not exercise.is_file)
+    return tuple(exercise.name for exercise in EXERCISES.values() if not exercise.file)
 
 
 def solution_mutants(exercise: str) -> Iterator[SolutionMutant]:

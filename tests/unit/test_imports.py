@@ -139,8 +139,34 @@ def only_the_command_line_imports_hunts(graph: dict[str, set[str]]) -> list[str]
     ]
 
 
+OF_THE_COURSE = (
+    *("checks.catalogue", "checks.lessons", "checks.misconceptions", "checks.pairs", "checks.practice"),
+    *("checks.practice_pieces", "checks.weights_file", "checks.weights_model"),
+    *(f"grading.judging.{name}" for name in ("attends", "exam", "practice_exam", "reference", "results")),
+    "grading.judging.wrong_attends",
+)
+HELPERS_OF_THE_KIT = {"files", "reasons", "refusals", "supported"}
+
+
+def is_of_the_kit(module: str) -> bool:
+    """Whether a module checks, grades, reports or authors, and knows no exercise by name."""
+    of_course = any(module == name or module.startswith(f"{name}.") for name in OF_THE_COURSE)
+    return top(module) in ("checks", "grading", "authoring") and not of_course
+
+
+def the_kit_knows_no_course(graph: dict[str, set[str]]) -> list[str]:
+    """All that it has to know of one comes as a Course (:mod:`vit_course.checks.course`)."""
+    return [
+        f"{module} imports {name}"
+        for module, names in graph.items()
+        if is_of_the_kit(module)
+        for name in names
+        if name and name not in HELPERS_OF_THE_KIT and not is_of_the_kit(name)
+    ]
+
+
 RULES = [layers_point_one_way, helpers_know_no_model, grading_imports_no_authoring, nothing_imports_cli]
-RULES.append(only_the_command_line_imports_hunts)
+RULES += [only_the_command_line_imports_hunts, the_kit_knows_no_course]
 Rule = Callable[[dict[str, set[str]]], list[str]]
 
 
@@ -168,13 +194,17 @@ BREACHES = [
     (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
     (nothing_imports_cli, "checks/__init__.py", "import vit_course.cli"),
     (only_the_command_line_imports_hunts, "checks/compare.py", "from vit_course.hunts import hunt"),
+    (the_kit_knows_no_course, "checks/compare.py", "from vit_course.config import ViTConfig"),
+    (the_kit_knows_no_course, "checks/__init__.py", "from vit_course.checks.lessons import first"),
+    (the_kit_knows_no_course, "grading/judge.py", "def f():\n    from vit_course.data import loaders"),
+    (the_kit_knows_no_course, "authoring/lesson.py", "from vit_course.grading.judging.exam import Exam"),
     (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.drawing"),
 ]
 INNOCENT = [
     ("vit.py", "from vit_course.encoder import Encoder\nfrom .config import ViTConfig"),
     ("checks/compare.py", "if TYPE_CHECKING:\n    from vit_course.vit import VisionTransformer"),
-    ("checks/__init__.py", "from vit_course import ViTConfig\nfrom . import compare"),
-    ("grading/judge.py", "import vit_course.vit\nfrom vit_course import checks, data"),
+    ("checks/lessons/first.py", "from vit_course import ViTConfig\nfrom .. import compare"),
+    ("grading/judging/exam.py", "import vit_course.vit\nfrom vit_course import checks, data"),
     ("__main__.py", "from vit_course.cli import main"),
     ("plots.py", "import matplotlib.pyplot\nimport encoder"),
     ("hunts/drawing.py", "from vit_course.checks import compare\nfrom vit_course.hunts import ground"),
@@ -185,7 +215,7 @@ def tiny_package(root: Path, changed: str, source: str) -> dict[str, set[str]]:
     names = ["__init__", "__main__", "config", "patches", "positions", "attention", "encoder", "vit", "training"]
     names += ["data/__init__", "data/loaders", "data/sources", "plots", "interpret", "cli"]
     names += ["checks/__init__", "checks/compare", "checks/lessons/first"]
-    names += ["grading/__init__", "grading/judge", "authoring/__init__", "authoring/lesson"]
+    names += ["grading/__init__", "grading/judge", "grading/judging/exam", "authoring/__init__", "authoring/lesson"]
     names += ["hunts/__init__", "hunts/ground", "hunts/drawing"]
     package = root / "vit_course"
     for name in names:

@@ -10,36 +10,42 @@ from typing import Any
 
 from torch import nn
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.results import FILE
 from vit_course.checks.words import kind_of, quoted
-
-_BY_LOWER_CASE = {name.lower(): exercise for name, exercise in EXERCISES.items()}
 
 
 def find(name: object) -> Exercise | None:
     """The exercise called ``name``, in whatever case."""
-    return _BY_LOWER_CASE.get(name.strip().lower()) if isinstance(name, str) else None
+    return _by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
+
+
+def _by_lower_case() -> dict[str, Exercise]:
+    return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
 def unknown(name: object, objects: tuple[object, ...]) -> str:
     """What to say when ``name`` is no exercise."""
     if not isinstance(name, str):
-        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), EXERCISES["patchify"])
+        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), _first())
         return f"The name of the exercise comes first, in quotes: {usage(meant)}. This is {kind_of(name)}."
     if not name.strip():
-        return f"Which exercise? Give its name, and what you wrote for it: {usage(EXERCISES['patchify'])}."
-    near = difflib.get_close_matches(name.strip().lower(), _BY_LOWER_CASE, n=1, cutoff=0.5)
-    known = [each.name for each in EXERCISES.values()]
-    hint = f"Did you mean {usage(_BY_LOWER_CASE[near[0]])}?" if near else f"There are: {', '.join(known)}."
+        return f"Which exercise? Give its name, and what you wrote for it: {usage(_first())}."
+    known = _by_lower_case()
+    near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
+    all_of_them = ", ".join(each.name for each in known.values())
+    hint = f"Did you mean {usage(known[near[0]])}?" if near else f"There are: {all_of_them}."
     return f"There is no exercise called {quoted(name, 60)}. {hint}"
+
+
+def _first() -> Exercise:
+    return next(iter(course().exercises.values()))
 
 
 def usage(exercise: Exercise) -> str:
     """The call that checks ``exercise``, as code."""
-    if exercise.is_file:
-        return f'`check("{exercise.name}", "{FILE}")`'
+    if exercise.file:
+        return f'`check("{exercise.name}", "{exercise.file.name}")`'
     return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
 
 
@@ -52,7 +58,7 @@ def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
     names = [getattr(each, "__name__", None) for each in objects]
     if names != list(exercise.objects) and set(names) == set(exercise.objects):
         return f"These are the right ones in the wrong order. Write {usage(exercise)}."
-    if exercise.is_file:
+    if exercise.file:
         wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {usage(exercise)}."
         return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
     for index, given in enumerate(objects):
@@ -62,7 +68,7 @@ def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
 
 
 def _counted(wanted: int, exercise: Exercise) -> str:
-    if exercise.is_file:
+    if exercise.file:
         return "the name of your file"
     kind = ("class", "classes") if exercise.is_class else ("function", "functions")
     return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from vit_course.checks import practices
 from vit_course.checks.answers import same_record, tensors_in
+from vit_course.checks.course import course
 from vit_course.checks.errors import Raised, described
 from vit_course.checks.isolation import settings_kept
-from vit_course.checks.practices import practice_called
 from vit_course.grading.worker.parts import observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -116,7 +117,8 @@ class ObjectsHere:
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """See :class:`Objects`."""
-        return Answer(*_attempt(practice_called(practice), (self._objects[name],), fields))
+        practices.add(course().practices)
+        return Answer(*_attempt(practices.practice_called(practice), (self._objects[name],), fields))
 
 
 class ModuleHere:

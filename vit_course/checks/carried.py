@@ -9,19 +9,9 @@ from importlib import import_module
 from types import CodeType
 from typing import Any
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.words import listed
-
-# exercises whose answers others call, and the module of the reference
-_REFERENCES = {
-    "patchify": "vit_course.patches",
-    "sinusoidal_positions": "vit_course.positions",
-    "scaled_dot_product_attention": "vit_course.attention",
-    "split_heads": "vit_course.attention",
-    "Mlp": "vit_course.encoder",
-    "attention_rollout": "vit_course.interpret",
-}
 
 
 def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
@@ -34,8 +24,8 @@ def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[st
     functions = [function for each in objects for function in _functions(each)]
     names = {name for function in functions for name in _names(function.__code__)}
     found: dict[str, dict[str, Any]] = {}
-    for part in _REFERENCES:
-        known = EXERCISES[part]
+    for part in course().homes:
+        known = course().exercises[part]
         if known.lesson != exercise.lesson or known.checks is exercise.checks or names.isdisjoint(known.objects):
             continue
         held = {name: function.__globals__[name] for name in known.objects for function in functions
@@ -48,7 +38,8 @@ def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[st
 @contextlib.contextmanager
 def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
     """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
-    right = {name: getattr(import_module(_REFERENCES[part]), name) for part, held in parts.items() for name in held}
+    homes_of = course().homes
+    right = {name: getattr(import_module(homes_of[part]), name) for part, held in parts.items() for name in held}
     homes = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
     kept = [(home, {name: home[name] for name in right if name in home}) for home in homes.values()]
     try:
@@ -80,9 +71,10 @@ def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: in
 
 def _functions(of: object) -> Iterator[Callable[..., Any]]:
     """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
+    package = f"{course().package}."
     held = vars(of).values() if inspect.isclass(of) else (of,)
     for each in map(inspect.unwrap, filter(callable, held)):
-        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith("vit_course."):
+        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(package):
             yield each
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from vit_course.checks.course import course
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import quoted
@@ -29,7 +30,10 @@ def expect_example(student: Student) -> None:
     """Fail unless the example in the docstring of each of the exercise's objects comes out as written there."""
     for name in student.names:
         steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
-        found = student.example(name, "".join(each.source for each in steps))
+        source = "".join(each.source for each in steps)
+        others = {**course().records, **course().examples}
+        used = {each: home for each, home in others.items() if each != name and re.search(rf"\b{each}\b", source)}
+        found = student.example(name, source, used)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
             if not _alike(_told(value), _read(step.want)):

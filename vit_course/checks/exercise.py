@@ -51,6 +51,17 @@ class Misconception:
         return self.cause.name
 
 
+@dataclass(frozen=True)
+class FileAnswer:
+    """A file that an exercise asks for.
+
+    Attributes: ``name``, as students call it; ``opened(path)``, what checks are given in the place of a path.
+    """
+
+    name: str
+    opened: Callable[[object], object]
+
+
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The example in the docstring comes out as it stands there."""
     expect_example(student)
@@ -62,8 +73,8 @@ class Exercise:
 
     Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
     ``check`` is given, the exercise's own name unless told), ``is_class`` (the objects are nn.Module classes),
-    ``is_file`` (its one object is a file's path, and there is no cell to write), ``checks`` in the order in which a
-    student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured).
+    ``file`` (what is asked for in the place of code, where there is no cell to write), ``checks`` in the order in which
+    a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured).
     """
 
     name: str
@@ -72,7 +83,7 @@ class Exercise:
     is_class: bool = False
     checks: list[PublicCheck] = field(default_factory=list)
     misconceptions: list[Misconception] = field(default_factory=list)
-    is_file: bool = False
+    file: FileAnswer | None = None
     in_training: InTraining | None = None
 
     def __post_init__(self) -> None:

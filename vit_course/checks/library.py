@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.in_training import InTraining, Looks
 
@@ -73,7 +73,7 @@ def as_table() -> Table:
 
 
 def _of_the_right_model() -> str:
-    measured = (wrong.looks.right for exercise in EXERCISES.values() for wrong in exercise.misconceptions)
+    measured = (wrong.looks.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
     right = next((each for each in measured if each is not None), None)
     return "" if right is None else f"; a small ViT on CIFAR-10, where the right one reaches {right:.1%}"
 
@@ -86,7 +86,7 @@ def _word(looks: Looks) -> str:
 def _with_their_own() -> Iterator[Exercise]:
     """Exercises, without the bug hunts that share another one's misconceptions."""
     shown: list[object] = []
-    for exercise in EXERCISES.values():
+    for exercise in course().exercises.values():
         if exercise.misconceptions and not any(exercise.misconceptions is library for library in shown):
             shown.append(exercise.misconceptions)
             yield exercise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,30 +16,27 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course.config import ViTConfig
-
 _FILE = "<the example>"
 
 
-def example(function: Callable[..., Any], name: str, source: str) -> dict[str, Any]:
+def example(
+    function: Callable[..., Any], name: str, source: str, homes: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Run the statements of an example, in which ``function`` goes by ``name``.
 
     Args:
         source: the example's lines, without their prompts and without what they should give; they may use ``torch``,
-            ``nn``, ``F``, ``math``, ``ViTConfig``, ``torchvision`` where there is one, and ``VisionTransformer``, the
-            course's, from lesson 06 on.
+            ``nn``, ``F``, ``math``.
+        homes: by the other names that they use the modules that hold them; "" for a module of that name.
 
     Returns:
         "values", of every statement that is an expression, in order.
     """
     linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
-    names = {"torch": torch, "nn": nn, "F": F, "math": math, "ViTConfig": ViTConfig, name: _alone(function)}
-    if "torchvision." in source:
-        import torchvision
-
-        names["torchvision"] = torchvision
-    if "VisionTransformer(" in source and name != "VisionTransformer":
-        names["VisionTransformer"] = import_module("vit_course.vit").VisionTransformer
+    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math}
+    for each, home in (homes or {}).items():
+        names[each] = getattr(import_module(home), each) if home else import_module(each)
+    names[name] = _alone(function)
     values = []
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Expr):

@@ -6,29 +6,28 @@ the sandbox as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-HOMES = (
-    *("vit_course.checks.practice_devices", "vit_course.checks.practice_example", "vit_course.checks.practice_calls"),
-    *("vit_course.checks.practice", "vit_course.checks.practice_pieces", "vit_course.checks.lessons.inside_model"),
-)
+_HOMES = tuple(f"vit_course.checks.practice_{each}" for each in ("devices", "example", "calls"))
+_PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
-def _found() -> dict[str, Callable[..., dict[str, Any]]]:
-    found: dict[str, Callable[..., dict[str, Any]]] = {}
-    for home in HOMES:
+def add(homes: Iterable[str]) -> None:
+    """Know the practices of these modules too, by their dotted names; those of a later lesson may not be there.
+
+    A worker does this before a student's cells run: they may leave nothing that imports.
+    """
+    for home in homes:
         try:
-            found |= import_module(home).PRACTICES
-        except ModuleNotFoundError as missing:  # the sandbox of an earlier lesson has no such file
+            _PRACTICES.update(import_module(home).PRACTICES)
+        except ModuleNotFoundError as missing:
             if missing.name is None or not home.startswith(missing.name):
                 raise
-    return found
 
 
-# found at once: a student's cell may leave nothing that imports
-_PRACTICES = _found()
+add(_HOMES)
 
 
 def practice_called(name: str) -> Callable[..., dict[str, Any]]:

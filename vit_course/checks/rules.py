@@ -1,13 +1,13 @@
 """What an answer may call, in the exercises that ask their students to write something themselves.
 
-Each such exercise has a list of what is allowed, as its text says it. What an answer called is noted while it runs
+Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
 (:mod:`vit_course.grading.worker.watch`) and compared here, for ``check`` in the student's kernel and for the judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -30,32 +30,14 @@ _HOLDS_ANSWERS = tuple(f"torch.{part}." for part in _ANSWERS_OF_TORCH.split())
 _HELPERS = (*MODULES, *(f"torch.{part}" for part in _HELPERS_OF_TORCH.split()))
 _MULTIHEAD = "torch.nn.modules.activation.MultiheadAttention"
 _TRACED = ("torch.fx._symbolic_trace.symbolic_trace", "torch.fx._symbolic_trace.Tracer")
-# libraries that hold no answer: what they do to tensors are torch's operators, which are seen by themselves; of the
-# course a submission finds the parts that its lesson may use
+# libraries that hold no answer: what they do to tensors are torch's operators, which are seen by themselves
 _HARMLESS = """
     IPython PIL attr attrs beartype coverage debugpy decorator einops fastcore icecream ipykernel jaxtyping joblib
     matplotlib more_itertools mpmath networkx numexpr numpy opt_einsum packaging pandas pluggy psutil _pydevd_bundle
     pydantic pydevd _pytest pytest pytest_cov rich scipy six sympy tabulate toolz torchinfo torchtyping tqdm traitlets
-    typeguard typing_extensions vit_course
+    typeguard typing_extensions
 """
 _LIBRARIES = tuple(f"{library}." for library in _HARMLESS.split())
-# what calls a forbidden function from there hides it
-_ANSWERS_OF_COURSE = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "interpret"))
-_ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
-_ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
-_NORMS = (
-    *(f"torch.nn.modules.{file}." for file in ("normalization", "batchnorm", "instancenorm")),
-    *(f"torch.nn.functional.{norm}_norm" for norm in ("layer", "rms", "group", "batch", "instance", "local_response")),
-)
-_NORM_OPERATORS = (
-    *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "native_", "_fused_rms", "_batch_norm"),
-    *("_native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
-)
-_PARTS = (
-    *(f"timm.layers.{module}." for module in ("weight_init", "drop", "helpers")),
-    "torchvision.ops.stochastic_depth.",
-    "torchvision.utils._log_api_usage_once",
-)
 
 
 @dataclass(frozen=True)
@@ -64,8 +46,9 @@ class Rule:
 
     Attributes: ``why``, the sentence that a student reads after the name of what was called; ``tensors``, whether
     operations on tensors and the modules that hold them are allowed; ``names`` and ``operators``, what is allowed
-    beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin; and
-    ``parts``, whether it may build on the course's own answers to earlier exercises.
+    beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin;
+    ``own``, the modules of the course's own answers, as dotted names that end in a dot, and ``parts``, whether it may
+    build on those.
     """
 
     why: str
@@ -73,10 +56,11 @@ class Rule:
     parts: bool = True
     names: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     def allows(self, name: str) -> bool:
         """Whether an answer may call what :class:`vit_course.grading.worker.watch.Watch` noted by this name."""
-        if name.startswith(_ANSWERS_OF_COURSE):
+        if name.startswith(self.own):
             return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):
             return True
@@ -90,43 +74,14 @@ class Rule:
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)
 
 
-def _yourself(what: str, but: str) -> str:
-    return f"This exercise asks you to {what} yourself, so no ready-made {but} may be called in it."
-
-
-_MIX = Rule(_yourself("write attention", "attention"), names=_NORMS, operators=_NORM_OPERATORS)
-_TEST = "This exercise asks for a test that needs no second attention to compare with, so none may be called in it."
-_BLOCK = Rule(
-    _yourself("build the block", "attention or layer"),
-    names=(*_NORMS, *_ATTENTION, *_PARTS),
-    operators=(*_NORM_OPERATORS, *_ATTENTION_OPERATORS),
-)
-_MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
-RULES = {
-    "scaled_dot_product_attention": _MIX,
-    "MultiHeadSelfAttention": _MIX,
-    "is_attention": Rule(_TEST, names=_NORMS, operators=_NORM_OPERATORS),
-    "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
-    "EncoderBlock": _BLOCK,
-    "fix_block": _BLOCK,
-    "VisionTransformer": _MODEL,
-    "fix_vit": _MODEL,
-    "count_parameters": Rule(
-        "This exercise asks for arithmetic: no tensor and no module may be made in it.",
-        tensors=False,
-        parts=False,
-    ),
-}
-
-
-def not_allowed(exercise: str, names: Iterable[str]) -> str | None:
+def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
     """What a student reads about the first thing that an answer called and may not; None where there is none.
 
     Args:
-        exercise: its name; one without a rule allows everything.
+        rule: of the exercise; without one everything is allowed.
         names: what was noted while the answer ran, in order.
     """
-    rule, noted = RULES.get(exercise), list(dict.fromkeys(names))
+    noted = list(dict.fromkeys(names))
     if rule is None:
         return None
     if REMOVED in noted or len(noted) >= MOST_NAMES:

@@ -10,12 +10,11 @@ from pathlib import Path
 from vit_course.checks.arguments import find, problem_with, unknown
 from vit_course.checks.calls import Around, ObjectsHere, as_it_is
 from vit_course.checks.carried import parts_of, reference_in_place_of, sentence
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.diagnosis import Record, diagnose, run
 from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
 from vit_course.checks.isolation import quiet, uncompiled
-from vit_course.checks.lessons.results import opened
-from vit_course.checks.rules import RULES, not_allowed
+from vit_course.checks.rules import not_allowed
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from vit_course.checks.words import quoted
@@ -48,11 +47,12 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
-    if known.is_file:
-        objects = tuple(map(opened, objects))
+    if known.file:
+        objects = tuple(map(known.file.opened, objects))
     watch = Watch(_COURSE)
-    results, note = _with_right_parts(known, objects, watch.around if known.name in RULES else as_it_is)
-    if problem := not_allowed(known.name, watch.names()):
+    rule = course().rules.get(known.name)
+    results, note = _with_right_parts(known, objects, watch.around if rule else as_it_is)
+    if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
@@ -78,9 +78,8 @@ def _with_right_parts(
     gained = _passing(again) - _passing(results)
     if gained <= 0:
         return results, None
-    wrong = {
-        name for name, held in parts.items() if not all(_passed(each) for each in run_checks(EXERCISES[name], held))
-    }
+    exercises = course().exercises
+    wrong = {name for name, held in parts.items() if not all(map(_passed, run_checks(exercises[name], held)))}
     failed = sum(each.verdict == Verdict.FAIL for each in again)
     return again, sentence(exercise.name, list(parts), wrong, gained, failed)
 

@@ -120,12 +120,17 @@ class Student:
         self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
         return notes
 
-    def example(self, name: str, source: str) -> list[Any]:
+    def example(self, name: str, source: str, homes: Mapping[str, str]) -> list[Any]:
         """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises.
 
         On record an int counts as a float of its size: other checks tell the two apart.
+
+        Args:
+            name: the object's.
+            source: the example.
+            homes: by the other names that it uses the modules that hold them.
         """
-        answer = self._practised(name, "example", {"name": name, "source": source})
+        answer = self._practised(name, "example", {"name": name, "source": source, "homes": dict(homes)})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_with_floats, self.record[begin:])

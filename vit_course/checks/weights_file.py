@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from vit_course.checks.course import MOST_BYTES
 from vit_course.checks.verdict import Failure
 from vit_course.checks.words import quoted
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_PARAMETERS = 10_000_000
-MOST_BYTES = 48 << 20
-MOST_BYTES_BESIDE = 64 << 10
 _MOST_HEADER = 1 << 20
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2}

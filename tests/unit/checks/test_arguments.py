@@ -21,7 +21,7 @@ from vit_course.patches import patchify
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), 'Which exercise? Give its name, and what you wrote for it: `check("patchify", patchify)`'),
+        ((), 'Which exercise? Give its name, and what you wrote for it: `check("normalize_images", normalize_images)`'),
         ((" ", patchify), "Which exercise?"),
         (("patchfy", patchify), 'There is no exercise called `patchfy`. Did you mean `check("patchify", patchify)`?'),
         (("PatchFy", patchify), 'Did you mean `check("patchify", patchify)`?'),

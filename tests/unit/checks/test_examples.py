@@ -12,7 +12,7 @@ from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.examples import EXAMPLES, expect_example
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure
-from vit_course.grading.judging.reference import reference_student
+from vit_course.grading.judging.hidden_fixtures import reference_student
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -49,12 +50,13 @@ def test_letters_of_every_language_stay_themselves(monkeypatch: pytest.MonkeyPat
     def verkehrt_herum() -> None:
         """Kleiner < größer & "andersherum"."""
 
-    monkeypatch.setattr(library, "EXERCISES", {"größe": exercise})
+    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises={"größe": exercise}))
     assert "Kleiner < größer" in library.as_json()
     assert json.loads(library.as_json())[0]["name"] == "verkehrt herum"
 
 
 def test_an_exercise_without_misconceptions_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "EXERCISES", {"first": Exercise("first", "00_start")})
+    exercises = {"first": Exercise("first", "00_start")}
+    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises=exercises))
     assert json.loads(library.as_json()) == []
     assert library.as_table().row_count == 0

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from vit_course.checks import check
+from vit_course.checks.course import MOST_BYTES
 from vit_course.checks.misconceptions.results import SMALL, described
 from vit_course.checks.probes import Probe
-from vit_course.checks.weights_file import MOST_BYTES, Refused, read_weights, written
+from vit_course.checks.weights_file import Refused, read_weights, written
 from vit_course.checks.weights_model import (
     MOST_OPERATIONS,
     config_of,

@@ -12,12 +12,13 @@ from typing import TypeVar
 
 import torch
 
-from vit_course.checks.exercise import CheckFunction, Exercise
+from vit_course.checks.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
+from vit_course.checks.exercise import CheckFunction, Exercise, FileAnswer
 from vit_course.checks.in_training import InTraining
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import Failure, Waiting
-from vit_course.checks.weights_file import MOST_BYTES, MOST_BYTES_BESIDE, Refused, WeightsFile, read_weights
+from vit_course.checks.weights_file import Refused, WeightsFile, read_weights
 from vit_course.checks.weights_model import (
     config_of,
     expect_affordable,
@@ -30,13 +31,9 @@ LESSON = "06_cifar"
 FILE = "vit_cifar.safetensors"
 # percent of held-out images, and the points of the hidden check
 THRESHOLDS = {40: 1.0, 50: 1.5, 60: 1.5, 65: 1.5, 70: 1.5}
-# the bytes of the file, or a clause on why there are none; and those of the JSON file beside it, where there is one
-HandedIn = tuple[bytes | str, bytes | None]
 Value = TypeVar("Value")
 # what is noted of a model that knows nothing
 BY_CHANCE = "as by chance"
-
-vit_cifar = Exercise("vit_cifar", LESSON, is_file=True, in_training=InTraining.UNSEEN)
 
 
 def opened(given: object) -> object:
@@ -61,6 +58,9 @@ def _bytes_of(path: Path, most: int) -> bytes | str:
             return file.read(most + 1)
     except OSError as error:
         return f"{path.name} cannot be read: {error.strerror or error}"
+
+
+vit_cifar = Exercise("vit_cifar", LESSON, file=FileAnswer(FILE, opened), in_training=InTraining.UNSEEN)
 
 
 def handed_in(student: Student) -> HandedIn:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.student import Student
 from vit_course.grading.batch.device import checked
 from vit_course.grading.sandbox.remote import RemoteStudent
@@ -63,7 +63,7 @@ class AskedSubmission:
         if answer.source is None:
             pytest.fail(answer.problem or f"{exercise} is not written", pytrace=False)
         try:
-            return RemoteStudent(self._ready(), EXERCISES[exercise].objects)
+            return RemoteStudent(self._ready(), course().exercises[exercise].objects)
         except WorkerLost as lost:
             pytest.fail(f"the submission {lost.words}", pytrace=False)
 

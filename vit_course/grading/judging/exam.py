@@ -16,8 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vit_course.checks.lessons.results import HandedIn
-from vit_course.checks.verdict import Undecided
+from vit_course.checks.course import HandedIn, NotMeasured
 from vit_course.checks.weights_file import Refused, read_weights
 from vit_course.checks.weights_model import SavedModel, operations_of, saved_model
 from vit_course.data.image_dataset import ImageDataset
@@ -50,15 +49,8 @@ class Measured:
         return f"{self.share:.1%} of {self.count} held-out images (± {spread:.1%})".replace("%", " %")
 
 
-class NoImages(Undecided):
-    """There is nothing to measure with.
-
-    Attributes: ``advice``, a clause for the instructor, with what to do; the message, for students, names no folder.
-    """
-
-    def __init__(self, advice: str) -> None:
-        super().__init__("the grader has no images of CIFAR-10 to measure it with; your instructor is told")
-        self.advice = advice
+def _no_images(advice: str) -> NotMeasured:
+    return NotMeasured("the grader has no images of CIFAR-10 to measure it with; your instructor is told", advice)
 
 
 class Exam:
@@ -87,7 +79,7 @@ class Exam:
 
         Raises:
             Refused: it cannot be used.
-            NoImages: there is nothing to measure with.
+            NotMeasured: there is nothing to measure with.
         """
         content, beside = handed_in
         if (stamp := self._stamp()) != self._stamped:
@@ -138,14 +130,14 @@ def _test_images(folder: Path) -> ImageDataset:
         elif is_complete(NAME, folder) or is_class_folder(folder / NAME):
             test = load_dataset(NAME, folder)[1]
         else:
-            raise NoImages(
+            raise _no_images(
                 f"there are no test images of CIFAR-10 in {folder}, and none are fetched while grading; "
                 "name the folder that has them in VIT_COURSE_DATA, and grade again"
             )
     except (ValueError, OSError) as error:
-        raise NoImages(f"the test images of CIFAR-10 cannot be read: {error}") from None
+        raise _no_images(f"the test images of CIFAR-10 cannot be read: {error}") from None
     if tuple(test.images.shape[1:]) != (3, 32, 32) or len(test.classes) != 10:
-        raise NoImages(f"the images in {folder} are none of CIFAR-10: {test!r}")
+        raise _no_images(f"the images in {folder} are none of CIFAR-10: {test!r}")
     return test
 
 

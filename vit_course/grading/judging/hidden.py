@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from vit_course.checks.course import Measure
 from vit_course.checks.student import Student
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.grading.judging.collecting import HiddenChecksError, OpenPytest, place_of_item
-from vit_course.grading.judging.exam import Exam
-from vit_course.grading.judging.hidden_fixtures import Asked, marks_of
-from vit_course.grading.judging.reference import reference_student
+from vit_course.grading.judging.hidden_fixtures import Asked, marks_of, reference_student
 from vit_course.grading.judging.verdicts import for_the_instructor, is_of_the_check, result_of
 from vit_course.grading.sandbox.endings import is_out_of_memory
 
@@ -58,7 +57,7 @@ class HiddenChecks:
         folder: the files, and a ``conftest.py`` that imports the fixtures of ``hidden_fixtures``.
         devices: where the students' code can compute: "cpu", "cuda".
         passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
-        exam: that trained models sit; a made-up one unless told.
+        measure: of results that are handed in as files; a made-up one unless told.
 
     Raises:
         HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run.
@@ -69,10 +68,10 @@ class HiddenChecks:
         folder: Path,
         devices: Sequence[str] = ("cpu",),
         passes: tuple[type[BaseException], ...] = (),
-        exam: Exam | None = None,
+        measure: Measure | None = None,
     ) -> None:
         self._passes = passes
-        self._asked = Asked(devices=tuple(devices), exam=exam)
+        self._asked = Asked(devices=tuple(devices), measure=measure)
         self._pytest = OpenPytest(folder.resolve(), self._asked)
         try:
             self._counted = self._checks = _by_exercise(self._pytest.items, len(devices))
@@ -96,9 +95,9 @@ class HiddenChecks:
         return self._checks.get(exercise, ())
 
     @property
-    def exam(self) -> Exam | None:
-        """What trained models sit; None: a made-up one."""
-        return self._asked.exam
+    def measure(self) -> Measure | None:
+        """Of results that are handed in as files; None: a made-up one."""
+        return self._asked.measure
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
         """Ask every check of ``exercise`` in turn, each of a fresh student, with draws from ``key``."""

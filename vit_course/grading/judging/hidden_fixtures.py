@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,14 +21,11 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from vit_course.checks.course import Measure, course
 from vit_course.checks.isolation import fresh_settings
 from vit_course.checks.probes import Probe
 from vit_course.checks.student import Student
 from vit_course.grading.judging import submission_option
-from vit_course.grading.judging.exam import Exam
-from vit_course.grading.judging.practice_exam import exam_of
-from vit_course.grading.judging.reference import NAMESPACE, REFERENCE, reference_student
-from vit_course.grading.judging.results import Results
 
 if TYPE_CHECKING:
     from vit_course.grading.judging.command_line import AskedSubmission
@@ -40,19 +38,34 @@ class Asked:
     """Who is asked, and on which draws: what the judge sets before it runs a check.
 
     Attributes: ``exercise``, ``student`` (a Student or what behaves like one), ``key`` (the submission's secret,
-    from which every check's seed is drawn), ``devices`` that the student's code can use, ``exam`` that trained models
-    sit (None: a made-up one).
+    from which every check's seed is drawn), ``devices`` that the student's code can use, ``measure`` of results that
+    are handed in as files (None: a made-up one).
     """
 
     exercise: str = ""
     student: Student | None = None
     key: bytes = b""
     devices: tuple[str, ...] = ("cpu",)
-    exam: Exam | None = None
+    measure: Measure | None = None
 
 
 ASKED = pytest.StashKey[Asked]()
 SUBMISSION: pytest.StashKey[AskedSubmission] = pytest.StashKey()
+
+
+@cache
+def right_objects() -> SimpleNamespace:
+    """The right implementations of the course, by name."""
+    return SimpleNamespace(**{each.__name__: each for objects in course().references().values() for each in objects})
+
+
+def reference_student(exercise: str) -> Student:
+    """A student whose answer to ``exercise`` is right.
+
+    Raises:
+        KeyError: there is no exercise of that name.
+    """
+    return Student(dict(zip(course().exercises[exercise].objects, course().references()[exercise], strict=True)))
 
 
 def seed_of(key: bytes, exercise: str, check: str) -> int:
@@ -99,7 +112,7 @@ def marks_of(definition: pytest.Item) -> dict[str, float]:
         if len(mark.args) != 1 or set(mark.kwargs) != {"points"}:
             raise ValueError('a mark has to read @pytest.mark.exercise("name", points=number)')
         name, points = mark.args[0], mark.kwargs["points"]
-        if name not in REFERENCE:
+        if name not in course().exercises:
             raise ValueError(f"there is no exercise called {name!r}")
         if name in found:
             raise ValueError(f"it is marked twice with the exercise {name}")
@@ -172,7 +185,7 @@ def student(request: pytest.FixtureRequest, exercise: str) -> Student:
 @pytest.fixture
 def reference() -> SimpleNamespace:
     """Right implementations by name: ``reference.patchify``, ``reference.EncoderBlock``."""
-    return NAMESPACE
+    return right_objects()
 
 
 @pytest.fixture
@@ -190,10 +203,17 @@ def device() -> torch.device:
 
 
 @pytest.fixture
-def results(request: pytest.FixtureRequest, student: Student, probe: Probe) -> Results:
-    """What the judge measures of a file: ``results.measured()``, ``results.expect_at_least(60)`` percent."""
+def results(request: pytest.FixtureRequest, student: Student, probe: Probe) -> object:
+    """What the course measures of a file: ``results.measured()``, ``results.expect_at_least(60)`` percent."""
     asked = request.config.stash.get(ASKED, None)
-    return Results(student, asked.exam if asked and asked.exam else exam_of(probe))
+    return _results(student, probe, asked.measure if asked else None)
+
+
+def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
+    measured = course().results
+    if measured is None:
+        pytest.fail("the course asks for no files, and so measures none", pytrace=False)
+    return measured.fixture(student, probe, measure)
 
 
 def _probe_of(key: bytes, exercise: str, check: object) -> Probe:
@@ -224,11 +244,11 @@ def call_plainly(item: pytest.Function, asked: Asked) -> None:
     values = {
         "exercise": asked.exercise,
         "student": asked.student,
-        "reference": NAMESPACE,
+        "reference": right_objects(),
         "probe": probe,
         **_cases(item),
     }
     with fresh_settings():
         if "results" in item.fixturenames:
-            values["results"] = Results(asked.student, asked.exam or exam_of(probe))
+            values["results"] = _results(asked.student, probe, asked.measure)
         item.function(**{name: values[name] for name in item._fixtureinfo.argnames})

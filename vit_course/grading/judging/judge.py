@@ -12,8 +12,7 @@ from types import TracebackType
 
 import torch
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.grading.judging.exam import exam_of_class
+from vit_course.checks.course import course
 from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.judging.refused import Refused, not_counted
 from vit_course.grading.judging.result import LogEntry, LogKind, Result
@@ -52,12 +51,13 @@ class Judge:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
         self._confined = confined
-        self._views = {lesson: view_of(lesson) for lesson in sorted({each.lesson for each in EXERCISES.values()})}
+        self._views = {lesson: view_of(lesson) for lesson in course().lessons}
         views = list(self._views.values())
         self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device)
         try:
             self._sandbox.start()
-            self._checks = HiddenChecks(checks, exam=exam_of_class(secret))
+            results = course().results
+            self._checks = HiddenChecks(checks, measure=results.measure(secret) if results else None)
         except BaseException:
             self._sandbox.close()
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.run import without_repetition
 from vit_course.checks.verdict import CheckResult, Verdict
 from vit_course.grading.judging.hidden import HiddenCheck, Outcome
@@ -21,7 +21,7 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
 
     A class of which a part is not written yet earns nothing, for what it inherits is not the student's.
     """
-    if EXERCISES[exercise].is_class and any(each.result.unwritten for each in outcomes):
+    if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0
     counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
     earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)

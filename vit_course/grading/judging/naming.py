@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.diagnosis import Observe, Record, explain, explain_by_two
 from vit_course.checks.exercise import Misconception
 from vit_course.checks.verdict import Cause, Verdict
@@ -29,7 +29,7 @@ class Replays:
     """
 
     def __init__(self, checks: HiddenChecks, exercise: str, key: bytes) -> None:
-        self._exercise = EXERCISES[exercise]
+        self._exercise = course().exercises[exercise]
         self._checks, self._key = checks, key
         self._by_name = {each.name: each for each in checks.exercises()[exercise]}
         self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
@@ -64,10 +64,10 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
     try:
         for outcome in failed:
             name = outcome.check.name
-            found[name] = _explain(EXERCISES[exercise].misconceptions, records, names, name, bounded, found)
+            found[name] = _explain(course().exercises[exercise].misconceptions, records, names, name, bounded, found)
     except _Enough:
         pass
-    found = explain_by_two(EXERCISES[exercise], records, [each.check.name for each in failed], found, observe)
+    found = explain_by_two(course().exercises[exercise], records, [each.check.name for each in failed], found, observe)
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
 
 

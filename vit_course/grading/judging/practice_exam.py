@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from vit_course.checks.lessons.results import HandedIn
+from vit_course.checks.course import HandedIn
 from vit_course.checks.misconceptions.results import described
 from vit_course.checks.probes import Probe
 from vit_course.checks.weights_file import written

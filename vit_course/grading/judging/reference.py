@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -11,8 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot_product_attention, split_heads
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.student import Student
 from vit_course.config import ViTConfig
 from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
@@ -128,14 +125,3 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "mean_attention_distance": (mean_attention_distance,),
     "predict_with_attention": (predict_with_attention,),
 }
-
-NAMESPACE = SimpleNamespace(**{each.__name__: each for objects in REFERENCE.values() for each in objects})
-
-
-def reference_student(exercise: str) -> Student:
-    """A student whose answer to ``exercise`` is right.
-
-    Raises:
-        KeyError: when there is no exercise of that name.
-    """
-    return Student(dict(zip(EXERCISES[exercise].objects, REFERENCE[exercise], strict=True)))

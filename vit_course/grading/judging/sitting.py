@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from vit_course.checks.carried import sentence
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.lessons.results import HandedIn
-from vit_course.checks.rules import RULES, not_allowed
+from vit_course.checks.course import HandedIn, NotMeasured, course
+from vit_course.checks.rules import not_allowed
 from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Verdict
-from vit_course.checks.weights_file import Refused
+from vit_course.checks.verdict import CheckResult, Failure, Verdict
 from vit_course.checks.words import listed, quoted
 from vit_course.grading.judging.carried import cells_with_parts, merge
-from vit_course.grading.judging.exam import NoImages
 from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
 from vit_course.grading.judging.marking import marked, unasked
 from vit_course.grading.judging.naming import Replays, name_failures
@@ -108,7 +105,7 @@ class Sitting:
 
     def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
         checks = self._checks.exercises().get(answer.name)
-        if not checks or answer.name not in EXERCISES:
+        if not checks or answer.name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
         if answer.file:
             return self._of_file(answer, answer.file, checks)
@@ -139,10 +136,10 @@ class Sitting:
     def _accuracy(self, name: str, handed_in: HandedIn) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
         try:
-            return f"It is right on {self._checks.exam.measure(handed_in)}." if self._checks.exam else None
-        except Refused:
+            return f"It is right on {self._checks.measure.measure(handed_in)}." if self._checks.measure else None
+        except Failure:
             return None
-        except NoImages as lack:
+        except NotMeasured as lack:
             self.reasons.append(f"{name} could not be measured: {lack.advice}")
             return f"{name} could not be measured"
 
@@ -153,7 +150,7 @@ class Sitting:
         if nothing:
             return unasked(answer.name, answer.max_score, checks, problem, reason)
         outcomes, called = self._outcomes(answer.name, checks, worker)
-        if why := not_allowed(answer.name, called):
+        if why := not_allowed(course().rules.get(answer.name), called):
             self.flags[FORBIDDEN_FUNCTION] = None
             return unasked(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
         if self._worker and not self._worker.lost:
@@ -184,11 +181,11 @@ class Sitting:
         outcomes: list[Outcome] = []
         with self._sandbox.worker(self._view) as worker, suppress(WorkerLost, GraderFailed):
             list(worker.run(cells_with_parts(cells, answer)))
-            worker.watch(answer.name in RULES)
+            worker.watch(answer.name in course().rules)
             for check in checks:
-                student = RemoteStudent(worker, EXERCISES[answer.name].objects)
+                student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.ask(answer.name, check, student, self._key)
-                if worker.lost or worker.failure or not_allowed(answer.name, worker.called):
+                if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
                     break
                 outcomes.append(outcome)
         self._spent += worker.spent
@@ -204,15 +201,15 @@ class Sitting:
         """
         outcomes: list[Outcome] = []
         called: dict[str, None] = {}
-        worker.watch(name in RULES)
+        worker.watch(name in course().rules)
         for check in checks:
-            student = RemoteStudent(worker, EXERCISES[name].objects)
+            student = RemoteStudent(worker, course().exercises[name].objects)
             outcomes.append(self._checks.ask(name, check, student, self._key))
             called |= dict.fromkeys(worker.called)
             self._log_details(name, outcomes[-1])
             if worker.failure:
                 worker = self._after_failure(name, check, worker.failure)
-                worker.watch(name in RULES)
+                worker.watch(name in course().rules)
             elif worker.lost:
                 return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], called
         worker.watch(False)
@@ -265,7 +262,7 @@ class Sitting:
 
     def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, bool]:
         """What is wrong with the names that the exercise asks for, and whether none of them can be asked."""
-        exercise = EXERCISES[answer.name]
+        exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
         sorts = worker.request("defined", names=list(exercise.objects)).get("defined")
         found: dict[str, Any] = sorts if isinstance(sorts, dict) else {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Misconception
 from vit_course.checks.in_training import InTraining
 
@@ -36,7 +36,7 @@ def known(exercise: str, name: str) -> Iterator[Known]:
 
 @cache
 def _library(exercise: str) -> dict[str, Known]:
-    found = EXERCISES.get(exercise)
+    found = course().exercises.get(exercise)
     return {each.name: _told(each) for each in found.misconceptions} if found else {}
 
 

@@ -1,9 +1,8 @@
 """The package as a student of one lesson sees it while the judge grades: nothing in it holds this lesson's answers.
 
-The modules of earlier lessons are there, for later exercises build on them; those of the lesson itself and of
-later ones refuse to be imported, in words. ``check`` is there and decides nothing, ``hunt`` is there and draws
-nothing. A view is written once for a lesson and a state of the package, read-only, and read by every submission of
-that lesson.
+The modules of earlier lessons are there, for later exercises build on them; those of the lesson itself and of later
+ones refuse to be imported, in words. ``check`` and the like are stood in for, and decide nothing. A view is written
+once for a lesson and a state of the package, read-only, and read by every submission of that lesson.
 """
 
 from __future__ import annotations
@@ -19,70 +18,12 @@ import shutil
 import sys
 import tempfile
 from functools import cache
+from importlib import resources
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2]
-# modules and packages that every lesson may import; what is not named here is in no view
-_TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
-SHARED = (
-    *("__init__", "supported", "config", "files"),
-    *("data", "card", "plots", "plots_attention", "plots_training", "famous", "metrics"),
-    *(f"training/{name}" for name in _TRAINING),
-)
-# the lesson whose answers a module holds: it is there in later lessons
-ANSWERS = {"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5, "interpret": 7}
-# the lesson whose answers a module holds that other lessons use as a tool: it is there in all the others
-TOOLS = {
-    **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
-    "data/splits": 6,
-}
-# what the worker tries a student's functions out with, and the lesson that begins with it
-PRACTICES = {
-    **dict.fromkeys(("checks/practices", *(f"checks/practice_{each}" for each in ("devices", "example", "calls"))), 0),
-    **dict.fromkeys(("checks/practice", "checks/practice_pieces"), 6),
-    "checks/lessons/inside_model": 7,
-}
+from vit_course.checks.course import course
+
 _ATTEMPTS = 5
-_HUNTS = '''"""Stands where the bug hunts are while a student works: every ground of theirs holds an answer."""
-
-
-class Suspect:
-    """What a hunt gives while the judge grades: nothing to be read or run."""
-
-    code = ""
-
-    def __call__(self, *inputs: object, **options: object) -> object:
-        """There is no program here."""
-        raise RuntimeError("bug hunts are not there while grading; no point depends on them")
-
-    program = __call__
-
-    def check(self, mended: object = None) -> "Suspect":
-        """Decide nothing."""
-        return self
-
-    def __repr__(self) -> str:
-        return "a bug hunt is not shown while grading; no point depends on it"
-
-
-def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
-    """Draw nothing."""
-    return Suspect()
-'''
-_CHECKS = '''"""Stands where the public checks are while a student works."""
-
-
-class Note:
-    """What a check shows while the judge grades."""
-
-    def __repr__(self) -> str:
-        return "graded by the judge; its verdict is in the feedback"
-
-
-def check(exercise: str = "", *objects: object, points: float | None = None) -> Note:
-    """Decide nothing."""
-    return Note()
-'''
 
 
 def view_of(lesson: str, home: Path | None = None) -> Path:
@@ -115,35 +56,43 @@ def _files(lesson: str) -> dict[str, bytes]:
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
     number = int(lesson[:2])
     files: dict[str, bytes] = {}
-    for name in (*SHARED, *ANSWERS, *TOOLS):
+    modules = course().modules
+    homes = {**modules.answers, **modules.tools}
+    for name in (*modules.shared, *homes):
         files |= _sources(name)
-    later = [name for name, home in ANSWERS.items() if home >= number]
-    for name in (*later, *(name for name, home in TOOLS.items() if home == number)):
-        files |= dict.fromkeys(_sources(name), _refusal(name, (ANSWERS | TOOLS)[name], number).encode())
-    files |= {"checks/__init__.py": _CHECKS.encode(), "checks/lessons/__init__.py": b""}
-    files |= {"hunts/__init__.py": _HUNTS.encode()}
-    for name, first in PRACTICES.items():
+    later = [name for name, home in modules.answers.items() if home >= number]
+    for name in (*later, *(name for name, home in modules.tools.items() if home == number)):
+        files |= dict.fromkeys(_sources(name), _refusal(name, homes[name], number).encode())
+    files |= {name: text.encode() for name, text in modules.stand_ins.items()}
+    for name, first in modules.fixtures.items():
         files |= _sources(name) if first <= number else {}
     return files
 
 
+@cache
+def _package() -> Path:
+    """The folder of the course's package."""
+    return Path(str(resources.files(course().package)))
+
+
 def _sources(name: str) -> dict[str, bytes]:
     """File → what stands in it, of a module or of all modules of a package."""
-    module = PACKAGE / f"{name}.py"
-    paths = [module] if module.is_file() else sorted((PACKAGE / name).rglob("*.py"))
-    return {path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in paths}
+    package = _package()
+    module = package / f"{name}.py"
+    paths = [module] if module.is_file() else sorted((package / name).rglob("*.py"))
+    return {path.relative_to(package).as_posix(): path.read_bytes() for path in paths}
 
 
 def _refusal(name: str, home: int, number: int) -> str:
     whose = "this lesson's answers" if home == number else f"answers of lesson {home:02}"
     dotted = name.replace("/", ".")
-    return f'raise ImportError("vit_course.{dotted} holds {whose}, so it is not there while grading")\n'
+    return f'raise ImportError("{course().package}.{dotted} holds {whose}, so it is not there while grading")\n'
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:
     """Whether a view is there and as it was written."""
     try:
-        return all((view / "vit_course" / name).read_bytes() == source for name, source in files.items())
+        return all((view / course().package / name).read_bytes() == source for name, source in files.items())
     except OSError:
         return False
 
@@ -152,7 +101,7 @@ def _place(view: Path, files: dict[str, bytes]) -> None:
     """Write a view beside its place and move it there, so that nobody sees half of one."""
     made = Path(tempfile.mkdtemp(dir=view.parent, prefix=f"{view.name}."))
     try:
-        _write(made / "vit_course", files)
+        _write(made / course().package, files)
         made.chmod(0o555)
         for attempt in range(_ATTEMPTS):
             try:

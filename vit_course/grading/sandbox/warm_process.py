@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from vit_course.checks.course import course
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.worker import readable, warm
 
@@ -89,6 +90,8 @@ class WarmProcess:
             "view": str(view) if view else None,
             "limits": asdict(limits),
             "device": self._device,
+            "records": dict(course().records),
+            "practices": list(course().practices),
         }
         self._tell(message, [channel.fileno()])
         number: int = self._answer(_SECONDS_TO_OBEY)["forked"]

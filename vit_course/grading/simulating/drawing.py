@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Misconception
-from vit_course.checks.rules import RULES
 from vit_course.grading.simulating.answers import Answer, Kind, Outcome
 from vit_course.grading.simulating.library import LessonShelves, Shelf
 
@@ -132,7 +132,8 @@ class Drawing:
 
     def _attacked(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
-        can = [name for name, shelf in self._shelves.shelves.items() if shelf.misconceptions and name not in RULES]
+        shelves, rules = self._shelves.shelves, course().rules
+        can = [name for name, shelf in shelves.items() if shelf.misconceptions and name not in rules]
         return draw.choice(can) if can else None
 
     def _attack(self, shelf: Shelf, draw: random.Random) -> Answer:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.exercise import Exercise, Misconception
-from vit_course.checks.rules import RULES
 from vit_course.checks.run import why_no_pair
 from vit_course.checks.two_at_once import pairs_of
-from vit_course.grading.sandbox.view import ANSWERS, SHARED, TOOLS
 from vit_course.grading.simulating.answers import Answer, Kind, Outcome
 from vit_course.grading.simulating.attacks import hostile
 from vit_course.grading.simulating.cells import cell_of
@@ -44,7 +42,7 @@ class Shelf:
     @cached_property
     def right(self) -> tuple[Answer, ...]:
         """The model answer, the same in other words, and the right variants of the course's tests."""
-        if self.exercise.is_file:
+        if self.exercise.file:
             return ()
         model = self._model
         own = [self._answer(Kind.RIGHT, name, source, Outcome.PASSES) for name, source in model.items()]
@@ -53,7 +51,7 @@ class Shelf:
     @property
     def misconceptions(self) -> tuple[Misconception, ...]:
         """The library's mistakes of this exercise, where it is answered in a cell."""
-        return () if self.exercise.is_file else tuple(self.exercise.misconceptions)
+        return () if self.exercise.file else tuple(self.exercise.misconceptions)
 
     def left_out(self) -> dict[str, str]:
         """Misconceptions of which no cell can be made → why."""
@@ -69,25 +67,25 @@ class Shelf:
     @cached_property
     def unwritten(self) -> tuple[Answer, ...]:
         """The cell as it was released."""
-        name = "no file" if self.exercise.is_file else "stub"
+        name = "no file" if self.exercise.file else "stub"
         return (Answer(self.exercise.name, Kind.UNWRITTEN, name, None, Outcome.FAILS),)
 
     @cached_property
     def crashing(self) -> tuple[Answer, ...]:
         """Cells that break."""
-        if self.exercise.is_file:
+        if self.exercise.file:
             return ()
         right = self.right[1]
         return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
 
     def hostile(self, wrong: Answer) -> tuple[Answer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
-        return () if self.exercise.name in RULES else tuple(map(self._flagged, hostile(wrong, self.points)))
+        return () if self.exercise.name in course().rules else tuple(map(self._flagged, hostile(wrong, self.points)))
 
     @cached_property
     def two(self) -> tuple[Misconception, ...]:
         """The library's pairs of mistakes."""
-        return () if self.exercise.is_file else pairs_of(self.exercise)
+        return () if self.exercise.file else pairs_of(self.exercise)
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
     def of_pair(self, pair: Misconception) -> Answer | None:
@@ -178,19 +176,15 @@ class LessonShelves:
         self.models, self.variants = models, variants
         self._number = int(lesson.name[:2])
         self.shelves = {
-            each.name: Shelf(EXERCISES[each.name], each.points, self)
+            each.name: Shelf(course().exercises[each.name], each.points, self)
             for each in lesson.exercises
-            if each.name in EXERCISES
+            if each.name in course().exercises
         }
 
     def keeps(self, module: str) -> bool:
         """Whether a module of the package is there when this lesson is graded."""
-        name = module.removeprefix("vit_course").lstrip(".").replace(".", "/") or "__init__"
-        if name in TOOLS:
-            return TOOLS[name] != self._number
-        if name in ANSWERS:
-            return ANSWERS[name] < self._number
-        return name in SHARED or name.partition("/")[0] in SHARED
+        name = module.removeprefix(course().package).lstrip(".").replace(".", "/") or "__init__"
+        return course().modules.are_there(name, self._number)
 
     def used_by(self, shelf: Shelf, source: str) -> tuple[str, ...]:
         """The other exercises of the lesson whose objects a cell calls."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.checks.verdict import Verdict
 from vit_course.grading.judging.apart import student_apart
 from vit_course.grading.judging.hidden import HiddenChecks
@@ -69,7 +69,7 @@ class Oracle:
         """
         if answer.outcome != Outcome.ASK:
             return self._certain(answer)
-        exercise = EXERCISES[answer.exercise]
+        exercise = course().exercises[answer.exercise]
         objects = answer.objects or _defined(answer.source or "", exercise.objects)
         asked = dict(zip(exercise.objects, objects, strict=True))
         own = key()

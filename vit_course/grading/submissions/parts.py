@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import course
 from vit_course.grading.submissions.needed import parse
 from vit_course.grading.submissions.released import ReleasedLesson
 from vit_course.grading.submissions.submission import ExerciseAnswer, Part
@@ -31,7 +31,7 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
     names = [each.name for each in lesson.exercises]
     earlier = lesson.exercises[: names.index(answer.name)]
     exercises = {each.name: each.objects for each in earlier if each.name in lesson.model_answers}
-    twins = {name for name in exercises if EXERCISES[name].checks is EXERCISES[answer.name].checks}
+    twins = {name for name in exercises if course().exercises[name].checks is course().exercises[answer.name].checks}
     if not _overrides_forward(answer.source):
         exercises = {name: objects for name, objects in exercises.items() if name not in twins}
     found: set[str] = set()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vit_course.checks.weights_file import MOST_BYTES, MOST_BYTES_BESIDE
+from vit_course.checks.course import MOST_BYTES, MOST_BYTES_BESIDE
 from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
 
 

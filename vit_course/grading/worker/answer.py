@@ -6,6 +6,7 @@ import contextlib
 import random
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class Answers:
         attempts: what the audit hook noticed.
         watch: notes what the cells' functions call.
         device: where the cells' functions compute.
+        records: of the course that cross the wire, by the class's name its module.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class Answers:
         watch: Watch,
         limits: Mapping[str, int],
         device: torch.device = compute.CPU,
+        records: Mapping[str, str] = _NONE,
     ) -> None:
         self._device, self._has_moved = device, False
+        self._records = records
         self._wire = wire
         self._shell = shell
         self._attempts = attempts
@@ -89,7 +93,7 @@ class Answers:
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
         strict = key == "reply" and self._has_moved
-        packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict)
+        packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict, records=self._records)
         packed = packer.pack(reply)
         self._wire.send({"number": self._number, key: packed}, packer.tensors)
 
@@ -104,11 +108,14 @@ class Answers:
         unpacker = Unpacker(
             tensors,
             as_function=self._callbacks.function,
-            as_config=_config,
+            as_record=self._record,
             trusting=True,
             device=self._device if there else compute.CPU,
         )
         return unpacker.unpack(packed), unpacker.has_moved
+
+    def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
+        return getattr(import_module(self._records[name]), name)(**fields)
 
     def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
         return self._shell.run(index, source, limit)
@@ -249,9 +256,3 @@ def fresh_settings(seed: int | None = 0) -> None:
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed % (1 << 32))
-
-
-def _config(fields: Mapping[str, Any]) -> Any:
-    from vit_course.config import ViTConfig  # the student's view of the course
-
-    return ViTConfig(**fields)

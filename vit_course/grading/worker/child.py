@@ -18,9 +18,6 @@ from .kernel import die_with
 from .watch import Watch
 from .wire import Closed, Wire, WireError
 
-# what the judge's requests need, imported before a student's cell can change what imports
-_OF_THE_VIEW = ("vit_course.config", "vit_course.checks.practices")
-
 
 def live(
     readable: list[str], shell: Any, channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]
@@ -31,14 +28,16 @@ def live(
         _enclose(channel, scratch, fence, asked)
         if asked["view"]:
             sys.path.insert(0, asked["view"])
-            for module in _OF_THE_VIEW:
+            for module in asked["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
+            importlib.import_module("vit_course.checks.practices").add(asked["practices"])
         noticed = attempts.watch([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, patient=True)
         device = compute.started(asked["device"])
         wire.send({"ready": True})
-        answer.Answers(wire, shell, noticed, Watch(asked["view"]), asked["limits"], device).serve()
+        watch = Watch(asked["view"])
+        answer.Answers(wire, shell, noticed, watch, asked["limits"], device, asked["records"]).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:

@@ -7,7 +7,7 @@ apart goes as a name and a few words (:class:`worker.values.Other`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,9 @@ class Packer:
         with_callables: bool = False,
         device: torch.device = CPU,
         strict: bool = False,
+        records: Collection[str] = (),
     ) -> None:
+        self._records = frozenset(records)
         self._device, self._strict = device, strict
         self._longest = longest
         self._bytes_left = most_bytes
@@ -84,8 +86,8 @@ class Packer:
             return self._module(value)
         if type(value) is torch.dtype and value in DTYPES.values():
             return {"dtype": str(value).removeprefix("torch.")}
-        if type(value).__name__ == "ViTConfig":
-            return {"config": {name: self.pack(each, depth + 1) for name, each in vars(value).items()}}
+        if (name := type(value).__name__) in self._records:
+            return {"record": name, "fields": {key: self.pack(each, depth + 1) for key, each in vars(value).items()}}
         if self._with_callables and callable(value) and not isinstance(value, type):
             self.callables.append(value)
             return {"callable": len(self.callables) - 1}

@@ -1,7 +1,7 @@
 """Python values as JSON and tensors, packed at one end (:mod:`packing`) and unpacked at the other.
 
 None, bools, ints, finite floats, text and lists are JSON's own; everything else is an object with one telling key
-("tuple", "dict", "tensor", "layer", "model", "config", "callable", ...).
+("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Unpacker:
     Args:
         tensors: the frame's.
         as_function: what a callable's number becomes (in the worker: a function that asks the judge).
-        as_config: makes a ViTConfig of its fields (in the worker).
+        as_record: makes a course's record, as a config, of its class's name and its fields (in the worker).
         trusting: keep the strides of tensors; at the judge's end they arrive contiguous.
         device: where tensors of the CPU are put (in the worker).
 
@@ -59,7 +59,7 @@ class Unpacker:
         tensors: list[Tensor],
         *,
         as_function: Callable[[int], Any] | None = None,
-        as_config: Callable[[Mapping[str, Any]], Any] | None = None,
+        as_record: Callable[[str, Mapping[str, Any]], Any] | None = None,
         trusting: bool = False,
         device: torch.device = CPU,
     ) -> None:
@@ -68,7 +68,7 @@ class Unpacker:
         self._tensors = tensors
         self._made: dict[int, Tensor] = {}
         self._as_function = as_function or (lambda _: Other("function", "a function"))
-        self._as_config = as_config or (lambda _: Other("ViTConfig", "a ViTConfig"))
+        self._as_record = as_record or (lambda name, _: Other(name, f"a {name}"))
         self._trusting = trusting
 
     def unpack(self, packed: Any) -> Any:
@@ -121,8 +121,9 @@ class Unpacker:
         weights = {name: self._tensor(each) for name, each in packed["model"].items()}
         return layers.NamedParameters(weights, _text(packed["kind"]))
 
-    def _config(self, packed: dict[str, Any]) -> Any:
-        return self._as_config({name: self._unpacked(each) for name, each in packed["config"].items()})
+    def _record(self, packed: dict[str, Any]) -> Any:
+        fields = {name: self._unpacked(each) for name, each in packed["fields"].items()}
+        return self._as_record(_text(packed["record"])[:80], fields)
 
 
 _TELLING: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
@@ -133,7 +134,7 @@ _TELLING: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
     "dtype": lambda _, packed: DTYPES[packed["dtype"]],
     "layer": Unpacker._layer,
     "model": Unpacker._model,
-    "config": Unpacker._config,
+    "record": Unpacker._record,
     "callable": lambda self, packed: self._as_function(packed["callable"]),
     "other": lambda _, packed: Other(_text(packed["other"]), _text(packed["text"])),
 }

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from vit_course.checks.course import NotMeasured
 from vit_course.checks.misconceptions.results import SMALL, described
 from vit_course.checks.probes import Probe
 from vit_course.checks.weights_file import Refused, written
 from vit_course.checks.weights_model import operations_of, shapes_of
 from vit_course.grading.judging import exam
-from vit_course.grading.judging.exam import Exam, Measured, NoImages, exam_of_class, stamp_of_images
+from vit_course.grading.judging.exam import Exam, Measured, exam_of_class, stamp_of_images
 from vit_course.grading.judging.practice_exam import coloured_squares, exam_of, labelled, vit_cifar
 from vit_course.vit import VisionTransformer
 
@@ -77,7 +78,7 @@ def test_a_file_is_measured_once(images, monkeypatch):
 
 def test_without_images_nothing_is_decided(tmp_path, monkeypatch):
     monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path / "nothing"))
-    with pytest.raises(NoImages) as lack:
+    with pytest.raises(NotMeasured) as lack:
         exam_of_class(b"secret").measure(vit_cifar())
     assert str(tmp_path) not in str(lack.value)
     assert str(tmp_path / "nothing") in lack.value.advice
@@ -92,11 +93,11 @@ def test_damaged_images_and_other_sets_are_told(data, images):
     path = data / "cifar10.npz"
     np.savez(path, test_images=np.zeros((5, 28, 28), "uint8"), test_labels=np.zeros(5, "int64"), classes=np.arange(10))
     assert stamp_of_images() != before
-    with pytest.raises(NoImages) as other:
+    with pytest.raises(NotMeasured) as other:
         sitting.measure(vit_cifar())
     assert "none of CIFAR-10" in other.value.advice
     path.write_bytes(b"half of it")
-    with pytest.raises(NoImages) as damaged:
+    with pytest.raises(NotMeasured) as damaged:
         sitting.measure(vit_cifar())
     assert "cannot be read" in damaged.value.advice
 

@@ -12,8 +12,7 @@ import torch
 
 from vit_course.checks.student import Student
 from vit_course.grading.judging.hidden import HiddenChecks, HiddenChecksError
-from vit_course.grading.judging.hidden_fixtures import seed_of
-from vit_course.grading.judging.reference import reference_student
+from vit_course.grading.judging.hidden_fixtures import reference_student, seed_of
 from vit_course.grading.worker.survey import available
 
 CONFTEST = Path(__file__).parents[3] / "hidden" / "conftest.py"

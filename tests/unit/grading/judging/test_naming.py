@@ -9,8 +9,8 @@ from vit_course.checks.catalogue import EXERCISES
 from vit_course.checks.student import Student
 from vit_course.grading.judging import naming
 from vit_course.grading.judging.hidden import HiddenChecks
+from vit_course.grading.judging.hidden_fixtures import reference_student, right_objects
 from vit_course.grading.judging.naming import Replays, commonest, name_failures
-from vit_course.grading.judging.reference import NAMESPACE, reference_student
 
 KEY = b"a submission"
 SOURCE = '''
@@ -61,7 +61,7 @@ def names(outcomes):
 def channels_last(images, patch_size):
     """The same numbers as the misconception's, otherwise computed."""
     batch, channels, _, _ = images.shape
-    tokens = NAMESPACE.patchify(images, patch_size).reshape(batch, -1, channels, patch_size**2)
+    tokens = right_objects().patchify(images, patch_size).reshape(batch, -1, channels, patch_size**2)
     return tokens.transpose(2, 3).reshape(batch, -1, channels * patch_size**2)
 
 
@@ -81,7 +81,7 @@ def test_two_mistakes_are_both_named(checks):
     def both(images, patch_size):
         if len(images) == 2:
             return channels_last(images, patch_size)
-        tokens = NAMESPACE.patchify(images, patch_size)
+        tokens = right_objects().patchify(images, patch_size)
         images.zero_()
         return tokens
 
@@ -91,7 +91,7 @@ def test_two_mistakes_are_both_named(checks):
 
 
 def test_a_mistake_of_nobody_has_no_name(checks):
-    outcomes = named(checks, lambda images, patch_size: NAMESPACE.patchify(images, patch_size) + 1)
+    outcomes = named(checks, lambda images, patch_size: right_objects().patchify(images, patch_size) + 1)
     assert names(outcomes) == [None] * 3
     assert all(each.result.verdict == "fail" for each in outcomes)
 

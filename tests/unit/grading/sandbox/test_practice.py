@@ -2,6 +2,7 @@
 
 import contextlib
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from vit_course.grading.judging.hidden import HiddenChecks
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.reply import Stopped
 from vit_course.grading.sandbox.sandbox import Sandbox
-from vit_course.grading.sandbox.view import PACKAGE, view_of
+from vit_course.grading.sandbox.view import view_of
 from vit_course.grading.submissions.submission import CellSource
 
 SOURCES = {
@@ -72,7 +73,7 @@ SOURCES = {
 
 @pytest.fixture(scope="module")
 def hidden():
-    checks = HiddenChecks(PACKAGE.parent / "tests" / "hidden")
+    checks = HiddenChecks(Path(__file__).parents[3] / "hidden")
     yield checks
     checks.close()
 

@@ -1,6 +1,7 @@
 """A student in a worker and the same one here: one record, one verdict, the same words."""
 
 import linecache
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,10 +17,10 @@ from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.sandbox.remote import RemoteStudent
 from vit_course.grading.sandbox.reply import Stopped
 from vit_course.grading.sandbox.sandbox import Sandbox
-from vit_course.grading.sandbox.view import PACKAGE, view_of
+from vit_course.grading.sandbox.view import view_of
 from vit_course.grading.submissions.submission import CellSource
 
-HIDDEN = PACKAGE.parent / "tests" / "hidden"
+HIDDEN = Path(__file__).parents[3] / "hidden"
 
 IMPORTS = """
 import torch

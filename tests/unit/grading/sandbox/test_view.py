@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import vit_course
+from vit_course.checks.course import course
 from vit_course.grading.sandbox import view
-from vit_course.grading.sandbox.view import ANSWERS, PACKAGE, PRACTICES, SHARED, TOOLS, home_of_views, view_of
+from vit_course.grading.sandbox.view import home_of_views, view_of
 
+PACKAGE = Path(vit_course.__file__).parent
+SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
+FIXTURES = course().modules.fixtures
 SOLUTIONS = PACKAGE.parent / "solutions"
 LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
 
@@ -67,7 +72,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     folder = view_of(lesson, home)
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
-    practices = {name for name, first in PRACTICES.items() if first <= int(lesson[:2])}
+    practices = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
     note = {"checks/__init__", "checks/lessons/__init__", "hunts/__init__"}
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
     assert [path.name for path in folder.iterdir()] == ["vit_course"]
@@ -78,12 +83,12 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
 
 def test_practices_hold_no_answer():
     """They import the standard library, torch, numpy and the config, and each other: none of the oracles."""
-    for name in PRACTICES:
+    for name in FIXTURES:
         for node in ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text())):
             home = node.module if isinstance(node, ast.ImportFrom) else None
             names = [home] if home else [each.name for each in node.names] if isinstance(node, ast.Import) else []
             for each in names:
-                allowed = each.replace(".", "/").removeprefix("vit_course/") in {*PRACTICES, "config"}
+                allowed = each.replace(".", "/").removeprefix("vit_course/") in {*FIXTURES, "config"}
                 assert not each.startswith("vit_course") or allowed, f"{name} imports {each}"
 
 
@@ -173,7 +178,7 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
-    monkeypatch.setattr(view, "PACKAGE", package)
+    monkeypatch.setattr(view, "_package", lambda: package)
     new = view_of("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.course import variants
 from tests.e2e.attacks.doors import FLAGGED, HONEST
-from vit_course.checks.rules import RULES
+from vit_course.checks.lessons.allowed import RULES
 from vit_course.grading.submissions.bypass import possible_bypass
 from vit_course.grading.submissions.submission import CellSource
 

@@ -18,8 +18,8 @@ from vit_course.grading.worker.values import Other, Unpacker
 from vit_course.grading.worker.wire import WireError
 
 
-def crossed(value, **ends):
-    packer = Packer()
+def crossed(value, records=(), **ends):
+    packer = Packer(records=records)
     packed = json.loads(json.dumps(packer.pack(value), allow_nan=False))
     return Unpacker(packer.tensors, **ends).unpack(packed)
 
@@ -243,9 +243,12 @@ def test_a_model_has_no_impossible_names(name):
         NamedParameters({name: torch.ones(2)})
 
 
-def test_a_config_is_made_by_the_other_side():
+def test_a_record_of_the_course_is_made_by_the_other_side():
     config = ViTConfig(image_size=(8, 4), patch_size=2)
-    assert crossed(config, as_config=lambda fields: ViTConfig(**fields)) == config
+    made = crossed(config, ["ViTConfig"], as_record=lambda name, fields: {"ViTConfig": ViTConfig}[name](**fields))
+    assert made == config
+    assert crossed(config, ["ViTConfig"]).text == "a ViTConfig"
+    assert crossed(config).text == repr(config)[:200]
 
 
 def test_a_function_becomes_a_number_where_that_is_wanted():

@@ -1,0 +1,134 @@
+"""A course, as the kit that checks, grades and reports knows it: all that the one has to hand to the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from vit_course.checks.verdict import Undecided
+
+if TYPE_CHECKING:
+    from vit_course.checks.exercise import Exercise
+    from vit_course.checks.probes import Probe
+    from vit_course.checks.rules import Rule
+    from vit_course.checks.student import Student
+
+# where the course stands; an operator who keeps another one names it, as "their_package.course:COURSE"
+VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
+# of a file that an exercise asks for, and of the JSON file beside it
+MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10
+# the bytes of a result's file, or a clause on why there are none; and those of the JSON file beside it, where there is
+# one
+HandedIn = tuple[bytes | str, bytes | None]
+
+
+class NotMeasured(Undecided):
+    """A result could not be measured.
+
+    Args:
+        words: for students; they name no folder.
+        advice: a clause for the instructor, with what to do.
+    """
+
+    def __init__(self, words: str, advice: str) -> None:
+        super().__init__(words)
+        self.advice = advice
+
+
+class Measure(Protocol):
+    """Measures what students hand in as a file."""
+
+    def measure(self, handed_in: HandedIn) -> object:
+        """How good it is; ``str`` of it reads on behind "It is right on".
+
+        Raises:
+            Failure: it cannot be used.
+            NotMeasured: there is nothing to measure it with.
+        """
+
+
+@dataclass(frozen=True)
+class Results:
+    """How the results are measured that exercises ask for as a file.
+
+    Attributes: ``measure(secret)`` for all who are graded with that secret; ``stamp()``, which changes with what is
+    measured with; ``fixture(student, probe, measure)``, what hidden checks get as ``results``, with a measure that is
+    made up where there is None.
+    """
+
+    measure: Callable[[bytes], Measure]
+    stamp: Callable[[], object]
+    fixture: Callable[[Student, Probe, Measure | None], object]
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The modules and packages of a course that its students may import, by their paths without ".py".
+
+    Attributes: ``shared``, which every lesson may import; ``answers`` → the lesson whose answers it holds: it is there
+    in later lessons; ``tools`` → the lesson whose answers it holds that other lessons use as a tool: it is there in
+    all the others; ``fixtures`` → the lesson that begins with it: what students' functions are tried out with;
+    ``stand_ins`` → the text of what stands in a module's place while the judge grades.
+    """
+
+    shared: tuple[str, ...]
+    answers: Mapping[str, int]
+    tools: Mapping[str, int]
+    fixtures: Mapping[str, int]
+    stand_ins: Mapping[str, str]
+
+    def are_there(self, name: str, lesson: int) -> bool:
+        """Whether the module of that path is there for a lesson, by its number, while the judge grades."""
+        if name in self.tools:
+            return self.tools[name] != lesson
+        if name in self.answers:
+            return self.answers[name] < lesson
+        return name in self.shared or name.partition("/")[0] in self.shared
+
+
+@dataclass(frozen=True)
+class Course:
+    """One course.
+
+    Attributes: ``package`` that students import; ``exercises`` by name, in the order of the course; ``rules``, by the
+    exercise's name what an answer to it may call; ``modules`` that lessons may import; ``homes``, by the names of
+    exercises whose answers others call the module of a right one; ``references()``, by the exercise's name its right
+    objects: for the judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the
+    modules: their objects cross between judge and worker by their fields; ``examples``, by the other names that
+    docstrings' examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its
+    own practices (:mod:`vit_course.checks.practices`).
+    """
+
+    package: str
+    exercises: Mapping[str, Exercise]
+    rules: Mapping[str, Rule]
+    modules: Modules
+    homes: Mapping[str, str]
+    references: Callable[[], Mapping[str, tuple[Callable[..., Any], ...]]]
+    results: Results | None = None
+    records: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
+    practices: tuple[str, ...] = ()
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """The lessons that have exercises, in order."""
+        return tuple(sorted({each.lesson for each in self.exercises.values()}))
+
+
+@cache
+def course() -> Course:
+    """The course of this process.
+
+    Raises:
+        TypeError: what the operator has named is no course.
+    """
+    module, _, name = os.environ.get(VARIABLE, DEFAULT).partition(":")
+    found = getattr(import_module(module), name)
+    if not isinstance(found, Course):
+        raise TypeError(f"{VARIABLE} names {module}:{name}, which is no Course")
+    return found

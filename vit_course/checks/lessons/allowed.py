@@ -1,0 +1,56 @@
+"""What answers may call, in the exercises of the course that ask their students to write something themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vit_course.checks.rules import Rule
+
+# what calls a forbidden function from there hides it; the rest of the course that a submission finds holds no answer
+_OWN = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "interpret"))
+_ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
+_ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
+_NORMS = (
+    *(f"torch.nn.modules.{file}." for file in ("normalization", "batchnorm", "instancenorm")),
+    *(f"torch.nn.functional.{norm}_norm" for norm in ("layer", "rms", "group", "batch", "instance", "local_response")),
+)
+_NORM_OPERATORS = (
+    *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "native_", "_fused_rms", "_batch_norm"),
+    *("_native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
+)
+_PARTS = (
+    *(f"timm.layers.{module}." for module in ("weight_init", "drop", "helpers")),
+    "torchvision.ops.stochastic_depth.",
+    "torchvision.utils._log_api_usage_once",
+)
+
+
+def _yourself(what: str, but: str) -> str:
+    return f"This exercise asks you to {what} yourself, so no ready-made {but} may be called in it."
+
+
+_MIX = Rule(_yourself("write attention", "attention"), names=_NORMS, operators=_NORM_OPERATORS)
+_TEST = "This exercise asks for a test that needs no second attention to compare with, so none may be called in it."
+_BLOCK = Rule(
+    _yourself("build the block", "attention or layer"),
+    names=(*_NORMS, *_ATTENTION, *_PARTS),
+    operators=(*_NORM_OPERATORS, *_ATTENTION_OPERATORS),
+)
+_MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
+_RULES = {
+    "scaled_dot_product_attention": _MIX,
+    "MultiHeadSelfAttention": _MIX,
+    "is_attention": Rule(_TEST, names=_NORMS, operators=_NORM_OPERATORS),
+    "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
+    "EncoderBlock": _BLOCK,
+    "fix_block": _BLOCK,
+    "VisionTransformer": _MODEL,
+    "fix_vit": _MODEL,
+    "count_parameters": Rule(
+        "This exercise asks for arithmetic: no tensor and no module may be made in it.",
+        tensors=False,
+        parts=False,
+    ),
+}
+
+RULES = {name: replace(rule, own=_OWN, names=(*rule.names, "vit_course.")) for name, rule in _RULES.items()}

@@ -1,0 +1,88 @@
+"""The course, as the kit that checks, grades and reports knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from vit_course.checks.catalogue import EXERCISES
+from vit_course.checks.course import Course, Measure, Modules, Results
+from vit_course.checks.lessons.allowed import RULES
+from vit_course.checks.lessons.stand_ins import CHECKS, HUNTS
+from vit_course.checks.probes import Probe
+from vit_course.checks.student import Student
+
+if TYPE_CHECKING:
+    from vit_course.grading.judging.exam import Exam
+
+_TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
+_MODULES = Modules(
+    shared=(
+        *("__init__", "supported", "config", "files"),
+        *("data", "card", "plots", "plots_attention", "plots_training", "famous", "metrics"),
+        *(f"training/{name}" for name in _TRAINING),
+    ),
+    answers={"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5, "interpret": 7},
+    tools={
+        **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
+        "data/splits": 6,
+    },
+    fixtures={
+        "checks/practices": 0,
+        **dict.fromkeys((f"checks/practice_{each}" for each in ("devices", "example", "calls")), 0),
+        **dict.fromkeys(("checks/practice", "checks/practice_pieces"), 6),
+        "checks/lessons/inside_model": 7,
+    },
+    stand_ins={"checks/__init__.py": CHECKS, "checks/lessons/__init__.py": "", "hunts/__init__.py": HUNTS},
+)
+_HOMES = {
+    "patchify": "vit_course.patches",
+    "sinusoidal_positions": "vit_course.positions",
+    "scaled_dot_product_attention": "vit_course.attention",
+    "split_heads": "vit_course.attention",
+    "Mlp": "vit_course.encoder",
+    "attention_rollout": "vit_course.interpret",
+}
+
+
+def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
+    from vit_course.grading.judging.reference import REFERENCE
+
+    return REFERENCE
+
+
+def _measure(secret: bytes) -> Measure:
+    from vit_course.grading.judging.exam import exam_of_class
+
+    return exam_of_class(secret)
+
+
+def _stamp() -> object:
+    from vit_course.grading.judging.exam import stamp_of_images
+
+    return stamp_of_images()
+
+
+def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
+    from vit_course.grading.judging.practice_exam import exam_of
+    from vit_course.grading.judging.results import Results as MeasuredResults
+
+    return MeasuredResults(student, cast("Exam", measure) if measure else exam_of(probe))
+
+
+COURSE = Course(
+    package="vit_course",
+    exercises=EXERCISES,
+    rules=RULES,
+    modules=_MODULES,
+    homes=_HOMES,
+    references=_references,
+    results=Results(_measure, _stamp, _results),
+    records={"ViTConfig": "vit_course.config"},
+    examples={"VisionTransformer": "vit_course.vit", "torchvision": ""},
+    practices=(
+        "vit_course.checks.practice",
+        "vit_course.checks.practice_pieces",
+        "vit_course.checks.lessons.inside_model",
+    ),
+)
