@@ -28,8 +28,6 @@ _MODULES = Modules(
         "data/splits": 6,
     },
     fixtures={
-        "checks/practices": 0,
-        **dict.fromkeys((f"checks/practice_{each}" for each in ("devices", "example", "calls")), 0),
         **dict.fromkeys(("checks/practice", "checks/practice_pieces"), 6),
         "checks/lessons/inside_model": 7,
     },
@@ -71,7 +69,6 @@ def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
 
 
 COURSE = Course(
-    package="vit_course",
     exercises=EXERCISES,
     rules=RULES,
     modules=_MODULES,
@@ -85,4 +82,9 @@ COURSE = Course(
         "vit_course.checks.practice_pieces",
         "vit_course.checks.lessons.inside_model",
     ),
+    copied_from=(
+        *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),
+        *("training/loop", "training/early_stopping", "training/optimizers", "grading/judging/reference"),
+    ),
+    prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
 )

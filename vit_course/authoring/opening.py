@@ -8,6 +8,7 @@ from pathlib import Path
 from vit_course.authoring.colab_badge import ALT, FILE
 from vit_course.authoring.figures import data_address
 from vit_course.authoring.problems import AuthoringError, Problem
+from vit_course.checks.course import package
 from vit_course.supported import MINIMUM_PYTHON
 
 SETUP = '''\
@@ -24,10 +25,10 @@ if sys.version_info < {python}:
     raise NotReady("This course needs Python {python_words} or newer, and this is " + sys.version.split()[0] +
                    ". On Colab: Runtime > Change runtime type. Elsewhere: Kernel > Change Kernel.")
 sys.path.append(os.path.abspath(".."))  # where the package is when you work in a clone of the course
-if find_spec("vit_course") is None:
-    %pip install --quiet "vit-course @ git+{repository}"
+if find_spec("{package}") is None:
+    %pip install --quiet "{distribution} @ git+{repository}"
 try:
-    from vit_course import check
+    from {package} import check
 except ImportError as problem:
     raise NotReady(f"The course's package is not ready: {{problem}}") from None\
 '''  # fmt: skip
@@ -58,4 +59,5 @@ def badge_source(repository: str, lesson: str) -> str:
 def setup_source(repository: str) -> str:
     """The setup cell's code."""
     words = ".".join(map(str, MINIMUM_PYTHON))
-    return SETUP.format(python=MINIMUM_PYTHON, python_words=words, repository=repository)
+    names = {"package": package(), "distribution": package().replace("_", "-"), "repository": repository}
+    return SETUP.format(python=MINIMUM_PYTHON, python_words=words, **names)

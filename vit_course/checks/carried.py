@@ -9,7 +9,7 @@ from importlib import import_module
 from types import CodeType
 from typing import Any
 
-from vit_course.checks.course import course
+from vit_course.checks.course import course, package
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.words import listed
 
@@ -71,10 +71,10 @@ def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: in
 
 def _functions(of: object) -> Iterator[Callable[..., Any]]:
     """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
-    package = f"{course().package}."
+    ours = f"{package()}."
     held = vars(of).values() if inspect.isclass(of) else (of,)
     for each in map(inspect.unwrap, filter(callable, held)):
-        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(package):
+        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(ours):
             yield each
 
 

@@ -94,16 +94,16 @@ class Modules:
 class Course:
     """One course.
 
-    Attributes: ``package`` that students import; ``exercises`` by name, in the order of the course; ``rules``, by the
+    Attributes: ``exercises`` by name, in the order of the course; ``rules``, by the
     exercise's name what an answer to it may call; ``modules`` that lessons may import; ``homes``, by the names of
     exercises whose answers others call the module of a right one; ``references()``, by the exercise's name its right
     objects: for the judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the
     modules: their objects cross between judge and worker by their fields; ``examples``, by the other names that
     docstrings' examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its
-    own practices (:mod:`vit_course.checks.practices`).
+    own practices (:mod:`vit_course.checks.practices`); ``copied_from``, the modules from which an answer may have
+    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
     """
 
-    package: str
     exercises: Mapping[str, Exercise]
     rules: Mapping[str, Rule]
     modules: Modules
@@ -113,11 +113,18 @@ class Course:
     records: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     practices: tuple[str, ...] = ()
+    copied_from: tuple[str, ...] = ()
+    prescribed: frozenset[str] = frozenset()
 
     @property
     def lessons(self) -> tuple[str, ...]:
         """The lessons that have exercises, in order."""
         return tuple(sorted({each.lesson for each in self.exercises.values()}))
+
+
+def package() -> str:
+    """The package that holds the course and that its students import, by its name; nothing is imported for it."""
+    return os.environ.get(VARIABLE, DEFAULT).partition(":")[0].partition(".")[0]
 
 
 @cache

@@ -8,10 +8,12 @@ import platform
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vit_course
+from vit_course.checks.course import course, package
 from vit_course.grading.batch.places import Place
 from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
 
@@ -53,8 +55,6 @@ def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:
     asked = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
     if answer.file is None:
         return asked
-    from vit_course.checks.course import course
-
     results = course().results
     return *asked, answer.file.digest, results.stamp() if results else None
 
@@ -93,9 +93,10 @@ def _marked(content: bytes) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _code_digest() -> str:
-    """A digest of this package's code, and of the versions that it runs on."""
-    package = Path(vit_course.__file__).parent
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
+    """A digest of the kit's code and of the course's, and of the versions that it runs on."""
+    homes = {Path(vit_course.__file__).parent, Path(str(files(package())))}
+    paths = sorted(path for home in homes for path in home.rglob("*.py"))
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     return _digest(digests, platform.python_version(), *map(_version, ("torch", "torchvision", "pytest", "IPython")))
 
 

@@ -19,11 +19,13 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
+from vit_course.checks.course import package
+
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUOTED = re.compile(r"`([^`]*)`")
 _LIBRARIES = ("torch", "torch.nn", "torch.nn.functional", "torch.Tensor", "math", "einops", "numpy")
-_MODULES = frozenset({"torch", "torchvision", "numpy", "einops", "vit_course", "matplotlib"}) | sys.stdlib_module_names
+_MODULES = frozenset({"torch", "torchvision", "numpy", "einops", "matplotlib"}) | sys.stdlib_module_names
 _SHORT = 2  # letters: i, b, qk tell nothing
 _LONGEST_TEXT = 60
 _LARGEST = 99_999  # a longer whole number may be a student's
@@ -121,9 +123,9 @@ def _is_short(word: str) -> bool:
 @lru_cache(maxsize=1)
 def course_words() -> frozenset[str]:
     """All words of the course's own code, and of the names that Python and torch have."""
-    package = Path(str(files("vit_course")))
+    home = Path(str(files(package())))
     patterns = ("*.py", "checks/**/*.py", "training/**/*.py")
-    texts = [path.read_text("utf-8") for pattern in patterns for path in package.glob(pattern)]
+    texts = [path.read_text("utf-8") for pattern in patterns for path in home.glob(pattern)]
     names = [*dir(builtins), *keyword.kwlist, "self", "cls"]
     for library in _LIBRARIES:
         module, _, member = library.partition(".")
@@ -232,4 +234,4 @@ def _is_aside(statement: ast.stmt) -> bool:
 
 
 def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in _MODULES and _told_by_us(module)
+    return module.partition(".")[0] in {*_MODULES, package()} and _told_by_us(module)

@@ -21,9 +21,12 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from vit_course.checks.course import course
+from vit_course.checks.course import course, package
 
+_KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
+# of the kit's own modules what tries students' functions out, in every view
+_PRACTICES = ("practices", "practice_devices", "practice_example", "practice_calls")
 
 
 def view_of(lesson: str, home: Path | None = None) -> Path:
@@ -51,48 +54,48 @@ def view_of(lesson: str, home: Path | None = None) -> Path:
 
 
 def _files(lesson: str) -> dict[str, bytes]:
-    """File of the view's package → what stands in it."""
+    """File of the view → what stands in it."""
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
-    number = int(lesson[:2])
-    files: dict[str, bytes] = {}
-    modules = course().modules
+    number, ours, modules = int(lesson[:2]), package(), course().modules
+    files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/checks/__init__.py": b""}
+    for name in _PRACTICES:
+        files |= _sources(_KIT, f"checks/{name}")
     homes = {**modules.answers, **modules.tools}
     for name in (*modules.shared, *homes):
-        files |= _sources(name)
+        files |= _sources(ours, name)
     later = [name for name, home in modules.answers.items() if home >= number]
     for name in (*later, *(name for name, home in modules.tools.items() if home == number)):
-        files |= dict.fromkeys(_sources(name), _refusal(name, homes[name], number).encode())
-    files |= {name: text.encode() for name, text in modules.stand_ins.items()}
+        files |= dict.fromkeys(_sources(ours, name), _refusal(name, homes[name], number).encode())
+    files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
-        files |= _sources(name) if first <= number else {}
+        files |= _sources(ours, name) if first <= number else {}
     return files
 
 
 @cache
-def _package() -> Path:
-    """The folder of the course's package."""
-    return Path(str(resources.files(course().package)))
+def _folder_of(name: str) -> Path:
+    return Path(str(resources.files(name)))
 
 
-def _sources(name: str) -> dict[str, bytes]:
-    """File → what stands in it, of a module or of all modules of a package."""
-    package = _package()
-    module = package / f"{name}.py"
-    paths = [module] if module.is_file() else sorted((package / name).rglob("*.py"))
-    return {path.relative_to(package).as_posix(): path.read_bytes() for path in paths}
+def _sources(of: str, name: str) -> dict[str, bytes]:
+    """File → what stands in it, of a module, or of all modules of a package, of the package ``of``."""
+    home = _folder_of(of)
+    module = home / f"{name}.py"
+    paths = [module] if module.is_file() else sorted((home / name).rglob("*.py"))
+    return {f"{of}/{path.relative_to(home).as_posix()}": path.read_bytes() for path in paths}
 
 
 def _refusal(name: str, home: int, number: int) -> str:
     whose = "this lesson's answers" if home == number else f"answers of lesson {home:02}"
     dotted = name.replace("/", ".")
-    return f'raise ImportError("{course().package}.{dotted} holds {whose}, so it is not there while grading")\n'
+    return f'raise ImportError("{package()}.{dotted} holds {whose}, so it is not there while grading")\n'
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:
     """Whether a view is there and as it was written."""
     try:
-        return all((view / course().package / name).read_bytes() == source for name, source in files.items())
+        return all((view / name).read_bytes() == source for name, source in files.items())
     except OSError:
         return False
 
@@ -101,7 +104,7 @@ def _place(view: Path, files: dict[str, bytes]) -> None:
     """Write a view beside its place and move it there, so that nobody sees half of one."""
     made = Path(tempfile.mkdtemp(dir=view.parent, prefix=f"{view.name}."))
     try:
-        _write(made / course().package, files)
+        _write(made, files)
         made.chmod(0o555)
         for attempt in range(_ATTEMPTS):
             try:
@@ -118,17 +121,17 @@ def _place(view: Path, files: dict[str, bytes]) -> None:
             remove(left)
 
 
-def _write(package: Path, files: dict[str, bytes]) -> None:
+def _write(view: Path, files: dict[str, bytes]) -> None:
     """Write the modules, and Python's compiled form of each, which nobody can write later."""
     for name, source in files.items():
-        module = package / name
+        module = view / name
         module.parent.mkdir(parents=True, exist_ok=True)
         module.write_bytes(source)
         compiled = importlib.util.cache_from_source(str(module))
         py_compile.compile(
             str(module), compiled, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
         )
-    for each in (*package.rglob("*"), package):
+    for each in view.rglob("*"):
         each.chmod(0o555 if each.is_dir() else 0o444)
 
 

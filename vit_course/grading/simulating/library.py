@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
-from vit_course.checks.course import course
+from vit_course.checks.course import course, package
 from vit_course.checks.exercise import Exercise, Misconception
 from vit_course.checks.run import why_no_pair
 from vit_course.checks.two_at_once import pairs_of
@@ -183,7 +183,7 @@ class LessonShelves:
 
     def keeps(self, module: str) -> bool:
         """Whether a module of the package is there when this lesson is graded."""
-        name = module.removeprefix(course().package).lstrip(".").replace(".", "/") or "__init__"
+        name = module.removeprefix(package()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 
     def used_by(self, shelf: Shelf, source: str) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
+from vit_course.checks.course import package
+
 # modules of right variants are named by this and their file
 VARIANTS = "vit_course_variants"
 # what stands in every class, whatever its body
@@ -98,7 +100,7 @@ def module_of(name: str) -> Module:
 
 def is_inlined(module: str) -> bool:
     """Whether a module is the course's own, so that what it holds is copied into cells."""
-    return module.partition(".")[0] in ("vit_course", "tests") or module.startswith(VARIANTS)
+    return module.partition(".")[0] in (package(), "tests") or module.startswith(VARIANTS)
 
 
 def is_ours(module: str, root: str) -> bool:

@@ -7,26 +7,20 @@ work, so they are never compared.
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
 
-import vit_course
+from vit_course.checks.course import course, package
 from vit_course.grading.submissions.needed import parse
 
 # three or four plain lines have fewer nodes; students who have never met write those alike
 LEAST_NODES = 75
 # several times as many as the longest function of the reference has
 MOST_NODES = 3000
-# here the lesson gives the code, or names every line of it, so equal trees tell nothing
-PRESCRIBED = frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"})
-HOMES = (
-    *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),
-    *("training/loop", "training/early_stopping", "training/optimizers", "grading/judging/reference"),
-)
 
 
 def is_copied(exercise: str, objects: Iterable[str], answer: str, model_answer: str | None) -> bool:
@@ -38,7 +32,7 @@ def is_copied(exercise: str, objects: Iterable[str], answer: str, model_answer: 
         answer: the source of the student's cell.
         model_answer: the source of the model solution's cell, if it is there.
     """
-    if exercise in PRESCRIBED:
+    if exercise in course().prescribed:
         return False
     models = {fingerprint for name in objects for fingerprint in _package_fingerprints(name)}
     models |= set(_fingerprints(parse(model_answer or "")))
@@ -68,10 +62,10 @@ def _functions(tree: ast.AST | None) -> Iterator[ast.AST]:
 @cache
 def _package_fingerprints(name: str) -> frozenset[str]:
     """Those of the package's own definition of a name."""
-    package = Path(inspect.getfile(vit_course)).parent
+    folder = Path(str(files(package())))
     found: set[str] = set()
-    for home in HOMES:
-        for node in ast.parse((package / f"{home}.py").read_text(encoding="utf-8")).body:
+    for home in course().copied_from:
+        for node in ast.parse((folder / f"{home}.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
                 found |= set(_fingerprints(node))
     return frozenset(found)

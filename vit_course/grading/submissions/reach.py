@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
+from vit_course.checks.course import package
 from vit_course.grading.submissions.needed import parse, used_globals
 from vit_course.grading.submissions.submission import CellSource
 
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-PATCHED = frozenset({"torch", "torchvision", "numpy", "math", "functools", "operator", "vit_course"})
+PATCHED = frozenset({"torch", "torchvision", "numpy", "math", "functools", "operator"})
 MOST_NAMES = 20_000  # of a notebook's top level; the longest lesson has 150
 
 
@@ -182,7 +183,7 @@ def _patches(statement: ast.stmt, names: Mapping[str, str]) -> bool:
             continue  # torch.manual_seed(0)
         target = _changed(node)
         dotted = (dotted_name(target, names) or "") if target is not None else ""
-        if dotted.partition(".")[0] in PATCHED and not dotted.startswith("torch.backends"):
+        if dotted.partition(".")[0] in {*PATCHED, package()} and not dotted.startswith("torch.backends"):
             return True
     return False
 

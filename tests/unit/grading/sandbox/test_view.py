@@ -18,7 +18,7 @@ from vit_course.grading.sandbox.view import home_of_views, view_of
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
-FIXTURES = course().modules.fixtures
+FIXTURES = dict.fromkeys((f"checks/{each}" for each in view._PRACTICES), 0) | course().modules.fixtures
 SOLUTIONS = PACKAGE.parent / "solutions"
 LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
 
@@ -178,7 +178,7 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
-    monkeypatch.setattr(view, "_package", lambda: package)
+    monkeypatch.setattr(view, "_folder_of", lambda _: package)
     new = view_of("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"
