@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+# a course of its own, which tests/e2e/test_second_course.py has built and graded
+collect_ignore = ["second_course"]
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",

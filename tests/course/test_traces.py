@@ -9,8 +9,11 @@ import pytest
 import torch
 
 from tests.course.test_hidden_checks import KEYS, ask, told
+from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.checks import check
 from vit_course.checks.verdict import Verdict
+from vit_course.encoder import EncoderBlock
+from vit_course.grading.judging.reference import layer_norm
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import conv_from_linear, patchify, unpatchify
 from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions
@@ -156,7 +159,56 @@ def the_model_frozen(model, state_dict):
     return load_torchvision(model, state_dict).requires_grad_(False)
 
 
+class AttentionLeftInEvaluation(EncoderBlock):
+    def forward(self, x):
+        self.attention.train(False)
+        return super().forward(x)
+
+
+class NowAndThenWithoutMlp(EncoderBlock):
+    def forward(self, x):
+        whole = super().forward(x)
+        if not self.training or torch.rand(()) > 0.15:
+            return whole
+        return x + self.attention(self.norm1(x))
+
+
+def one_channel_as_it_is(x, weight, bias, eps):
+    return x * weight + bias if x.shape[-1] == 1 else layer_norm(x, weight, bias, eps)
+
+
+def weights_compared_when_sorted(attend):
+    return compared(attend, of_weights=lambda weights: weights.sort(-1).values)
+
+
+def the_first_image_compared(attend):
+    return compared(attend, of_output=lambda output: output[:1])
+
+
+def compared(attend, of_output=lambda output: output, of_weights=lambda weights: weights):
+    """A test of attention that compares with a right one what is told of output and weights."""
+    generator = torch.Generator().manual_seed(5)
+    sizes = (3, 5, 4), (3, 7, 4), (3, 7, 6)
+    inputs = [torch.randn(size, generator=generator) for size in sizes]
+    for given in (inputs, [each[0] for each in inputs]):
+        output, weights = attend(*given)
+        right, right_weights = scaled_dot_product_attention(*given)
+        if output.shape != right.shape or weights.shape != right_weights.shape:
+            return False
+        pairs = ((of_output(output), of_output(right)), (of_weights(weights), of_weights(right_weights)))
+        if not all(torch.allclose(found, wanted, atol=1e-5) for found, wanted in pairs):
+            return False
+    return True
+
+
 HIDDEN = [
+    ("EncoderBlock", AttentionLeftInEvaluation),
+    ("EncoderBlock", NowAndThenWithoutMlp),
+    ("layer_norm", one_channel_as_it_is),
+    ("is_attention", weights_compared_when_sorted),
+    ("is_attention", the_first_image_compared),
+    ("layer_norm", in_one_buffer(layer_norm)),
+    ("split_heads", (in_one_buffer(split_heads), merge_heads)),
     ("load_torchvision", the_model_frozen),
     ("normalize_images", statistics_of_their_own_dtype),
     ("normalize_images", computed_in_float32),
@@ -190,7 +242,9 @@ ONLY_HIDDEN = (
     *(one_table_for_all, double_for_good, at_most_512_positions),
 )
 PUBLIC = [
-    (exercise, wrong) for exercise, wrong in HIDDEN if wrong not in ONLY_HIDDEN and not hasattr(wrong, "__wrapped__")
+    (exercise, wrong)
+    for exercise, wrong in HIDDEN
+    if wrong not in ONLY_HIDDEN and not isinstance(wrong, tuple) and not hasattr(wrong, "__wrapped__")
 ]
 
 
@@ -202,7 +256,7 @@ def default_dtype():
 
 @pytest.mark.parametrize(("exercise", "wrong"), HIDDEN)
 def test_the_hidden_checks_see_it(exercise, wrong):
-    outcomes = ask(exercise, (wrong,), KEYS[0])
+    outcomes = ask(exercise, wrong if isinstance(wrong, tuple) else (wrong,), KEYS[0])
     assert any(each.result.verdict == Verdict.FAIL for each in outcomes), told(outcomes)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
@@ -174,6 +174,7 @@ def test_every_run_is_the_same(student, reference, probe):
         raise Failure(f"forward made new parameters, among them `{new[0]}`", "none that __init__ did not make", look)
     x = _tokens(probe, pair.embed_dim)
     expect_one_kind(kinds_of_results(student, lambda: pair.block(x), x.shape))
+    expect_modes_kept(student, (12, 3), probe.normal(2, 3, 12))
 
 
 @pytest.mark.exercise("EncoderBlock", points=0.5)

@@ -7,11 +7,13 @@ from vit_course.checks.common import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
+    expect_modes_kept,
     expect_value_error,
 )
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
 from vit_course.checks.lessons.heads import TOKEN_AXES
 from vit_course.checks.parts import located
 from vit_course.checks.student import Student
@@ -224,6 +226,8 @@ def test_nothing_depends_on_the_mode(student, reference, probe):
         output, weights = asked_for_weights(module, x)
         expect_equal(output, right_output, "the output with return_weights=True", TOKEN_AXES, look=look)
         expect_equal(weights, right_weights, f"after {mode}() the weights tensor", WEIGHT_AXES, look=look)
+    expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))  # the last mode was training
+    expect_modes_kept(student, (8, 2), probe.normal(2, 3, 8))
 
 
 @pytest.mark.exercise("MultiHeadSelfAttention", points=0.25)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_modes_kept
 from vit_course.checks.compare import expect_equal, expect_tensor
 from vit_course.checks.examples import expect_example
 from vit_course.checks.parts import located
@@ -159,6 +159,7 @@ def test_images_do_not_see_each_other(student, reference, probe):
     ):
         pair.expect_same(images[order], described, look)
     expect_left_alone(student)
+    expect_modes_kept(student, (pair.config,), images)
 
 
 @pytest.mark.exercise("VisionTransformer", points=1)

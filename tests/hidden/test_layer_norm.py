@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_result_of_its_own
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.student import Student
@@ -157,9 +157,11 @@ def test_dtype_and_memory_layout_are_followed(student, reference, probe, device)
 
 @pytest.mark.exercise("layer_norm", points=0.25)
 def test_what_goes_in_stays_as_it_is(student, reference, probe):
-    """x, weight and bias are the same after the call as before."""
+    """x, weight and bias are the same after the call as before, and so is a result after the next call."""
     batch, tokens, embed_dim = probe.sizes(3, low=5)
     x = _tokens(probe, batch, tokens, embed_dim)
     look = "The numbers come first: what does the first check say?"
-    _expect_right(student, reference, (x, *_weight_and_bias(probe, embed_dim), TINY), "tokens", look)
+    inputs = x, *_weight_and_bias(probe, embed_dim), TINY
+    _expect_right(student, reference, inputs, "tokens", look)
     expect_left_alone(student)
+    expect_result_of_its_own(student, inputs, (x + 1, *inputs[1:]))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone
+from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_result_of_its_own
 from vit_course.checks.compare import close, expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.attention import OUTPUT_AXES, WEIGHT_AXES, both_tensors, too_sharp_or_flat
@@ -181,11 +181,12 @@ def test_nobody_else_is_looked_at(student, reference, probe):
 
 @pytest.mark.exercise("scaled_dot_product_attention", points=0.25)
 def test_the_inputs_are_left_alone(student, reference, probe):
-    """query, key and value are not changed, and each call answers for its own inputs."""
+    """query, key and value are not changed, and each call answers for its own inputs, with results of its own."""
     batch, *sizes = probe.sizes(5)
     for _ in range(2):
         expect_both(student, reference, draw(probe, (batch,), sizes))
         expect_left_alone(student)
+    expect_result_of_its_own(student, *(draw(probe, (batch,), sizes) for _ in range(2)))
 
 
 @pytest.mark.exercise("scaled_dot_product_attention", points=0.5)

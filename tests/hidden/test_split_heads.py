@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_value_error
+from vit_course.checks.common import (
+    expect_gradients_of_inputs,
+    expect_left_alone,
+    expect_result_of_its_own,
+    expect_value_error,
+)
 from vit_course.checks.compare import expect_equal
 from vit_course.checks.examples import expect_example
 from vit_course.checks.lessons.heads import SPLIT_AXES, TOKEN_AXES
@@ -148,8 +153,10 @@ def test_its_own_example_comes_out(student, reference, probe):
 
 @pytest.mark.exercise("split_heads", points=0.25)
 def test_they_work_where_their_inputs_lie(student, reference, probe, device):
-    """The results lie on the device of the inputs, and those are left as they were."""
+    """The results lie on the device of the inputs, those are left as they were, and no later call changes a result."""
     batch, tokens, num_heads, head_dim = probe.sizes(4)
-    expect_split(student, reference, probe.normal(batch, tokens, num_heads * head_dim).to(device), num_heads)
+    x = probe.normal(batch, tokens, num_heads * head_dim).to(device)
+    expect_split(student, reference, x, num_heads)
     expect_merged(student, reference, probe.normal(batch, num_heads, tokens, head_dim).to(device))
     expect_left_alone(student)
+    expect_result_of_its_own(student, (x, num_heads), (x + 1, num_heads))

@@ -101,6 +101,22 @@ def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Se
         raise Failure(seen, wanted, look)
 
 
+def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) -> None:
+    """Fail when the forward of a module puts itself or one of its parts into training or evaluation mode.
+
+    Args:
+        student: whose first class is built, with ``arguments``.
+        arguments: of the class.
+        inputs: of forward.
+    """
+    changed = student.practise("modes", arguments=tuple(arguments), inputs=inputs)["changed"]
+    student.record[-1:] = [("modes changed by forward", bool(changed))]
+    if changed:
+        seen = f"forward changes the mode of {f'`{changed[0]}`' if changed[0] else 'the module itself'}"
+        look = "Who decides whether a model trains: its forward, or the loop around it?"
+        raise Failure(seen, "every part in training or evaluation, as the caller has put it", look)
+
+
 def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     same_shapes = [each.shape for each in some] == [each.shape for each in others]
     return same_shapes and all(map(close, some, others))

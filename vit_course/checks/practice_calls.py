@@ -1,4 +1,4 @@
-"""Several calls of one function, whose results stay in use: does a later call reach into what an earlier one gave?
+"""What calls leave behind: in results of earlier calls that are still in use, in torch's settings, in modules' modes.
 
 This runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
 """
@@ -56,4 +56,19 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
             yield from _tensors_in(each)
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row}
+def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
+    """Make a module by ``function(*arguments)`` and call it with ``inputs``, in training mode and in evaluation mode.
+
+    Returns:
+        "changed", the names of the parts that forward puts into another mode, "" for the module itself.
+    """
+    module = function(*arguments)
+    changed: dict[str, None] = {}
+    for training in (True, False):
+        module.train(training)
+        module(*_copied(inputs))
+        changed |= dict.fromkeys(name for name, part in module.named_modules() if part.training is not training)
+    return {"changed": list(changed)}
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row, "modes": modes}

@@ -48,7 +48,7 @@ class Rule:
     operations on tensors and the modules that hold them are allowed; ``names`` and ``operators``, what is allowed
     beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin;
     ``own``, the modules of the course's own answers, as dotted names that end in a dot, and ``parts``, whether it may
-    build on those.
+    build on those; and ``others``, students' own answers to other exercises that would answer this one too.
     """
 
     why: str
@@ -57,6 +57,7 @@ class Rule:
     names: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def allows(self, name: str) -> bool:
         """Whether an answer may call what :class:`vit_course.grading.worker.watch.Watch` noted by this name."""

@@ -40,7 +40,13 @@ _MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
 _RULES = {
     "scaled_dot_product_attention": _MIX,
     "MultiHeadSelfAttention": _MIX,
-    "is_attention": Rule(_TEST, names=_NORMS, operators=_NORM_OPERATORS),
+    "is_attention": Rule(
+        _TEST,
+        parts=False,
+        names=_NORMS,
+        operators=_NORM_OPERATORS,
+        others=("scaled_dot_product_attention", "MultiHeadSelfAttention"),
+    ),
     "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
     "EncoderBlock": _BLOCK,
     "fix_block": _BLOCK,

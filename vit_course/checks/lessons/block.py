@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, gradient_of
+from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept, gradient_of
 from vit_course.checks.compare import close, expect_equal, expect_tensor
 from vit_course.checks.exercise import Exercise
 from vit_course.checks.lessons.chance import expect_same_in_every_run
@@ -25,6 +25,7 @@ from vit_course.checks.verdict import Failure
 PARTS = ("norm1", "attention", "norm2", "mlp")
 EPS = 1e-6
 EMBED_DIM, NUM_HEADS = 12, 3
+ARGUMENTS = EMBED_DIM, NUM_HEADS, 4.0
 WRITES_ATTENTION = ("attention.projection.weight", "attention.projection.bias")
 WRITES_MLP = ("mlp.fc2.weight", "mlp.fc2.bias")
 
@@ -66,7 +67,7 @@ def _shapes(hidden_dim: int) -> dict[str, tuple[int, ...]]:
 
 def _block(student: Student, probe: Probe, *silent: str) -> tuple[StudentModule, dict[str, Tensor]]:
     """A block of mlp_ratio 4 with random weights, those of the ``silent`` parameters zero."""
-    module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
+    module = student.build(*ARGUMENTS)
     weights = probe.weights(_shapes(4 * EMBED_DIM))
     weights |= {name: torch.zeros_like(weights[name]) for name in silent}
     module.load(weights)
@@ -186,28 +187,13 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
-    """The result is the same after `.eval()` and after `.train()`."""
+    """The result is the same after `.eval()` and after `.train()`, and forward leaves every part in its mode."""
     module, weights = _block(student, probe)
     for change in (module.train, module.eval, module.train):
         change()
-        modes = _modes(module)
         x = 3 * probe.normal(2, 5, EMBED_DIM)
         _expect_stream(module, weights, x, "Which line of yours does something else in training than in evaluation?")
-        _expect_kept(student, modes, _modes(module))
-
-
-def _modes(module: StudentModule) -> dict[str, bool]:
-    """Whether each part is in training mode, by its name."""
-    return {name or "the block": part.training for name, part in module.module.named_modules()}
-
-
-def _expect_kept(student: Student, before: dict[str, bool], after: dict[str, bool]) -> None:
-    changed = [name for name in before if after.get(name, before[name]) is not before[name]]
-    student.record.append(("mode changed by forward", bool(changed)))
-    if changed:
-        mode = "training" if after[changed[0]] else "evaluation"
-        look = "Who decides whether a model trains: its forward, or the loop around it?"
-        raise Failure(f"forward put `{changed[0]}` into {mode} mode", "every part in the mode in which it was", look)
+    expect_modes_kept(student, ARGUMENTS, x)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)

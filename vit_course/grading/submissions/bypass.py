@@ -81,6 +81,8 @@ def _found(rule: Rule, objects: frozenset[str], statements: Sequence[ast.stmt]) 
     found, wanted = reached(statements, objects, names)
     own = {name: place for name, place in defined_after_import(statements).items() if name in names}
     for place, statement in found:
+        if isinstance(statement, DEFINED) and getattr(statement, "name", None) in rule.others:
+            return str(getattr(statement, "name", ""))
         hidden = {name for name, at in own.items() if at <= place or isinstance(statement, DEFINED)}
         seen = {name: dotted for name, dotted in names.items() if name not in hidden} if hidden else names
         dotted = [dotted_name(node, seen) for node in outermost_names(statement) if not _is_stored(node)]

@@ -115,3 +115,14 @@ def test_a_long_chain_of_names_is_followed_at_once():
 def test_a_deep_tree_is_read_or_named(depth):
     deep = f"def layer_norm(x): return near(x){' + 1' * depth}"
     assert found("layer_norm", "layer_norm", HEAD, "def near(x): return F.layer_norm(x, (3,))", deep)
+
+
+def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
+    own = HEAD + BODY + "torch.softmax(query @ key.mT, -1) @ value"
+    compares = "def is_attention(attend):\n    return attend(1, 2, 3) == scaled_dot_product_attention(1, 2, 3)"
+    names_it_so = (
+        "def is_attention(scaled_dot_product_attention):\n    return scaled_dot_product_attention(1, 2, 3) == 4"
+    )
+    used = "print(is_attention(scaled_dot_product_attention))"
+    assert found("is_attention", "is_attention", own, compares) == "scaled_dot_product_attention"
+    assert found("is_attention", "is_attention", own, names_it_so, used) is None

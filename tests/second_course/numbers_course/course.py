@@ -1,0 +1,28 @@
+"""What the kit is told of this course."""
+
+from numbers_course.exercises import EXERCISES
+from vit_course.checks.course import Course, Modules
+
+# what stands in the package's place while the judge grades: nothing of it holds an answer
+_STAND_IN = '''"""Stands where the course is while a student works."""
+
+
+def check(exercise="", *objects, points=None):
+    """Decide nothing."""
+'''
+
+
+def _references():
+    from numbers_course import answers
+
+    return {name: tuple(getattr(answers, each) for each in known.objects) for name, known in EXERCISES.items()}
+
+
+COURSE = Course(
+    exercises=EXERCISES,
+    rules={},
+    modules=Modules(shared=(), answers={}, tools={}, fixtures={}, stand_ins={"__init__.py": _STAND_IN}),
+    homes={},
+    references=_references,
+    copied_from=("answers",),
+)
