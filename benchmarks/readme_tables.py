@@ -73,6 +73,14 @@ def proof() -> str:
             f"{totals['solution mutants']:,} mutants of the model solutions",
             _caught(totals, "also caught", "also equivalent"),
         ),
+        (
+            "each known mistake, asked while the library lacks it",
+            f"{totals['unknown but named']} of {totals['misconceptions']} get a name, which is then another's",
+        ),
+        (
+            "the solutions' mutants, as wrong answers that nobody foresaw",
+            f"{totals['mutants named']} get a name, {totals['rightly']} of them do in every check what it says",
+        ),
     ]
     return "\n".join(["| asked of the checks | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
 
