@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vit_course.checks.course import course
+from vit_course.checks.course import course, package
 from vit_course.grading.sandbox.limits import Limits
 from vit_course.grading.worker import readable, warm
 
@@ -161,7 +161,7 @@ class WarmProcess:
 
 def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool, device: str) -> dict[str, Any]:
     gpu = device.startswith("cuda")
-    own = [*readable.readable_paths(), _HERE / "worker", *(readable.gpu_readable() if gpu else ())]
+    own = [*readable.readable_paths([package()]), _HERE / "worker", *(readable.gpu_readable() if gpu else ())]
     return {
         "packages": [str(folder) for folder in readable.package_folders()],
         "readable": [str(path) for path in own],

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # answers (also other people's ViTs), other graders, and what leads out of the folder
@@ -55,14 +55,17 @@ def listable_folders() -> list[Path]:
     return [*package_folders(), *standard_library()]
 
 
-def readable_paths() -> list[Path]:
+def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
     """Every file and folder that a worker may read, for ``walls.prepare``; parents are not among them.
 
     Ask in an ordinary Python (with ``site``), for it looks where the packages of *this* Python are.
+
+    Args:
+        answers: how the names of packages begin that hold answers, beside those of ``HIDDEN``.
     """
     found = [path for path in map(Path, SMALL_THINGS) if path.exists()]
     for folder in listable_folders():
-        found += _entries(folder)
+        found += _entries(folder, (*HIDDEN, *answers))
     for folder in map(Path, LIBRARY_FOLDERS):
         found += _libraries(folder)
     found += _libraries(Path(sys.base_prefix) / "lib")
@@ -84,12 +87,12 @@ def gpu_readable() -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _entries(folder: Path) -> Iterator[Path]:
+def _entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        hidden = path.name.startswith(HIDDEN) or path.suffix in (".pth", ".egg-link")
+        is_hidden = path.name.startswith(hidden) or path.suffix in (".pth", ".egg-link")
         folder_of_packages = path.name in ("site-packages", "dist-packages")
         leads_away = path.is_symlink() and folder.resolve() not in path.resolve().parents
-        if not (hidden or folder_of_packages or leads_away):
+        if not (is_hidden or folder_of_packages or leads_away):
             yield path
 
 

@@ -27,3 +27,8 @@ def test_the_course_other_vits_and_homes_are_not() -> None:
     names = {path.name.partition("-")[0] for path in paths}
     assert not names & {"vit_course", "timm", "transformers", "nbgrader", "pytest", "_pytest", "site-packages"}
     assert not [path for path in paths if path.suffix in (".pth", ".egg-link")]
+
+
+def test_a_course_that_is_installed_is_not_readable():
+    assert [path for path in readable_paths() if path.name == "numpy"]
+    assert not [path for path in readable_paths(["numpy"]) if path.name.startswith("numpy")]
