@@ -132,7 +132,7 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
             call = ast.parse(cell.source).body[0].value
             assert {word.arg: word.value.value for word in call.keywords} == {"points": check.points}
             assert cell.metadata.nbgrader.points == check.points
-            if EXERCISES[check.name].is_file and check.name not in cells:
+            if EXERCISES[check.name].file and check.name not in cells:
                 wanted.remove(check.name)  # a file is asked for, and nothing has to be written
             else:
                 assert cells[check.name].metadata.nbgrader.solution
@@ -146,7 +146,7 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
 def test_a_lesson_s_exercises_are_the_ones_that_check_knows(name):
     known = {exercise.name for exercise in EXERCISES.values() if exercise.lesson == name}
     assert {cell.name for cell in source_of(name).of_role(Role.CHECK)} == known
-    written = {each for each in known if not EXERCISES[each].is_file}
+    written = {each for each in known if not EXERCISES[each].file}
     assert {cell.name for cell in source_of(name).of_role(Role.EXERCISE)} - (known - written) == written
 
 
@@ -186,9 +186,7 @@ def test_the_solution_runs_and_earns_every_point(name, tmp_path):
     cells = run(notebook, tmp_path, allow_errors=False)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert [output for output in outputs if output.output_type == "error"] == []  # in cells that may raise, too
-    files = {
-        check_grade_id(each.name) for each in EXERCISES.values() if each.is_file
-    }  # made by experiments, in minutes
+    files = {check_grade_id(each.name) for each in EXERCISES.values() if each.file}  # made by experiments, in minutes
     checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code" and grade_id not in files}
     earned = {grade_id: points_shown(cell) for grade_id, cell in checks.items()}
     assert earned == {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}

@@ -50,7 +50,7 @@ def _without_marks(source):
 
 
 def written_in_cells(exercises):
-    return [each for each in exercises if not EXERCISES[each.values[0]].is_file]
+    return [each for each in exercises if not EXERCISES[each.values[0]].file]
 
 
 def of_cell(exercise, source):
@@ -80,7 +80,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wro
 
 @EACH_EXERCISE
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, shelves):
-    pairs = [] if EXERCISES[exercise].is_file else list(pairs_of(EXERCISES[exercise]))
+    pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
         made = shelves[exercise].cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:

@@ -225,12 +225,7 @@ def tester_with_numpy(attend):
 
 
 def tester_that_answers_in_tensors(attend):
-    query, key, value = torch.randn(3, 5, 4), torch.randn(3, 6, 4), torch.randn(3, 6, 7)
-    output, weights = attend(query, key, value)
-    if output.shape != (3, 5, 7) or weights.shape != (3, 5, 6):
-        return False
-    right, right_weights = reference.scaled_dot_product_attention(query, key, value)
-    return ((output - right).abs() < 1e-4).all() & ((weights - right_weights).abs() < 1e-4).all()
+    return torch.tensor(tester_with_assertions(attend))
 
 
 RIGHT = {
