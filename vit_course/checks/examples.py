@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from vit_course.checks.course import course
@@ -63,7 +64,8 @@ def _read(want: str) -> Any:
 def _told(value: Any) -> Any:
     """A value of a student's in the form of :func:`_read`."""
     if isinstance(value, Tensor):
-        return "tensor", value.tolist()
+        is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
+        return value.item() if is_answer else ("tensor", value.tolist())
     if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
         return value.item()
     return type(value)(map(_told, value)) if type(value) in (list, tuple) else value
