@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from vit_course.checks.course import VARIABLE, CourseError, course
 from vit_course.files import write
 from vit_course.grading.doctor_command import doctor
 from vit_course.grading.report_command import report
@@ -172,4 +175,9 @@ def demo(
 
 def main() -> None:
     """Run the command line."""
+    if VARIABLE in os.environ:
+        try:
+            course()
+        except CourseError as error:
+            sys.exit(str(error))
     app(prog_name="vit-course")

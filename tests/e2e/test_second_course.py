@@ -108,3 +108,13 @@ def test_a_simulated_class_gets_the_grades_that_it_has_to(home: Path, run: Run) 
     run("-m", "vit_course", "simulate", home / "simulated", "--root", home, "--students", 4)
     told = run("-m", "vit_course", "simulate", home / "simulated", "--root", home, "--check")
     assert "are what they have to be" in told
+
+
+@pytest.mark.parametrize("named", ["nowhere.course:COURSE", "vit_course.course:NONE", "vit_course"])
+def test_a_course_that_is_not_there_is_a_sentence(named: str) -> None:
+    command = [sys.executable, "-m", "vit_course", "misconceptions"]
+    environment = os.environ | {"VIT_COURSE_COURSE": named}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"VIT_COURSE_COURSE is {named!r}" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
 # of a file that an exercise asks for, and of the JSON file beside it
 MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10
-# the bytes of a result's file, or a clause on why there are none; and those of the JSON file beside it, where there is
-# one
+# the bytes of such a file, or a clause on why there are none; and those of the JSON file beside it, where one is
 HandedIn = tuple[bytes | str, bytes | None]
+
+
+class CourseError(Exception):
+    """The operator has named a course that is not there; the message says what was wrong, and what to write."""
 
 
 class NotMeasured(Undecided):
@@ -94,14 +97,14 @@ class Modules:
 class Course:
     """One course.
 
-    Attributes: ``exercises`` by name, in the order of the course; ``rules``, by the
-    exercise's name what an answer to it may call; ``modules`` that lessons may import; ``homes``, by the names of
-    exercises whose answers others call the module of a right one; ``references()``, by the exercise's name its right
-    objects: for the judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the
-    modules: their objects cross between judge and worker by their fields; ``examples``, by the other names that
-    docstrings' examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its
-    own practices (:mod:`vit_course.checks.practices`); ``copied_from``, the modules from which an answer may have
-    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
+    Attributes: ``exercises`` by name, in the order of the course; ``rules``, by the exercise's name what an answer
+    to it may call; ``modules`` that lessons may import; ``homes``, by the names of exercises whose answers others
+    call the module that holds a right one; ``references()``, by the exercise's name its right objects: for the
+    judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
+    objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
+    examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
+    practices (:mod:`vit_course.checks.practices`); ``copied_from``, the modules from which an answer may have been
+    copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
     """
 
     exercises: Mapping[str, Exercise]
@@ -132,10 +135,15 @@ def course() -> Course:
     """The course of this process.
 
     Raises:
-        TypeError: what the operator has named is no course.
+        CourseError: what the operator has named cannot be imported, or is no course.
     """
-    module, _, name = os.environ.get(VARIABLE, DEFAULT).partition(":")
-    found = getattr(import_module(module), name)
+    named = os.environ.get(VARIABLE, DEFAULT)
+    module, _, name = named.partition(":")
+    advice = f'{VARIABLE} is {named!r}; it names a module and a Course in it, as "{DEFAULT}" does'
+    try:
+        found = getattr(import_module(module), name, None)
+    except (ImportError, ValueError) as error:
+        raise CourseError(f"{advice}: {error}") from error
     if not isinstance(found, Course):
-        raise TypeError(f"{VARIABLE} names {module}:{name}, which is no Course")
+        raise CourseError(f"{advice}: there is no Course of that name")
     return found

@@ -1,16 +1,19 @@
 """What calls leave behind: in results of earlier calls that are still in use, in torch's settings, in modules' modes.
 
-This runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
+This runs beside a student's code, imports nothing of the package but another practice, holds no answer, and judges
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from vit_course.checks.practice_devices import tensors_in
 
 
 def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
@@ -22,13 +25,13 @@ def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequen
     """
     before = _settings()
     given = function(*_copied(inputs))
-    first = _copied(list(_tensors_in(given)))
+    first = _copied(list(tensors_in(given)))
     function(*_copied(others))
-    kept = _copied(list(_tensors_in(given)))
-    for each in _tensors_in(given):
+    kept = _copied(list(tensors_in(given)))
+    for each in tensors_in(given):
         with torch.no_grad(), suppress(RuntimeError):  # an expanded tensor cannot be written to
             each.fill_(3)
-    again = _copied(list(_tensors_in(function(*_copied(inputs)))))
+    again = _copied(list(tensors_in(function(*_copied(inputs)))))
     changed = [name for name, value in _settings().items() if value != before[name]]
     return {"first": first, "kept": kept, "again": again, "settings": changed}
 
@@ -46,14 +49,6 @@ def _copied(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone()
     return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
-
-
-def _tensors_in(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors_in(each)
 
 
 def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
