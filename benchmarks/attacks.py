@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the corpus is part of the tests
 
 from tests.e2e.attacks.corpus import KINDS, hand_in  # noqa: E402
-from vit_course.grading.classroom.class_folder import new_class  # noqa: E402
-from vit_course.grading.judging.judge import Judge  # noqa: E402
-from vit_course.grading.judging.result import Result  # noqa: E402
-from vit_course.grading.sandbox.limits import Limits  # noqa: E402
-from vit_course.grading.submissions.finding import find  # noqa: E402
-from vit_course.grading.submissions.reading import read  # noqa: E402
-from vit_course.grading.submissions.released import Lessons  # noqa: E402
+from exercise_kit.nbgrader.class_folder import new_class  # noqa: E402
+from exercise_kit.judge.judge import Judge  # noqa: E402
+from exercise_kit.judge.result import Result  # noqa: E402
+from exercise_kit.sandbox.limits import Limits  # noqa: E402
+from exercise_kit.submission.finding import find  # noqa: E402
+from exercise_kit.submission.reading import read  # noqa: E402
+from exercise_kit.submission.released import Lessons  # noqa: E402
 
 LESSON = "01_patchify"
 RESULTS = Path(__file__).parent / "results" / "attacks.json"

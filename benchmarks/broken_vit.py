@@ -6,7 +6,7 @@
 Every model of a seed starts from the same weights, wherever it has them, and sees the same batches. Mistakes
 that no training can tell from the right model or from one another, or that stop it, are listed with the reason.
 Prints a table and writes results/broken_vit_all.json or results/broken_vit_classics.json, and of all mistakes what
-the library tells students (vit_course/checks/in_training.json); a run that was stopped goes on where it was. With a
+the library tells students (vit_course/exercises/in_training.json); a run that was stopped goes on where it was. With a
 GPU or a long night, `--train 50000 --epochs 10 --wrong-seeds 3` says more.
 
 Lessons 00, 05 and 06 quote the eight, and figures/broken_vit.py draws them. results/broken_vit_first.json is an earlier

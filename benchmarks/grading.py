@@ -30,9 +30,9 @@ import nbformat
 import psutil
 from nbgrader.preprocessors import Execute
 
-from vit_course.grading.batch.batch import Grader
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.classroom.sample_class import model_answers, write_submissions
+from exercise_kit.batch.batch import Grader
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
 
 ROOT = Path(__file__).parents[1]
 LESSON = "01_patchify"

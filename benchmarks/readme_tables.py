@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from vit_course.checks.library import as_json
+from exercise_kit.engine.library import as_json
 from vit_course.recipes import RECIPES
 from vit_course.recipes.calculated import minutes_by_calculation
 from vit_course.recipes.listing import expected, first_measured, minutes

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from vit_course.grading.doctor import Finding, Verdict, examine
+from exercise_kit.doctor import Finding, Verdict, examine
 
 CLONE = Path(__file__).resolve().parents[2]
 COLOURS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from vit_course.grading.judging.result import legible
+from exercise_kit.judge.result import legible
 
 
 @contextmanager

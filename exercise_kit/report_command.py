@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from vit_course.refusals import in_words, needs
+from exercise_kit.refusals import in_words, needs
 
 
 def report(
@@ -23,8 +23,8 @@ def report(
 ) -> None:
     """Write one page about a class: scores, mistakes, what to teach next; without names, to be shown in a lecture."""
     with needs("grading"):
-        from vit_course.grading.report.work import ReportError
-        from vit_course.grading.report.writing import write_report
+        from exercise_kit.report.work import ReportError
+        from exercise_kit.report.writing import write_report
     with in_words(ReportError), needs("grading"):
         written = write_report(directory, out, lesson, names)
     # a path is never broken over two lines: it is there to be copied

@@ -14,10 +14,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from vit_course.refusals import in_words, needs, stop
+from exercise_kit.refusals import in_words, needs, stop
 
 if TYPE_CHECKING:
-    from vit_course.grading.simulating.simulate import Simulated
+    from exercise_kit.simulate.simulate import Simulated
 
 # where the lessons are, when this is an editable install of a clone
 CLONE = Path(__file__).resolve().parents[2]
@@ -55,10 +55,10 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     with needs("grading"):
-        from vit_course.grading.classroom.class_folder import ClassFolderError
-        from vit_course.grading.judging.collecting import HiddenChecksError
-        from vit_course.grading.simulating.simulate import SimulationError, wanted_lessons
-        from vit_course.grading.simulating.simulate import simulate as simulate_class
+        from exercise_kit.nbgrader.class_folder import ClassFolderError
+        from exercise_kit.judge.collecting import HiddenChecksError
+        from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
+        from exercise_kit.simulate.simulate import simulate as simulate_class
     with in_words(ClassFolderError, HiddenChecksError, SimulationError):
         total = max(students, 0) * len(wanted_lessons(root, lessons))
         with _progress(total) as advance:
@@ -83,9 +83,9 @@ def _tell(made: Simulated) -> None:
 
 def _check(directory: Path, jobs: int) -> None:
     with needs("grading"):
-        from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError, grade
-        from vit_course.grading.simulating.comparing import compare, share_named
-        from vit_course.grading.simulating.simulate import SimulationError, read_truth
+        from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
+        from exercise_kit.simulate.comparing import compare, share_named
+        from exercise_kit.simulate.simulate import SimulationError, read_truth
     with in_words(SimulationError):
         truth = read_truth(directory)
     with tempfile.TemporaryDirectory() as folder, in_words(GradeError, GradeUsageError), needs("grading"):

@@ -1456,7 +1456,7 @@ compare(
 # one core.
 
 # %% tags=["experiment"]
-from vit_course.checks.weights_model import count_of, operations_of
+from vit_course.exercises.weights_model import count_of, operations_of
 from vit_course.training import load_model, save_model
 
 config = replace(BASE, position_std=0.5)  # TODO: the table above has ideas

@@ -6,10 +6,10 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from vit_course.supported import require_supported
+from exercise_kit.supported import require_supported
 
 if TYPE_CHECKING:
-    from vit_course.checks import check
+    from exercise_kit.engine import check
     from vit_course.config import PRESETS, ViTConfig
     from vit_course.vit import VisionTransformer
 

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from vit_course.checks.course import VARIABLE, CourseError, course
-from vit_course.files import write
-from vit_course.grading.doctor_command import doctor
-from vit_course.grading.report_command import report
-from vit_course.grading.simulate_command import simulate
-from vit_course.refusals import in_words, needs, stop
+from exercise_kit.engine.course import VARIABLE, CourseError, course
+from exercise_kit.files import write
+from exercise_kit.doctor_command import doctor
+from exercise_kit.report_command import report
+from exercise_kit.simulate_command import simulate
+from exercise_kit.refusals import in_words, needs, stop
 from vit_course.training_commands import evaluate, recipes, train
 
 app = typer.Typer(
@@ -49,8 +49,8 @@ def build(
 ) -> None:
     """Build the students' and the solution notebooks from solutions/*.py."""
     with needs("grading"):
-        from vit_course.authoring.build import build as build_notebooks
-        from vit_course.authoring.problems import AuthoringError
+        from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.problems import AuthoringError
     with in_words(AuthoringError):
         built = build_notebooks(root, check=check)
     for path in (*built.written, *built.stale):
@@ -71,10 +71,10 @@ def new_class(
 ) -> None:
     """Make an nbgrader course folder, ready for generate_assignment and formgrader."""
     with needs("grading"):
-        from vit_course.authoring.build import build as build_notebooks
-        from vit_course.authoring.problems import AuthoringError
-        from vit_course.grading.classroom.class_folder import ClassFolderError
-        from vit_course.grading.classroom.class_folder import new_class as make
+        from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.nbgrader.class_folder import ClassFolderError
+        from exercise_kit.nbgrader.class_folder import new_class as make
     with in_words(ClassFolderError):
         made = make(directory, root)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
@@ -116,8 +116,8 @@ def grade(
 ) -> None:
     """Grade submissions with the hidden checks, each in a sandbox of its own."""
     with needs("grading"):
-        from vit_course.grading.batch.command import GradeError, GradeOptions, GradeUsageError
-        from vit_course.grading.batch.command import grade as grade_paths
+        from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError
+        from exercise_kit.batch.command import grade as grade_paths
     options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
     try:
         with in_words(GradeError), needs("grading"):
@@ -140,7 +140,7 @@ def misconceptions(
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
 ) -> None:
     """List every mistake that the checks know by name."""
-    from vit_course.checks.library import as_json, as_table
+    from exercise_kit.engine.library import as_json, as_table
 
     if json is None:
         console.print(as_table(), soft_wrap=False)
@@ -165,9 +165,9 @@ def demo(
 ) -> None:
     """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
     with needs("grading"):
-        from vit_course.authoring.problems import AuthoringError
-        from vit_course.grading.classroom.class_folder import ClassFolderError
-        from vit_course.grading.classroom.rehearsal import RehearsalError
+        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.nbgrader.class_folder import ClassFolderError
+        from exercise_kit.nbgrader.rehearsal import RehearsalError
         from vit_course.tour import TourError, run_tour
     with in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
         run_tour(out, root, Console(highlight=False))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.course import Course, Measure, Modules, Results
-from vit_course.checks.lessons.allowed import RULES
-from vit_course.checks.lessons.stand_ins import CHECKS, HUNTS
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.course import Course, Measure, Modules, Results
+from vit_course.exercises.checks.allowed import RULES
+from vit_course.exercises.checks.stand_ins import CHECKS, HUNTS
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
 
 if TYPE_CHECKING:
-    from vit_course.grading.judging.exam import Exam
+    from vit_course.exercises.judging.exam import Exam
 
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
@@ -44,26 +44,26 @@ _HOMES = {
 
 
 def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
-    from vit_course.grading.judging.reference import REFERENCE
+    from vit_course.exercises.judging.reference import REFERENCE
 
     return REFERENCE
 
 
 def _measure(secret: bytes) -> Measure:
-    from vit_course.grading.judging.exam import exam_of_class
+    from vit_course.exercises.judging.exam import exam_of_class
 
     return exam_of_class(secret)
 
 
 def _stamp() -> object:
-    from vit_course.grading.judging.exam import stamp_of_images
+    from vit_course.exercises.judging.exam import stamp_of_images
 
     return stamp_of_images()
 
 
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
-    from vit_course.grading.judging.practice_exam import exam_of
-    from vit_course.grading.judging.results import Results as MeasuredResults
+    from vit_course.exercises.judging.practice_exam import exam_of
+    from vit_course.exercises.judging.results import Results as MeasuredResults
 
     return MeasuredResults(student, cast("Exam", measure) if measure else exam_of(probe))
 
@@ -78,9 +78,9 @@ COURSE = Course(
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": ""},
     practices=(
-        "vit_course.checks.practice",
-        "vit_course.checks.practice_pieces",
-        "vit_course.checks.lessons.inside_model",
+        "vit_course.exercises.practice",
+        "vit_course.exercises.practice_pieces",
+        "vit_course.exercises.checks.inside_model",
     ),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),

@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vit_course.authoring.build import build
+from exercise_kit.authoring.build import build
 from vit_course.demo import train_demo
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.classroom.rehearsal import LESSON, Graded, rehearse
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.rehearsal import LESSON, Graded, rehearse
 
 MARKER = ".vit-course-demo"
 # the order in which a student reads a message's parts; in a saved notebook they are sorted by name

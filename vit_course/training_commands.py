@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from vit_course.refusals import in_words, needs, stop
+from exercise_kit.refusals import in_words, needs, stop
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)

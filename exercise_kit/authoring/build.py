@@ -8,12 +8,12 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from vit_course.authoring.lesson import Lesson, Role, read_lesson
-from vit_course.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
-from vit_course.authoring.opening import repository_address
-from vit_course.authoring.problems import AuthoringError, Problem
-from vit_course.authoring.rules import problems_of
-from vit_course.files import write
+from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
+from exercise_kit.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
+from exercise_kit.authoring.opening import repository_address
+from exercise_kit.authoring.problems import AuthoringError, Problem
+from exercise_kit.authoring.rules import problems_of
+from exercise_kit.files import write
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 

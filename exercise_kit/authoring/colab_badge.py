@@ -1,6 +1,6 @@
 """Draw `colab_badge.png`, the button at the top of every notebook.
 
-Run it by `python -m vit_course.authoring.colab_badge`. The drawing is ours and lies inside the notebook,
+Run it by `python -m exercise_kit.authoring.colab_badge`. The drawing is ours and lies inside the notebook,
 so that opening one makes no request to anybody.
 """
 

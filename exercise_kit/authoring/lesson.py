@@ -20,7 +20,7 @@ from typing import Any
 import jupytext
 import nbformat
 
-from vit_course.authoring.problems import AuthoringError, Problem
+from exercise_kit.authoring.problems import AuthoringError, Problem
 
 # magics stay as they are written: jupytext would otherwise turn the comment "# Why?" into a call for help
 PERCENT_FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}

@@ -19,10 +19,10 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
-from vit_course.authoring.figures import inline_figures
-from vit_course.authoring.lesson import Cell, Lesson, Role
-from vit_course.authoring.opening import badge_source, setup_source
-from vit_course.grading.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
+from exercise_kit.authoring.figures import inline_figures
+from exercise_kit.authoring.lesson import Cell, Lesson, Role
+from exercise_kit.authoring.opening import badge_source, setup_source
+from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
 
 # no versions: they would differ from machine to machine
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from vit_course.authoring.colab_badge import ALT, FILE
-from vit_course.authoring.figures import data_address
-from vit_course.authoring.problems import AuthoringError, Problem
-from vit_course.checks.course import package
-from vit_course.supported import MINIMUM_PYTHON
+from exercise_kit.authoring.colab_badge import ALT, FILE
+from exercise_kit.authoring.figures import data_address
+from exercise_kit.authoring.problems import AuthoringError, Problem
+from exercise_kit.engine.course import package
+from exercise_kit.supported import MINIMUM_PYTHON
 
 SETUP = '''\
 # Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).

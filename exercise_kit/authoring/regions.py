@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vit_course.grading.conventions import BEGIN_SOLUTION, END_SOLUTION
+from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION
 
 
 class RegionError(ValueError):

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from vit_course.authoring.figures import FigureError, check_links, figures_in
-from vit_course.authoring.lesson import NAMED_ROLES, Cell, Lesson, Role
-from vit_course.authoring.problems import Problem
-from vit_course.authoring.regions import RegionError, split_regions
-from vit_course.grading.conventions import EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
-from vit_course.grading.submissions.released import checked_file
+from exercise_kit.authoring.figures import FigureError, check_links, figures_in
+from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Role
+from exercise_kit.authoring.problems import Problem
+from exercise_kit.authoring.regions import RegionError, split_regions
+from exercise_kit.conventions import EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
+from exercise_kit.submission.released import checked_file
 
 FILE_NAME = re.compile(r"\d\d_[a-z][a-z0-9_]*")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

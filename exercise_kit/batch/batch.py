@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from vit_course.grading.batch.job import Done, Task, unjudged
-from vit_course.grading.batch.places import Place, place_of
-from vit_course.grading.batch.slots import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
-from vit_course.grading.batch.store import Store
-from vit_course.grading.judging.result import Result
-from vit_course.grading.submissions.finding import HandedIn, find
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.batch.job import Done, Task, unjudged
+from exercise_kit.batch.places import Place, place_of
+from exercise_kit.batch.slots import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
+from exercise_kit.batch.store import Store
+from exercise_kit.judge.result import Result
+from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.released import Lessons
 
 OUT_OF_TIME = (
     f"the judge ran out of time while grading this: its job did not end within {MOST_WORK:.0f} seconds of processor "
@@ -35,7 +35,7 @@ class Grader:
         confined: in the sandbox.
         fresh: grade all again, whatever is kept.
         exercise: the only one to grade; None: all of a lesson.
-        device: where the students' code computes, as :func:`~vit_course.grading.batch.device.checked` gives it.
+        device: where the students' code computes, as :func:`~exercise_kit.batch.device.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
 
     Raises:

@@ -14,16 +14,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vit_course.grading.batch.batch import Grader
-from vit_course.grading.batch.device import DeviceError, checked
-from vit_course.grading.batch.job import Done
-from vit_course.grading.batch.places import PlaceError, place_of
-from vit_course.grading.batch.store import write_text
-from vit_course.grading.batch.told import broken_checks, overview, sheet
-from vit_course.grading.judging.result import Result, as_json, one_line
-from vit_course.grading.submissions.finding import HandedIn, find, looks_like_class
-from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
-from vit_course.grading.submissions.released import CONFIG, Lessons, is_class, operators_class
+from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.device import DeviceError, checked
+from exercise_kit.batch.job import Done
+from exercise_kit.batch.places import PlaceError, place_of
+from exercise_kit.batch.store import write_text
+from exercise_kit.batch.told import broken_checks, overview, sheet
+from exercise_kit.judge.result import Result, as_json, one_line
+from exercise_kit.submission.finding import HandedIn, find, looks_like_class
+from exercise_kit.submission.flags import SAME_FILE, with_same_file
+from exercise_kit.submission.released import CONFIG, Lessons, is_class, operators_class
 
 
 class GradeUsageError(Exception):
@@ -132,7 +132,7 @@ def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
 
 
 def _require_walls(device: str) -> None:
-    from vit_course.grading.worker.survey import available
+    from exercise_kit.worker.survey import available
 
     walls = available()
     if not (walls.enough or (device != "cpu" and walls.enough_for_a_gpu)):

@@ -18,20 +18,20 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_course.grading.batch.keys import exercise_keys, stamp
-from vit_course.grading.batch.memory import ROOM_TO_GRADE, ROOM_TO_START, is_short, leave_room
-from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.secret import alone_in
-from vit_course.grading.batch.store import ChangedResult, Store, merged
-from vit_course.grading.judging.result import Result, Status
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.flags import NOT_SANDBOXED
-from vit_course.grading.submissions.released import Lessons, ReleasedError
-from vit_course.grading.submissions.submission import NoSubmission, Submission
+from exercise_kit.batch.keys import exercise_keys, stamp
+from exercise_kit.batch.memory import ROOM_TO_GRADE, ROOM_TO_START, is_short, leave_room
+from exercise_kit.batch.places import Place
+from exercise_kit.batch.secret import alone_in
+from exercise_kit.batch.store import ChangedResult, Store, merged
+from exercise_kit.judge.result import Result, Status
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.flags import NOT_SANDBOXED
+from exercise_kit.submission.released import Lessons, ReleasedError
+from exercise_kit.submission.submission import NoSubmission, Submission
 
 if TYPE_CHECKING:
-    from vit_course.grading.judging.judge import Judge
-    from vit_course.grading.judging.refused import Refused
+    from exercise_kit.judge.judge import Judge
+    from exercise_kit.judge.refused import Refused
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def do(task: Task) -> Done:
     try:
         done = _done(task)
     except MemoryError:
-        from vit_course.grading.judging.judge import OUT_OF_MEMORY
+        from exercise_kit.judge.judge import OUT_OF_MEMORY
 
         done = Done(unjudged(task.handed_in, "error", OUT_OF_MEMORY))
     done = replace(done, exhausted=is_short())
@@ -101,7 +101,7 @@ def do(task: Task) -> Done:
 
 
 def _done(task: Task) -> Done:
-    from vit_course.grading.submissions.reading import read  # with torch, which only a job's own process needs
+    from exercise_kit.submission.reading import read  # with torch, which only a job's own process needs
 
     try:
         released = _released_stamp(task.place)
@@ -126,8 +126,8 @@ def _refused(place: Place, lesson: str, confined: bool, device: str, of: object,
 
     Of graders that start at once one does it, and the others take over what it has kept.
     """
-    from vit_course.grading.judging.refused import refused_by
-    from vit_course.grading.submissions.reading import read
+    from exercise_kit.judge.refused import refused_by
+    from exercise_kit.submission.reading import read
 
     lessons = _lessons(place.class_dir, released)
     path = lessons.model_notebook(lesson)
@@ -208,7 +208,7 @@ class _Bench:
         self.is_bounded = False  # in a job's own process
 
     def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
-        from vit_course.grading.judging.judge import Judge
+        from exercise_kit.judge.judge import Judge
 
         of = (task.place.checks, task.place.secret, task.confined, task.device)
         with self.lock:
@@ -236,7 +236,7 @@ _bench = _Bench()
 
 
 def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
-    from vit_course.grading.judging.collecting import HiddenChecksError
+    from exercise_kit.judge.collecting import HiddenChecksError
 
     try:
         result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vit_course
-from vit_course.checks.course import course, package
-from vit_course.grading.batch.places import Place
-from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
+from exercise_kit.engine.course import course, package
+from exercise_kit.batch.places import Place
+from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 if TYPE_CHECKING:
-    from vit_course.grading.judging.refused import Refused
+    from exercise_kit.judge.refused import Refused
 
 
 def exercise_keys(

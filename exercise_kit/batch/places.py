@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from vit_course.grading.batch.secret import secret_at
-from vit_course.grading.submissions.released import CLONE
+from exercise_kit.batch.secret import secret_at
+from exercise_kit.submission.released import CLONE
 
 
 class PlaceError(Exception):

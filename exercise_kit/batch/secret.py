@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vit_course.files import write
+from exercise_kit.files import write
 
 DIGITS = 64
 

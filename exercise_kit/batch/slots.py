@@ -13,9 +13,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vit_course.grading.batch import job
-from vit_course.grading.batch.job import Done, Task
-from vit_course.grading.batch.keys import stamp
+from exercise_kit.batch import job
+from exercise_kit.batch.job import Done, Task
+from exercise_kit.batch.keys import stamp
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vit_course.files import DRAFT, write
-from vit_course.grading.judging.result import ExerciseResult, Result
-from vit_course.grading.submissions.submission import Submission
+from exercise_kit.files import DRAFT, write
+from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.submission.submission import Submission
 
 FORMAT = 2
 FORGOTTEN = 3600  # seconds after which a draft is one that a killed grader left

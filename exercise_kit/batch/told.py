@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vit_course.grading.judging.result import ExerciseResult, LogKind, Result, legible, one_line
+from exercise_kit.judge.result import ExerciseResult, LogKind, Result, legible, one_line
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vit_course.checks.verdict import CheckResult, Report, Verdict
+from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 
 if TYPE_CHECKING:
-    from vit_course.checks.run import check
+    from exercise_kit.engine.run import check
 
 __all__ = ["CheckResult", "Report", "Verdict", "check"]
 
 
 def __getattr__(name: str) -> Any:
     if name != "check":
-        raise AttributeError(f"module 'vit_course.checks' has no attribute {name!r}")
-    from vit_course.checks.run import check  # with the catalogue and torch, for those who check something
+        raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
+    from exercise_kit.engine.run import check  # with the catalogue and torch, for those who check something
 
     return check

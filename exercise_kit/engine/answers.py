@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.compare import close
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import brief, quoted, short
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import brief, quoted, short
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),

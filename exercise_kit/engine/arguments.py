@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import nn
 
-from vit_course.checks.course import course
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.words import kind_of, quoted
+from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.words import kind_of, quoted
 
 
 def find(name: object) -> Exercise | None:

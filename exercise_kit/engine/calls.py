@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks import practices
-from vit_course.checks.answers import same_record, tensors_in
-from vit_course.checks.course import course
-from vit_course.checks.errors import Raised, described
-from vit_course.checks.isolation import settings_kept
-from vit_course.grading.worker.parts import observe_parts
+from exercise_kit.engine import practices
+from exercise_kit.engine.answers import same_record, tensors_in
+from exercise_kit.engine.course import course
+from exercise_kit.engine.errors import Raised, described
+from exercise_kit.engine.isolation import settings_kept
+from exercise_kit.worker.parts import observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -9,9 +9,9 @@ from importlib import import_module
 from types import CodeType
 from typing import Any
 
-from vit_course.checks.course import course, package
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.words import listed
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.words import listed
 
 
 def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:

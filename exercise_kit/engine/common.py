@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.answers import tensors_in
-from vit_course.checks.calls import cotangent
-from vit_course.checks.compare import close, expect_equal, expect_tensor
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Undecided
-from vit_course.checks.words import quoted
-from vit_course.reasons import Reason
+from exercise_kit.engine.answers import tensors_in
+from exercise_kit.engine.calls import cotangent
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.engine.words import quoted
+from exercise_kit.reasons import Reason
 
 
 def expect_gradients_of_inputs(
@@ -131,7 +131,7 @@ def expect_device_of_input(
     """Fail when the student's code makes a tensor on the CPU where its inputs lie on another device.
 
     It is called with ``inputs`` on the CPU, and then on a device that every machine has and that holds no numbers:
-    see :mod:`vit_course.checks.practice_devices`.
+    see :mod:`exercise_kit.engine.practice_devices`.
 
     Args:
         student: whose first function is called.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from vit_course.checks.differences import first_difference, pattern, rows_off_one, without_content
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, short
-from vit_course.checks.words import shape as shape
+from exercise_kit.engine.differences import first_difference, pattern, rows_off_one, without_content
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, short
+from exercise_kit.engine.words import shape as shape
 
 # relative and absolute; float32 sums over some hundred terms differ by about 1e-6 between right variants,
 # float16 and bfloat16 keep 3 and 2 digits; misconceptions differ by 1e-2 and more on our probes

@@ -9,13 +9,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from vit_course.checks.verdict import Undecided
+from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
-    from vit_course.checks.exercise import Exercise
-    from vit_course.checks.probes import Probe
-    from vit_course.checks.rules import Rule
-    from vit_course.checks.student import Student
+    from exercise_kit.engine.exercise import Exercise
+    from exercise_kit.engine.probes import Probe
+    from exercise_kit.engine.rules import Rule
+    from exercise_kit.engine.student import Student
 
 # where the course stands; an operator who keeps another one names it, as "their_package.course:COURSE"
 VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
@@ -103,7 +103,7 @@ class Course:
     judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
     objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
     examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
-    practices (:mod:`vit_course.checks.practices`); ``copied_from``, the modules from which an answer may have been
+    practices (:mod:`exercise_kit.engine.practices`); ``copied_from``, the modules from which an answer may have been
     copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
     """
 

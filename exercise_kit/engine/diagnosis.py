@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache, partial
 
-from vit_course.checks.answers import incomparable, same_record
-from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
-from vit_course.checks.isolation import fresh_settings
-from vit_course.checks.likely_pairs import Evidence, likely_pairs
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.two_at_once import Pair, most_asked, pairs_of
-from vit_course.checks.verdict import Cause, Failure, Undecided
+from exercise_kit.engine.answers import incomparable, same_record
+from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.isolation import fresh_settings
+from exercise_kit.engine.likely_pairs import Evidence, likely_pairs
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.two_at_once import Pair, most_asked, pairs_of
+from exercise_kit.engine.verdict import Cause, Failure, Undecided
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from vit_course.checks.verdict import Failure, NotWritten
-from vit_course.checks.words import brief, quoted, said
-from vit_course.reasons import Reason
+from exercise_kit.engine.verdict import Failure, NotWritten
+from exercise_kit.engine.words import brief, quoted, said
+from exercise_kit.reasons import Reason
 
 _NOT_THE_STUDENTS = (
     str(Path(__file__).parents[1]) + os.sep,

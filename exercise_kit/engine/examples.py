@@ -1,6 +1,6 @@
 """The worked examples of the exercises' docstrings, and whether a student's code gives what they say.
 
-The text of each stands here as in the lesson, put there by :meth:`vit_course.checks.exercise.Exercise.example`.
+The text of each stands here as in the lesson, put there by :meth:`exercise_kit.engine.exercise.Exercise.example`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vit_course.checks.course import course
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import quoted
+from exercise_kit.engine.course import course
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import quoted
 
 EXAMPLES: dict[str, str] = {}
 """The doctest in the docstring of the object of that name."""

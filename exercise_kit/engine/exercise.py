@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from vit_course.checks.examples import EXAMPLES, expect_example
-from vit_course.checks.in_training import NOT_MEASURED, InTraining, Looks, looks
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Cause
+from exercise_kit.engine.examples import EXAMPLES, expect_example
+from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, Looks, looks
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Cause
 
 CheckFunction = Callable[[Student, Probe], None]
 Needs = CheckFunction | tuple[CheckFunction, ...]

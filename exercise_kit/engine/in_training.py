@@ -88,6 +88,6 @@ def _kind(found: dict[str, float], right: dict[str, float]) -> InTraining:
 
 @cache
 def _findings() -> dict[str, Any]:
-    text = resources.files("vit_course.checks").joinpath("in_training.json").read_text("utf-8")
+    text = resources.files("exercise_kit.engine").joinpath("in_training.json").read_text("utf-8")
     findings: dict[str, Any] = json.loads(text)
     return findings

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from vit_course.checks.course import course
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining, Looks
+from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining, Looks
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from vit_course.checks.answers import same_record
-from vit_course.checks.two_at_once import Pair
+from exercise_kit.engine.answers import same_record
+from exercise_kit.engine.two_at_once import Pair
 
 Record = list[object]
 Path = tuple[int, ...]

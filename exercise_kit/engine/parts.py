@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from vit_course.checks.compare import Describe, close, tolerance_of
-from vit_course.checks.differences import first_difference
+from exercise_kit.engine.compare import Describe, close, tolerance_of
+from exercise_kit.engine.differences import first_difference
 
 RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
 
 if TYPE_CHECKING:
-    from vit_course.checks.student_module import StudentModule
+    from exercise_kit.engine.student_module import StudentModule
 
 
 def located(
@@ -24,7 +24,7 @@ def located(
     axes: Sequence[str] = (),
     **options: Any,
 ) -> Describe:
-    """A ``describe`` for :func:`~vit_course.checks.compare.expect_equal` that says where wrong numbers come from.
+    """A ``describe`` for :func:`~exercise_kit.engine.compare.expect_equal` that says where wrong numbers come from.
 
     It runs the student's module once more, and only where the numbers are wrong; where that run gives other numbers
     than the first, it says so instead.
@@ -32,7 +32,7 @@ def located(
     Args:
         module: the student's.
         right: one with the same parts and the same weights; or what has to enter and leave the parts, as
-            :meth:`~vit_course.checks.student_module.StudentModule.parts` gives it, in the order of a right forward.
+            :meth:`~exercise_kit.engine.student_module.StudentModule.parts` gives it, in the order of a right forward.
         names: of the parts, as "norm1".
         inputs: of the forward whose result is wrong.
         axes: names of the axes of what enters and leaves the parts, where they have that many.

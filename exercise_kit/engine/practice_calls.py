@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.practice_devices import tensors_in
+from exercise_kit.engine.practice_devices import tensors_in
 
 
 def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:

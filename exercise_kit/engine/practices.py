@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-_HOMES = tuple(f"vit_course.checks.practice_{each}" for each in ("devices", "example", "calls"))
+_HOMES = tuple(f"exercise_kit.engine.practice_{each}" for each in ("devices", "example", "calls"))
 _PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 

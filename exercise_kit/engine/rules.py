@@ -1,7 +1,7 @@
 """What an answer may call, in the exercises that ask their students to write something themselves.
 
 Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
-(:mod:`vit_course.grading.worker.watch`) and compared here, for ``check`` in the student's kernel and for the judge.
+(:mod:`exercise_kit.worker.watch`) and compared here, for ``check`` in the student's kernel and for the judge.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
-from vit_course.checks.tensor_operations import FUNCTIONS, MODULES, is_operation
-from vit_course.checks.words import quoted
-from vit_course.grading.worker.watch import MOST_NAMES, REMOVED
+from exercise_kit.engine.tensor_operations import FUNCTIONS, MODULES, is_operation
+from exercise_kit.engine.words import quoted
+from exercise_kit.worker.watch import MOST_NAMES, REMOVED
 
 _OPERATORS = "torch.ops.aten."
 # the parts of torch that hold ready-made answers beside its operators, and what in them holds none
@@ -60,7 +60,7 @@ class Rule:
     others: tuple[str, ...] = ()
 
     def allows(self, name: str) -> bool:
-        """Whether an answer may call what :class:`vit_course.grading.worker.watch.Watch` noted by this name."""
+        """Whether an answer may call what :class:`exercise_kit.worker.watch.Watch` noted by this name."""
         if name.startswith(self.own):
             return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vit_course.checks.arguments import find, problem_with, unknown
-from vit_course.checks.calls import Around, ObjectsHere, as_it_is
-from vit_course.checks.carried import parts_of, reference_in_place_of, sentence
-from vit_course.checks.course import course
-from vit_course.checks.diagnosis import Record, diagnose, run
-from vit_course.checks.exercise import Exercise, Misconception, PublicCheck
-from vit_course.checks.isolation import quiet, uncompiled
-from vit_course.checks.rules import not_allowed
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
-from vit_course.checks.words import quoted
-from vit_course.grading.worker.watch import Watch
-from vit_course.reasons import Reason
+from exercise_kit.engine.arguments import find, problem_with, unknown
+from exercise_kit.engine.calls import Around, ObjectsHere, as_it_is
+from exercise_kit.engine.carried import parts_of, reference_in_place_of, sentence
+from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import Record, diagnose, run
+from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.isolation import quiet, uncompiled
+from exercise_kit.engine.rules import not_allowed
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine.words import quoted
+from exercise_kit.worker.watch import Watch
+from exercise_kit.reasons import Reason
 
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
 _COURSE = str(Path(__file__).parents[2])
@@ -118,7 +118,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = 
 
 
 def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
-    """Why two mistakes at once, of :func:`vit_course.checks.two_at_once.pairs_of`, are not told as what they are.
+    """Why two mistakes at once, of :func:`exercise_kit.engine.two_at_once.pairs_of`, are not told as what they are.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
     """

@@ -11,7 +11,7 @@ import re
 import textwrap
 from html import escape
 
-from vit_course.checks.verdict import CheckResult, Report, Verdict
+from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 
 # a longer text is cut: a report is read, not searched
 _LONGEST = 700

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.answers import LONGEST, numbers_in, plain, snapshot
-from vit_course.checks.calls import NO_OPTIONS, Answer, Objects, ObjectsHere
-from vit_course.checks.errors import Raised, fingerprint, in_words
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, shape
+from exercise_kit.engine.answers import LONGEST, numbers_in, plain, snapshot
+from exercise_kit.engine.calls import NO_OPTIONS, Answer, Objects, ObjectsHere
+from exercise_kit.engine.errors import Raised, fingerprint, in_words
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, shape
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Student:
         """Let the first object work as a practice of that name asks it to; Failure when it raises.
 
         Args:
-            practice: see :mod:`vit_course.checks.practice`.
+            practice: see :mod:`vit_course.exercises.practice`.
             judged: the keys of the notes that the check looks at, which go on record; all of them unless told.
             fields: what the practice is made of.
 

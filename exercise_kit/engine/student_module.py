@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.answers import plain, snapshot
-from vit_course.checks.calls import Answer, Module, ModuleHere, cotangent
-from vit_course.checks.errors import fingerprint, in_words
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import listed, shape
-from vit_course.reasons import Reason
+from exercise_kit.engine.answers import plain, snapshot
+from exercise_kit.engine.calls import Answer, Module, ModuleHere, cotangent
+from exercise_kit.engine.errors import fingerprint, in_words
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import listed, shape
+from exercise_kit.reasons import Reason
 
 if TYPE_CHECKING:
-    from vit_course.checks.student import Student
+    from exercise_kit.engine.student import Student
 
 
 class StudentModule:
@@ -79,7 +79,7 @@ class StudentModule:
         return found
 
     def input_gradients(self, *inputs: Any, **options: Any) -> tuple[Tensor | None, ...]:
-        """The gradient for every input; see :meth:`vit_course.checks.student.Student.input_gradients`."""
+        """The gradient for every input; see :meth:`exercise_kit.engine.student.Student.input_gradients`."""
         answer = self._held.forward(inputs, options, gradients=True)
         self._student.read(f"{self.name}.forward", answer, inputs, options)
         gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)

@@ -2,8 +2,8 @@
 
 Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in each.
 Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer is
-a rearrangement of its input, both are carried out one after the other, by :mod:`vit_course.checks.rearranging`. Parts:
-where the mistakes are settings of one formula, declared in :mod:`vit_course.checks.pairs`, both are set.
+a rearrangement of its input, both are carried out one after the other, by :mod:`exercise_kit.engine.rearranging`. Parts:
+where the mistakes are settings of one formula, declared in :mod:`vit_course.exercises.pairs`, both are set.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import combinations
 from types import CodeType, FunctionType
 from typing import Any
 
-from vit_course.checks.exercise import Exercise, Misconception
-from vit_course.checks.rearranging import Function, Layout, alike, rearranged, rearranges
-from vit_course.checks.verdict import Cause
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.rearranging import Function, Layout, alike, rearranged, rearranges
+from exercise_kit.engine.verdict import Cause
 
 # what stands in every class, whatever it overrides
 _IN_EVERY_CLASS = {*vars(type("Empty", (), {})), "__annotations__", "__annotate_func__", "__parameters__"}
@@ -70,7 +70,7 @@ def declare(exercise: Exercise, source: Layout | Parts) -> None:
 def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     """Every two mistakes of an exercise that can be made at once, as one implementation; built once.
 
-    Some may do no more than one of the two, or than nothing: :func:`vit_course.checks.run.why_no_pair` tells.
+    Some may do no more than one of the two, or than nothing: :func:`exercise_kit.engine.run.why_no_pair` tells.
     """
     library = exercise.misconceptions
     count, built = _BUILT.get(id(library), (-1, ()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vit_course.reasons import Reason
+from exercise_kit.reasons import Reason
 
 
 class Verdict(StrEnum):
@@ -217,7 +217,7 @@ class Report:
         return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:
-        from vit_course.checks.show import as_text
+        from exercise_kit.engine.show import as_text
 
         return as_text(self)
 
@@ -225,6 +225,6 @@ class Report:
         return str(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        from vit_course.checks.show import as_mimebundle
+        from exercise_kit.engine.show import as_mimebundle
 
         return as_mimebundle(self)

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.calls import Answer, Module, ObjectsHere
-from vit_course.checks.student import Student
+from exercise_kit.engine.calls import Answer, Module, ObjectsHere
+from exercise_kit.engine.student import Student
 
 
 def student_apart(objects: Mapping[str, Any]) -> Student:
@@ -45,7 +45,7 @@ class _Chance:
 
 
 class ObjectsApart(ObjectsHere):
-    """Objects of this process by name; see :class:`~vit_course.checks.calls.Objects`."""
+    """Objects of this process by name; see :class:`~exercise_kit.engine.calls.Objects`."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
         super().__init__(objects)
@@ -69,7 +69,7 @@ class ObjectsApart(ObjectsHere):
 
 
 class _ModuleApart:
-    """A module of this process; see :class:`~vit_course.checks.calls.Module`."""
+    """A module of this process; see :class:`~exercise_kit.engine.calls.Module`."""
 
     def __init__(self, module: Module, chance: _Chance) -> None:
         self._module, self._chance = module, chance

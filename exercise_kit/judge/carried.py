@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_course.checks.verdict import Verdict
-from vit_course.grading.judging.hidden import Outcome
-from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.hidden import Outcome
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer
 
 
 def cells_with_parts(cells: Sequence[CellSource], answer: ExerciseAnswer) -> list[CellSource]:

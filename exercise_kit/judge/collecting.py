@@ -14,7 +14,7 @@ import pytest
 from _pytest.config import ConftestImportFailure, _prepareconfig
 from _pytest.runner import runtestprotocol
 
-from vit_course.grading.judging.hidden_fixtures import ASKED, Asked, call_plainly, is_plain
+from exercise_kit.judge.hidden_fixtures import ASKED, Asked, call_plainly, is_plain
 
 # what costs time, prints, or reaches into the process that runs us, which may be another pytest
 _LEFT_OUT = (

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks.course import course
-from vit_course.checks.student import Student
-from vit_course.grading.batch.device import checked
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.sandbox.sandbox import Sandbox, Worker, WorkerLost
-from vit_course.grading.sandbox.view import view_of
-from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
-from vit_course.grading.submissions.result_file import contents
-from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
-from vit_course.grading.worker.survey import available
+from exercise_kit.engine.course import course
+from exercise_kit.engine.student import Student
+from exercise_kit.batch.device import checked
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.sandbox import Sandbox, Worker, WorkerLost
+from exercise_kit.sandbox.view import view_of
+from exercise_kit.submission.finding import find
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
+from exercise_kit.submission.result_file import contents
+from exercise_kit.submission.submission import ExerciseAnswer, Submission
+from exercise_kit.worker.survey import available
 
 
 class AskedSubmission:

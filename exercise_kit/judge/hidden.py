@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks.course import Measure
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Verdict
-from vit_course.grading.judging.collecting import HiddenChecksError, OpenPytest, place_of_item
-from vit_course.grading.judging.hidden_fixtures import Asked, marks_of, reference_student
-from vit_course.grading.judging.verdicts import for_the_instructor, is_of_the_check, result_of
-from vit_course.grading.sandbox.endings import is_out_of_memory
+from exercise_kit.engine.course import Measure
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.collecting import HiddenChecksError, OpenPytest, place_of_item
+from exercise_kit.judge.hidden_fixtures import Asked, marks_of, reference_student
+from exercise_kit.judge.verdicts import for_the_instructor, is_of_the_check, result_of
+from exercise_kit.sandbox.endings import is_out_of_memory
 
 __all__ = ["HiddenCheck", "HiddenChecks", "HiddenChecksError", "Outcome"]
 

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from vit_course.checks.course import Measure, course
-from vit_course.checks.isolation import fresh_settings
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.grading.judging import submission_option
+from exercise_kit.engine.course import Measure, course
+from exercise_kit.engine.isolation import fresh_settings
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.judge import submission_option
 
 if TYPE_CHECKING:
-    from vit_course.grading.judging.command_line import AskedSubmission
+    from exercise_kit.judge.command_line import AskedSubmission
 
 MARK = "exercise"
 
@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _ask_submission(config: pytest.Config) -> None:
-    from vit_course.grading.judging.command_line import AskedSubmission
+    from exercise_kit.judge.command_line import AskedSubmission
 
     try:
         submission = AskedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")

@@ -12,16 +12,16 @@ from types import TracebackType
 
 import torch
 
-from vit_course.checks.course import course
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.refused import Refused, not_counted
-from vit_course.grading.judging.result import LogEntry, LogKind, Result
-from vit_course.grading.judging.sitting import Sitting
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox
-from vit_course.grading.sandbox.view import view_of
-from vit_course.grading.submissions.flags import NOT_SANDBOXED, WEAKER_SANDBOX
-from vit_course.grading.submissions.submission import Submission
+from exercise_kit.engine.course import course
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.refused import Refused, not_counted
+from exercise_kit.judge.result import LogEntry, LogKind, Result
+from exercise_kit.judge.sitting import Sitting
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.sandbox import GraderFailed, Sandbox
+from exercise_kit.sandbox.view import view_of
+from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
+from exercise_kit.submission.submission import Submission
 
 OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
 

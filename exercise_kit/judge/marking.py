@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_course.checks.course import course
-from vit_course.checks.run import without_repetition
-from vit_course.checks.verdict import CheckResult, Verdict
-from vit_course.grading.judging.hidden import HiddenCheck, Outcome
-from vit_course.grading.judging.naming import commonest
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
-from vit_course.reasons import Reason
+from exercise_kit.engine.course import course
+from exercise_kit.engine.run import without_repetition
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.naming import commonest
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.reasons import Reason
 
 NOTHING_DECIDED = "none of the checks of {} could decide anything"
 

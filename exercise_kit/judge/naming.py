@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_course.checks.course import course
-from vit_course.checks.diagnosis import Observe, Record, explain, explain_by_two
-from vit_course.checks.exercise import Misconception
-from vit_course.checks.verdict import Cause, Verdict
-from vit_course.grading.judging.apart import student_apart
-from vit_course.grading.judging.hidden import HiddenChecks, Outcome
+from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import Observe, Record, explain, explain_by_two
+from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.verdict import Cause, Verdict
+from exercise_kit.judge.apart import student_apart
+from exercise_kit.judge.hidden import HiddenChecks, Outcome
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
 # failures that nobody explains; two_at_once.most_asked bounds the pairs, which are asked once each, as a rule

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vit_course.checks.verdict import Verdict
-from vit_course.grading.judging.collecting import place_of_item
-from vit_course.grading.judging.hidden import HiddenCheck
-from vit_course.grading.judging.marking import NOTHING_DECIDED
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
-from vit_course.grading.submissions.flags import STOPPED, TIMEOUT
-from vit_course.reasons import Reason
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.collecting import place_of_item
+from exercise_kit.judge.hidden import HiddenCheck
+from exercise_kit.judge.marking import NOTHING_DECIDED
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.submission.flags import STOPPED, TIMEOUT
+from exercise_kit.reasons import Reason
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
 SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"

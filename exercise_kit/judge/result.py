@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from vit_course.reasons import Reason
+from exercise_kit.reasons import Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1

@@ -10,24 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vit_course.checks.carried import sentence
-from vit_course.checks.course import HandedIn, NotMeasured, course
-from vit_course.checks.rules import not_allowed
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, Verdict
-from vit_course.checks.words import listed, quoted
-from vit_course.grading.judging.carried import cells_with_parts, merge
-from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
-from vit_course.grading.judging.marking import marked, unasked
-from vit_course.grading.judging.naming import Replays, name_failures
-from vit_course.grading.judging.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from vit_course.grading.sandbox.patience import BACKSTOP
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
-from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
-from vit_course.grading.submissions.result_file import ResultFile, contents
-from vit_course.grading.submissions.submission import ExerciseAnswer, Submission
-from vit_course.reasons import Reason
+from exercise_kit.engine.carried import sentence
+from exercise_kit.engine.course import HandedIn, NotMeasured, course
+from exercise_kit.engine.rules import not_allowed
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
+from exercise_kit.engine.words import listed, quoted
+from exercise_kit.judge.carried import cells_with_parts, merge
+from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, HiddenChecksError, Outcome
+from exercise_kit.judge.marking import marked, unasked
+from exercise_kit.judge.naming import Replays, name_failures
+from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
+from exercise_kit.sandbox.patience import BACKSTOP
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
+from exercise_kit.submission.result_file import ResultFile, contents
+from exercise_kit.submission.submission import ExerciseAnswer, Submission
+from exercise_kit.reasons import Reason
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4

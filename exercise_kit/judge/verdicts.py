@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks.answers import incomparable
-from vit_course.checks.run import as_result
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, Undecided, Verdict
-from vit_course.grading.judging.collecting import line_in
+from exercise_kit.engine.answers import incomparable
+from exercise_kit.engine.run import as_result
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
+from exercise_kit.judge.collecting import line_in
 
 
 def result_of(name: str, claim: str, student: Student, error: BaseException | None, file: Path) -> CheckResult:

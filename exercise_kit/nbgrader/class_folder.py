@@ -11,9 +11,9 @@ from pathlib import Path
 from string import Template
 from uuid import uuid4
 
-from vit_course.grading.conventions import CODE_STUB, TEXT_STUB
+from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 
-TEMPLATES = files("vit_course.grading") / "templates"
+TEMPLATES = files("exercise_kit") / "templates"
 
 
 class ClassFolderError(Exception):

@@ -19,7 +19,7 @@ from nbgrader.api import Gradebook, Notebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum
 
-from vit_course.grading.conventions import NBGRADER_SCHEMA
+from exercise_kit.conventions import NBGRADER_SCHEMA
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed
 PLACE = "vit_course_place"

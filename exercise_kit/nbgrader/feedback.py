@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from vit_course.checks.show import REPORT_MIME, entry, paragraph, rich, section
-from vit_course.checks.verdict import CheckResult, Verdict
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
+from exercise_kit.engine.show import REPORT_MIME, entry, paragraph, rich, section
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 
 
 @dataclass(frozen=True)

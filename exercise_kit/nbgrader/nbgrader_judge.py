@@ -16,15 +16,15 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Integer
 
-from vit_course.grading.batch.batch import Grader
-from vit_course.grading.batch.job import unjudged
-from vit_course.grading.batch.places import PlaceError
-from vit_course.grading.classroom.cleaning import PLACE
-from vit_course.grading.classroom.feedback import as_output
-from vit_course.grading.classroom.ungraded import SAVER, UNGRADED, say_ungraded
-from vit_course.grading.conventions import check_grade_id
-from vit_course.grading.judging.result import Result, one_line
-from vit_course.grading.submissions.finding import HandedIn
+from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.job import unjudged
+from exercise_kit.batch.places import PlaceError
+from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.nbgrader.feedback import as_output
+from exercise_kit.nbgrader.ungraded import SAVER, UNGRADED, say_ungraded
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.judge.result import Result, one_line
+from exercise_kit.submission.finding import HandedIn
 
 
 class JudgeError(Exception):

@@ -15,9 +15,9 @@ from pathlib import Path
 from nbgrader.utils import parse_utc
 from traitlets.log import get_logger
 
-from vit_course.grading.judging.result import one_line
-from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.notebook_file import read_bytes
+from exercise_kit.judge.result import one_line
+from exercise_kit.submission.finding import find
+from exercise_kit.submission.notebook_file import read_bytes
 
 TIMESTAMP = "timestamp.txt"
 MOST_BYTES_OF_TIME = 1000
@@ -29,7 +29,7 @@ def receive(notebooks: list[str], **_: str) -> None:
     Args:
         notebooks: the notebooks' paths, `.../STUDENT/LESSON/NAME.ipynb`; changed in place to the one that is graded,
             under the lesson's name, by which nbgrader knows it. What that is made of, and whether anything can be,
-            :class:`~vit_course.grading.classroom.submission_exporter.SubmissionExporter` sees.
+            :class:`~exercise_kit.nbgrader.submission_exporter.SubmissionExporter` sees.
     """
     if not notebooks:
         return

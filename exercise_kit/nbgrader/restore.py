@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook, Notebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from vit_course.grading.classroom.cleaning import marks_of
+from exercise_kit.nbgrader.cleaning import marks_of
 
 
 class RestoreCells(NbGraderPreprocessor):

@@ -16,13 +16,13 @@ from typing import Any
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode, from_dict
 
-from vit_course.grading.classroom.cleaning import PLACE, pictures, rename_ids
-from vit_course.grading.classroom.receiving import remove_copies
-from vit_course.grading.conventions import TEXT_STUB
-from vit_course.grading.submissions.finding import HandedIn, find
-from vit_course.grading.submissions.notebook_file import HandedInCell
-from vit_course.grading.submissions.reading import Opened, open_answers
-from vit_course.grading.submissions.released import Lessons, ReleasedCell
+from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
+from exercise_kit.nbgrader.receiving import remove_copies
+from exercise_kit.conventions import TEXT_STUB
+from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.notebook_file import HandedInCell
+from exercise_kit.submission.reading import Opened, open_answers
+from exercise_kit.submission.released import Lessons, ReleasedCell
 
 NOWHERE = -1  # the place of a cell that the submission does not have
 

@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from vit_course.checks.course import package
+from exercise_kit.engine.course import package
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
-from vit_course.grading.report.shares import Lost, is_unasked, is_unwritten
-from vit_course.grading.report.work import HandedInWork
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.report.shares import Lost, is_unasked, is_unwritten
+from exercise_kit.report.work import HandedInWork
 
 HALF = 0.5
 BINS = ("all points", "half or more", "less than half", "none", "not written")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from vit_course.checks.course import course
-from vit_course.checks.exercise import Misconception
-from vit_course.checks.in_training import InTraining
+from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.in_training import InTraining
 
 BETWEEN = ", and "  # in the name of two at once
 

@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from vit_course.grading.judging.result import CheckOutcome
-from vit_course.grading.report.anonymous import Anonymiser, Unshowable
-from vit_course.grading.report.answers import Answer
-from vit_course.grading.report.shares import said
-from vit_course.grading.report.work import ClassWork
-from vit_course.grading.submissions.answers import answers_of
-from vit_course.grading.submissions.notebook_file import Unreadable, open_notebook, open_script, read_bytes
-from vit_course.grading.submissions.released import ReleasedLesson
-from vit_course.grading.submissions.result_file import ResultFile
+from exercise_kit.judge.result import CheckOutcome
+from exercise_kit.report.anonymous import Anonymiser, Unshowable
+from exercise_kit.report.answers import Answer
+from exercise_kit.report.shares import said
+from exercise_kit.report.work import ClassWork
+from exercise_kit.submission.answers import answers_of
+from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
+from exercise_kit.submission.released import ReleasedLesson
+from exercise_kit.submission.result_file import ResultFile
 
 MOST_READ = 6  # answers of which the shortest is shown
 EXPECTED = "Expected"  # never on the page: it may hold what the hidden checks wait for

@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vit_course.grading.batch.keys import graders_halves
-from vit_course.grading.batch.places import Place, PlaceError, place_of
-from vit_course.grading.batch.store import ChangedResult, Store
-from vit_course.grading.judging.result import VERSION, ExerciseResult, Result
-from vit_course.grading.report.by_hand import read_gradebook
-from vit_course.grading.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
-from vit_course.grading.submissions.finding import HandedIn, find
-from vit_course.grading.submissions.flags import SAME_FILE, with_same_file
-from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
-from vit_course.grading.submissions.released import (
+from exercise_kit.batch.keys import graders_halves
+from exercise_kit.batch.places import Place, PlaceError, place_of
+from exercise_kit.batch.store import ChangedResult, Store
+from exercise_kit.judge.result import VERSION, ExerciseResult, Result
+from exercise_kit.report.by_hand import read_gradebook
+from exercise_kit.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
+from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.flags import SAME_FILE, with_same_file
+from exercise_kit.submission.notebook_file import Unreadable, read_bytes
+from exercise_kit.submission.released import (
     CONFIG,
     SUBMITTED,
     Lessons,
@@ -31,9 +31,9 @@ from vit_course.grading.submissions.released import (
     is_class,
     operators_class,
 )
-from vit_course.grading.submissions.result_file import find_result
-from vit_course.grading.submissions.submission import NoSubmission
-from vit_course.reasons import Reason
+from exercise_kit.submission.result_file import find_result
+from exercise_kit.submission.submission import NoSubmission
+from exercise_kit.reasons import Reason
 
 # the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
 LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")
@@ -115,7 +115,7 @@ class _Finder:
             return None
 
     def _by_reading(self, handed_in: HandedIn) -> HandedInWork | None:
-        from vit_course.grading.submissions.reading import read  # with torch, which no kept result needs
+        from exercise_kit.submission.reading import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
@@ -125,7 +125,7 @@ class _Finder:
         return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: HandedIn) -> HandedInWork:
-        from vit_course.grading.submissions.reading import rejection
+        from exercise_kit.submission.reading import rejection
 
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)

@@ -13,17 +13,17 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from vit_course.checks.show import rich
-from vit_course.grading.report import pictures
-from vit_course.grading.report.anonymous import Anonymiser
-from vit_course.grading.report.answers import BINS, CheckTally, ExerciseTally
-from vit_course.grading.report.examples import Example, Examples
-from vit_course.grading.report.shares import Lost, reason_for_all
-from vit_course.grading.report.tally import Mistake, Tally, Unnamed
-from vit_course.grading.report.words import FLAGS, clean, percent, plural, points, sentences
-from vit_course.grading.report.work import ClassWork, State
+from exercise_kit.engine.show import rich
+from exercise_kit.report import pictures
+from exercise_kit.report.anonymous import Anonymiser
+from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally
+from exercise_kit.report.examples import Example, Examples
+from exercise_kit.report.shares import Lost, reason_for_all
+from exercise_kit.report.tally import Mistake, Tally, Unnamed
+from exercise_kit.report.words import FLAGS, clean, percent, plural, points, sentences
+from exercise_kit.report.work import ClassWork, State
 
-TEMPLATES = files("vit_course.grading") / "templates"
+TEMPLATES = files("exercise_kit") / "templates"
 NEXT, EXAMPLES, PICTURED, GROUPS, CHECKS, CHECKS_EACH = 5, 10, 12, 8, 12, 2  # how many of a kind a page shows
 ALONE = 3  # and how many of groups of one
 

@@ -9,9 +9,9 @@ from statistics import median
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from vit_course.grading.report.answers import BINS, ExerciseTally
-from vit_course.grading.report.shares import Lost
-from vit_course.grading.report.svg import (
+from exercise_kit.report.answers import BINS, ExerciseTally
+from exercise_kit.report.shares import Lost
+from exercise_kit.report.svg import (
     BLUE,
     CARD,
     GREY,
@@ -25,7 +25,7 @@ from vit_course.grading.report.svg import (
     drawing,
     figure,
 )
-from vit_course.grading.report.tally import Mistake
+from exercise_kit.report.tally import Mistake
 
 TENTHS = 10
 _ROW = 0.32  # inches for an exercise

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult
-from vit_course.reasons import NOTHING_WRITTEN
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.reasons import NOTHING_WRITTEN
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")

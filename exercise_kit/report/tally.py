@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from vit_course.grading.judging.result import ExerciseResult
-from vit_course.grading.report.answers import Answer, CheckTally, ExerciseTally
-from vit_course.grading.report.causes import Known, known
-from vit_course.grading.report.shares import Lost, failures, first_difference, is_unasked, is_unwritten, lost_points
-from vit_course.grading.report.work import ClassWork, LessonPlan
+from exercise_kit.judge.result import ExerciseResult
+from exercise_kit.report.answers import Answer, CheckTally, ExerciseTally
+from exercise_kit.report.causes import Known, known
+from exercise_kit.report.shares import Lost, failures, first_difference, is_unasked, is_unwritten, lost_points
+from exercise_kit.report.work import ClassWork, LessonPlan
 
 
 @dataclass

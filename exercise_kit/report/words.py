@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vit_course.grading.report.shares import Lost
-from vit_course.grading.report.tally import Tally
-from vit_course.grading.report.work import State
-from vit_course.grading.submissions import flags
+from exercise_kit.report.shares import Lost
+from exercise_kit.report.tally import Tally
+from exercise_kit.report.work import State
+from exercise_kit.submission import flags
 
 FLAGS = {
     flags.TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from vit_course.grading.judging.result import Result
-from vit_course.grading.report.by_hand import ByHand
-from vit_course.grading.submissions.needed import parse
-from vit_course.grading.submissions.released import ReleasedLesson
+from exercise_kit.judge.result import Result
+from exercise_kit.report.by_hand import ByHand
+from exercise_kit.submission.needed import parse
+from exercise_kit.submission.released import ReleasedLesson
 
 
 class ReportError(Exception):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from vit_course.files import write
-from vit_course.grading.report.gathering import gather
-from vit_course.grading.report.page import lecture_page, private_page
-from vit_course.grading.report.tally import tally
-from vit_course.grading.report.words import sentences
-from vit_course.grading.report.work import ClassWork, ReportError
+from exercise_kit.files import write
+from exercise_kit.report.gathering import gather
+from exercise_kit.report.page import lecture_page, private_page
+from exercise_kit.report.tally import tally
+from exercise_kit.report.words import sentences
+from exercise_kit.report.work import ClassWork, ReportError
 
 REPORT = "report.html"
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.grading.worker.packing import tensors_in
-from vit_course.grading.worker.wire import WireError
+from exercise_kit.worker.packing import tensors_in
+from exercise_kit.worker.wire import WireError
 
 _MOST_NUMBERS = 1 << 20  # of one tensor on the way: the scores, the output
 _MOST_PRODUCTS = 1 << 27  # of one call: about a tenth of a second

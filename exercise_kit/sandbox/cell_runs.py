@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.grading.sandbox.limits import Limits
+from exercise_kit.sandbox.limits import Limits
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_OUTPUTS, _MOST_LINES = 400, 40

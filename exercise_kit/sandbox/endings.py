@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from vit_course.grading.worker.endings import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
+from exercise_kit.worker.endings import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
 
 
 class WorkerLost(Exception):

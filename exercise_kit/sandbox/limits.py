@@ -10,7 +10,7 @@ class Limits:
     """What one worker may use, and how long it may take.
 
     Attributes: seconds for one cell, for one call and for everything together, without those in which the machine was
-    busy with others (see :mod:`vit_course.grading.sandbox.patience`); ``memory_bytes`` beyond what the warm
+    busy with others (see :mod:`exercise_kit.sandbox.patience`); ``memory_bytes`` beyond what the warm
     process holds; ``scratch_bytes`` on disk; ``reply_bytes`` of tensors in one reply; characters of one cell's output
     and of all, pictures in all and bytes of one picture.
     """

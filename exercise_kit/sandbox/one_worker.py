@@ -15,19 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from vit_course.checks.course import course
-from vit_course.grading.sandbox import endings
-from vit_course.grading.sandbox.callbacks import Allowance, Service
-from vit_course.grading.sandbox.cell_runs import CellRun, characters, outputs_of
-from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.sandbox.patience import Patience, own_waiting
-from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.packing import Packer
-from vit_course.grading.worker.values import Unpacker
-from vit_course.grading.worker.watch import MOST_NAMES
-from vit_course.grading.worker.wire import Caps, Closed, Late, Wire, WireError
+from exercise_kit.engine.course import course
+from exercise_kit.sandbox import endings
+from exercise_kit.sandbox.callbacks import Allowance, Service
+from exercise_kit.sandbox.cell_runs import CellRun, characters, outputs_of
+from exercise_kit.sandbox.endings import GraderFailed, WorkerLost
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.patience import Patience, own_waiting
+from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.packing import Packer
+from exercise_kit.worker.values import Unpacker
+from exercise_kit.worker.watch import MOST_NAMES
+from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
 _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
 _GRACE = 1.0  # seconds that a cell has to end after it was told to
@@ -72,7 +72,7 @@ class Worker:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What the student's functions called, in order, by the names of :mod:`vit_course.grading.worker.watch`."""
+        """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.watch`."""
         return tuple(self._called)
 
     @property
@@ -106,7 +106,7 @@ class Worker:
                 raise
 
     def request(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Ask for one of the services of :mod:`vit_course.grading.worker.answer`.
+        """Ask for one of the services of :mod:`exercise_kit.worker.answer`.
 
         Args:
             kind: "call", "build", "forward", ...

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.answers import tensors_in
-from vit_course.checks.calls import Answer
-from vit_course.checks.student import Student
-from vit_course.grading.sandbox.reply import Line, Reply, sizes, value_of
-from vit_course.grading.sandbox.sandbox import Worker
+from exercise_kit.engine.answers import tensors_in
+from exercise_kit.engine.calls import Answer
+from exercise_kit.engine.student import Student
+from exercise_kit.sandbox.reply import Line, Reply, sizes, value_of
+from exercise_kit.sandbox.sandbox import Worker
 
 
 class RemoteStudent(Student):
@@ -32,7 +32,7 @@ class RemoteStudent(Student):
 
 
 class RemoteObjects:
-    """Functions and classes in a worker; see :class:`~vit_course.checks.calls.Objects`."""
+    """Functions and classes in a worker; see :class:`~exercise_kit.engine.calls.Objects`."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -59,7 +59,7 @@ class RemoteObjects:
 
 
 class RemoteModule:
-    """A module in a worker; see :class:`~vit_course.checks.calls.Module`.
+    """A module in a worker; see :class:`~exercise_kit.engine.calls.Module`.
 
     Args:
         line: to the worker.

@@ -10,15 +10,15 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.answers import OddTensor
-from vit_course.checks.calls import Answer
-from vit_course.checks.errors import Raised
-from vit_course.checks.verdict import Failure, Undecided
-from vit_course.checks.words import quoted
-from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
-from vit_course.grading.sandbox.sandbox import Worker
-from vit_course.grading.worker.layers import NamedParameters
-from vit_course.grading.worker.values import Other
+from exercise_kit.engine.answers import OddTensor
+from exercise_kit.engine.calls import Answer
+from exercise_kit.engine.errors import Raised
+from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.engine.words import quoted
+from exercise_kit.sandbox.endings import GraderFailed, WorkerLost
+from exercise_kit.sandbox.sandbox import Worker
+from exercise_kit.worker.layers import NamedParameters
+from exercise_kit.worker.values import Other
 
 _LOOK = {
     "time": "Which loop of yours never ends, or which step takes so long?",
@@ -61,7 +61,7 @@ class Line:
         self._is_new = True
 
     def request(self, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the worker; see :meth:`~vit_course.grading.sandbox.sandbox.Worker.request`."""
+        """Ask the worker; see :meth:`~exercise_kit.sandbox.sandbox.Worker.request`."""
         seed = torch.initial_seed() if _is_seeded() or self._is_new else None
         self._is_new = False
         return self._worker.request(kind, seed=seed, **fields)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from vit_course.grading.sandbox.cell_runs import CellRun
-from vit_course.grading.sandbox.endings import GraderFailed, WorkerLost
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.sandbox.one_worker import Worker
-from vit_course.grading.sandbox.warm_process import WarmProcess, WarmProcessLost
+from exercise_kit.sandbox.cell_runs import CellRun
+from exercise_kit.sandbox.endings import GraderFailed, WorkerLost
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.one_worker import Worker
+from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 
 __all__ = ["CellRun", "GraderFailed", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
 

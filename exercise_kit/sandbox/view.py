@@ -21,7 +21,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from vit_course.checks.course import course, package
+from exercise_kit.engine.course import course, package
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5

@@ -18,9 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vit_course.checks.course import course, package
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.worker import readable, warm
+from exercise_kit.engine.course import course, package
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.worker import readable, warm
 
 _START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
 _HERE = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from vit_course.grading.simulating.answers import Answer, Kind
-from vit_course.grading.submissions.flags import STOPPED, TEST_DELETED, TEST_EDITED
+from exercise_kit.simulate.answers import Answer, Kind
+from exercise_kit.submission.flags import STOPPED, TEST_DELETED, TEST_EDITED
 
 _PATCHED_CHECK = """
 def check(*_, points=1.0, **__):

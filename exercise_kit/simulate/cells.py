@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
-from vit_course.checks.rearranging import Layout
-from vit_course.grading.simulating.bare import bare
-from vit_course.grading.simulating.modules import (
+from exercise_kit.engine.rearranging import Layout
+from exercise_kit.simulate.bare import bare
+from exercise_kit.simulate.modules import (
     NoSource,
     is_inlined,
     is_lambda,
@@ -30,7 +30,7 @@ from vit_course.grading.simulating.modules import (
     is_written,
     module_of,
 )
-from vit_course.grading.simulating.scopes import renamed
+from exercise_kit.simulate.scopes import renamed
 
 
 @dataclass(frozen=True)

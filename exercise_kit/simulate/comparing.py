@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vit_course.grading.submissions.flags import NOT_SANDBOXED, WEAKER_SANDBOX
+from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings
 

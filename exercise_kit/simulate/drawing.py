@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from vit_course.checks.course import course
-from vit_course.checks.exercise import Misconception
-from vit_course.grading.simulating.answers import Answer, Kind, Outcome
-from vit_course.grading.simulating.library import LessonShelves, Shelf
+from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Misconception
+from exercise_kit.simulate.answers import Answer, Kind, Outcome
+from exercise_kit.simulate.library import LessonShelves, Shelf
 
 _Any = TypeVar("_Any")
 

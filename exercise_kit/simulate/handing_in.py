@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from vit_course.grading.classroom.sample_class import model_answers
-from vit_course.grading.simulating.answers import Answer
-from vit_course.grading.simulating.drawing import Drawing, Sort
-from vit_course.grading.simulating.library import LessonShelves, Variants
-from vit_course.grading.simulating.notebooks import Written, filled_in, released_notebook
-from vit_course.grading.simulating.people import COMMENTS, SHORT_ANSWERS
-from vit_course.grading.simulating.truth import Oracle
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.nbgrader.sample_class import model_answers
+from exercise_kit.simulate.answers import Answer
+from exercise_kit.simulate.drawing import Drawing, Sort
+from exercise_kit.simulate.library import LessonShelves, Variants
+from exercise_kit.simulate.notebooks import Written, filled_in, released_notebook
+from exercise_kit.simulate.people import COMMENTS, SHORT_ANSWERS
+from exercise_kit.simulate.truth import Oracle
+from exercise_kit.submission.released import Lessons
 
 # a lesson is due on a Sunday night, the next one a week later
 _FIRST_DUE = datetime(2026, 10, 18, 21, 59, tzinfo=UTC)

@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
-from vit_course.checks.course import course, package
-from vit_course.checks.exercise import Exercise, Misconception
-from vit_course.checks.run import why_no_pair
-from vit_course.checks.two_at_once import pairs_of
-from vit_course.grading.simulating.answers import Answer, Kind, Outcome
-from vit_course.grading.simulating.attacks import hostile
-from vit_course.grading.simulating.cells import cell_of
-from vit_course.grading.simulating.modules import NoSource
-from vit_course.grading.simulating.restyle import restyled, with_own
-from vit_course.grading.simulating.slips import crashing
-from vit_course.grading.simulating.stand_ins import STAND_INS
-from vit_course.grading.submissions.bypass import possible_bypass
-from vit_course.grading.submissions.copied import is_copied
-from vit_course.grading.submissions.flags import COPIED
-from vit_course.grading.submissions.needed import parse, used_globals
-from vit_course.grading.submissions.released import ReleasedLesson
-from vit_course.grading.submissions.submission import CellSource
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.run import why_no_pair
+from exercise_kit.engine.two_at_once import pairs_of
+from exercise_kit.simulate.answers import Answer, Kind, Outcome
+from exercise_kit.simulate.attacks import hostile
+from exercise_kit.simulate.cells import cell_of
+from exercise_kit.simulate.modules import NoSource
+from exercise_kit.simulate.restyle import restyled, with_own
+from exercise_kit.simulate.slips import crashing
+from exercise_kit.simulate.stand_ins import STAND_INS
+from exercise_kit.submission.bypass import possible_bypass
+from exercise_kit.submission.copied import is_copied
+from exercise_kit.submission.flags import COPIED
+from exercise_kit.submission.needed import parse, used_globals
+from exercise_kit.submission.released import ReleasedLesson
+from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]
 

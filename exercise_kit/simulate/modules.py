@@ -12,7 +12,7 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
-from vit_course.checks.course import package
+from exercise_kit.engine.course import package
 
 # modules of right variants are named by this and their file
 VARIANTS = "vit_course_variants"

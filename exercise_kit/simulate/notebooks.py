@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vit_course.grading.conventions import check_grade_id
-from vit_course.grading.simulating.answers import Answer
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.simulate.answers import Answer
 
 
 @dataclass(frozen=True)

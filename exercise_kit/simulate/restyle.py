@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from vit_course.grading.simulating.scopes import renamed
+from exercise_kit.simulate.scopes import renamed
 
 _RESULTS = ("result", "answer", "outcome", "given_back")
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from vit_course.grading.batch.secret import secret_at
-from vit_course.grading.classroom.class_folder import move_into_place, new_class, refuse_in_use
-from vit_course.grading.simulating.drawing import sorts
-from vit_course.grading.simulating.handing_in import SimulatedLesson, random_of
-from vit_course.grading.simulating.people import names
-from vit_course.grading.simulating.truth import Oracle
-from vit_course.grading.simulating.variants import right_variants
+from exercise_kit.batch.secret import secret_at
+from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
+from exercise_kit.simulate.drawing import sorts
+from exercise_kit.simulate.handing_in import SimulatedLesson, random_of
+from exercise_kit.simulate.people import names
+from exercise_kit.simulate.truth import Oracle
+from exercise_kit.simulate.variants import right_variants
 
 TRUTH = "truth.json"
 VERSION = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vit_course.checks.exercise import Exercise
-from vit_course.grading.simulating.answers import Answer, Kind, Outcome
-from vit_course.grading.submissions.flags import STOPPED, TIMEOUT
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.simulate.answers import Answer, Kind, Outcome
+from exercise_kit.submission.flags import STOPPED, TIMEOUT
 
 
 def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[Answer]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vit_course.checks.course import course
-from vit_course.checks.verdict import Verdict
-from vit_course.grading.judging.apart import student_apart
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.hidden import Outcome as Found
-from vit_course.grading.judging.naming import Replays, commonest, name_failures
-from vit_course.grading.simulating.answers import Answer, Kind, Outcome
+from exercise_kit.engine.course import course
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.apart import student_apart
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.hidden import Outcome as Found
+from exercise_kit.judge.naming import Replays, commonest, name_failures
+from exercise_kit.simulate.answers import Answer, Kind, Outcome
 
 # from which the checks draw when it is asked which mistake can be named: that does not depend on the draws
 _KEY = b"a simulated class"

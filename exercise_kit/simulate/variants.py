@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vit_course.grading.simulating.modules import VARIANTS
+from exercise_kit.simulate.modules import VARIANTS
 
 
 def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:

@@ -1,6 +1,6 @@
 """Answers that a person should look at: their code names what the exercise does not allow, or can hide what it calls.
 
-A second opinion, read off the code. What an answer called while it ran decides (:mod:`vit_course.checks.rules`); in a
+A second opinion, read off the code. What an answer called while it ran decides (:mod:`exercise_kit.engine.rules`); in a
 student's own process no watch is final, so what could get round it is said here, and takes no point.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
-from vit_course.checks.course import course
-from vit_course.checks.rules import Rule
-from vit_course.grading.submissions.reach import (
+from exercise_kit.engine.course import course
+from exercise_kit.engine.rules import Rule
+from exercise_kit.submission.reach import (
     DEFINED,
     called,
     defined_after_import,
@@ -27,8 +27,8 @@ from vit_course.grading.submissions.reach import (
     text_of,
     used_imports,
 )
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.watch import OPERATORS
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.watch import OPERATORS
 
 _PACKAGES = ("torch", "torchvision", "timm", "transformers")
 # what reaches code and variables that no name in the answer shows

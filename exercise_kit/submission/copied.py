@@ -14,8 +14,8 @@ from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
 
-from vit_course.checks.course import course, package
-from vit_course.grading.submissions.needed import parse
+from exercise_kit.engine.course import course, package
+from exercise_kit.submission.needed import parse
 
 # three or four plain lines have fewer nodes; students who have never met write those alike
 LEAST_NODES = 75

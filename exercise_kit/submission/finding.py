@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from vit_course.grading.submissions import check_files
-from vit_course.grading.submissions.flags import CHECK_FILES
-from vit_course.grading.submissions.notebook_file import ADVICE, ARCHIVES
-from vit_course.grading.submissions.released import CLONE, SUBMITTED, is_class, is_from_students
+from exercise_kit.submission import check_files
+from exercise_kit.submission.flags import CHECK_FILES
+from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES
+from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
 
 SUFFIXES = (".ipynb", ".py", *ARCHIVES)
 DEEPEST = 16  # folders in each other below what was named

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from vit_course.grading.submissions.notebook_file import HandedInCell
-from vit_course.grading.submissions.released import ReleasedLesson
+from exercise_kit.submission.notebook_file import HandedInCell
+from exercise_kit.submission.released import ReleasedLesson
 
 TEST_EDITED = "test-cell-edited"
 TEST_DELETED = "test-cell-deleted"

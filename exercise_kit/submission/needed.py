@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vit_course.grading.submissions.magics import as_python, holds_magics
-from vit_course.grading.submissions.submission import CellSource
+from exercise_kit.submission.magics import as_python, holds_magics
+from exercise_kit.submission.submission import CellSource
 
 # names by which code reaches variables without naming them
 LOOK_UPS = frozenset(

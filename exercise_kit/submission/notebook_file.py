@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vit_course.grading.conventions import EXPERIMENT_TAG
-from vit_course.grading.submissions.notebook_json import Unreadable as Unreadable
-from vit_course.grading.submissions.notebook_json import encoding_of, load
+from exercise_kit.conventions import EXPERIMENT_TAG
+from exercise_kit.submission.notebook_json import Unreadable as Unreadable
+from exercise_kit.submission.notebook_json import encoding_of, load
 
 FILE_BYTES = 100 << 20  # a lesson with all its pictures has less than 2 MB, with outputs seldom more than 10
 SCRIPT_BYTES = 4 << 20

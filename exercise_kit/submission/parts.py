@@ -1,7 +1,7 @@
 """Parts: the other exercises' answers that an answer calls, each with the model solution that can take its place.
 
 So an error is not paid twice: where an answer fails, the judge evaluates it again with the model solutions of its
-parts (:mod:`vit_course.grading.judging.carried`).
+parts (:mod:`exercise_kit.judge.carried`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from vit_course.checks.course import course
-from vit_course.grading.submissions.needed import parse
-from vit_course.grading.submissions.released import ReleasedLesson
-from vit_course.grading.submissions.submission import ExerciseAnswer, Part
+from exercise_kit.engine.course import course
+from exercise_kit.submission.needed import parse
+from exercise_kit.submission.released import ReleasedLesson
+from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
 def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
-from vit_course.checks.course import package
-from vit_course.grading.submissions.needed import parse, used_globals
-from vit_course.grading.submissions.submission import CellSource
+from exercise_kit.engine.course import package
+from exercise_kit.submission.needed import parse, used_globals
+from exercise_kit.submission.submission import CellSource
 
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PATCHED = frozenset({"torch", "torchvision", "numpy", "math", "functools", "operator"})

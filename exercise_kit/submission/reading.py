@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from vit_course.checks.words import quoted
-from vit_course.grading.submissions.answers import answers_of
-from vit_course.grading.submissions.bypass import possible_bypass
-from vit_course.grading.submissions.copied import is_copied
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
-from vit_course.grading.submissions.needed import Runnable, definitions, is_empty, needed, parse
-from vit_course.grading.submissions.notebook_file import (
+from exercise_kit.engine.words import quoted
+from exercise_kit.submission.answers import answers_of
+from exercise_kit.submission.bypass import possible_bypass
+from exercise_kit.submission.copied import is_copied
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
+from exercise_kit.submission.needed import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.notebook_file import (
     HandedInCell,
     HandedInFile,
     Unreadable,
@@ -25,10 +25,10 @@ from vit_course.grading.submissions.notebook_file import (
     open_script,
     read_bytes,
 )
-from vit_course.grading.submissions.parts import parts_of
-from vit_course.grading.submissions.released import Lessons, ReleasedError, ReleasedLesson
-from vit_course.grading.submissions.result_file import ResultFile, find_result
-from vit_course.grading.submissions.submission import ExerciseAnswer, NoSubmission, Submission
+from exercise_kit.submission.parts import parts_of
+from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+from exercise_kit.submission.result_file import ResultFile, find_result
+from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
@@ -44,7 +44,7 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
     """Read one file; whatever it holds, a submission comes of it, if need be a rejected one.
 
     Args:
-        handed_in: the file, as :func:`vit_course.grading.submissions.finding.find` gives it.
+        handed_in: the file, as :func:`exercise_kit.submission.finding.find` gives it.
         lessons: the lessons that students got.
         exercise: the only exercise to grade; None: all of the lesson.
 

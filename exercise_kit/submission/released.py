@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vit_course.grading.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
-from vit_course.grading.submissions.needed import parse
+from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
+from exercise_kit.submission.needed import parse
 
 CLONE = Path(__file__).resolve().parents[3]
 CONFIG = "nbgrader_config.py"

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vit_course.checks.course import MOST_BYTES, MOST_BYTES_BESIDE
-from vit_course.grading.submissions.notebook_file import Unreadable, read_bytes
+from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE
+from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 
 
 @dataclass(frozen=True)

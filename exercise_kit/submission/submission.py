@@ -1,6 +1,6 @@
 """What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
 
-A submission is made by :mod:`vit_course.grading.submissions.reading`. It crosses to other processes, so it holds only
+A submission is made by :mod:`exercise_kit.submission.reading`. It crosses to other processes, so it holds only
 text.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from vit_course.grading.submissions.result_file import ResultFile
-from vit_course.reasons import Reason
+from exercise_kit.submission.result_file import ResultFile
+from exercise_kit.reasons import Reason
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def live(
             sys.path.insert(0, asked["view"])
             for module in asked["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("vit_course.checks.practices").add(asked["practices"])
+            importlib.import_module("exercise_kit.engine.practices").add(asked["practices"])
         noticed = attempts.watch([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, patient=True)

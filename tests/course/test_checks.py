@@ -4,8 +4,8 @@ from importlib import import_module
 
 import pytest
 
-from vit_course.checks import check
-from vit_course.checks.catalogue import EXERCISES
+from exercise_kit.engine import check
+from vit_course.exercises.catalogue import EXERCISES
 
 LESSONS = ("start", "patches", "positions", "attention", "block", "vit", "inside")
 LESSONS += ("splitting", "training_loop", "evaluation", "schedule", "decay", "early_stopping")

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from vit_course.grading.worker.survey import available
+from exercise_kit.worker.survey import available
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "grade_on_colab.ipynb"

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from tests.course.test_checks import _right_variants
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Verdict
-from vit_course.grading.judging import hidden_fixtures
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.hidden_fixtures import reference_student
-from vit_course.grading.judging.marking import fraction
-from vit_course.grading.judging.naming import name_failures
-from vit_course.grading.judging.reference import REFERENCE
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge import hidden_fixtures
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.hidden_fixtures import reference_student
+from exercise_kit.judge.marking import fraction
+from exercise_kit.judge.naming import name_failures
+from vit_course.exercises.judging.reference import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks import check
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.diagnosis import run
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Undecided, Verdict
-from vit_course.grading.judging.hidden import HiddenChecks
+from exercise_kit.engine import check
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided, Verdict
+from exercise_kit.judge.hidden import HiddenChecks
 from vit_course.hunts import hunt
 from vit_course.hunts.drawing import grounds
 from vit_course.hunts.suspect import Suspect

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from vit_course.authoring.lesson import Role, read_lesson
+from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
 from vit_course.data import photo, shapes
 from vit_course.data.decoding import own_picture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.readme_tables import README, with_tables
-from vit_course.authoring.lesson import read_lesson
+from exercise_kit.authoring.lesson import read_lesson
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -5,13 +5,13 @@ import random
 import pytest
 
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
-from vit_course.checks.answers import same_record
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.two_at_once import pairs_of
-from vit_course.grading.simulating.library import LessonShelves, Shelf
-from vit_course.grading.simulating.modules import VARIANTS
-from vit_course.grading.simulating.variants import right_variants
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.engine.answers import same_record
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.two_at_once import pairs_of
+from exercise_kit.simulate.library import LessonShelves, Shelf
+from exercise_kit.simulate.modules import VARIANTS
+from exercise_kit.simulate.variants import right_variants
+from exercise_kit.submission.released import Lessons
 
 # of each exercise's pairs; all of them take an hour
 PAIRS = 3
@@ -74,7 +74,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wro
         assert (exercise, wrong.name) in NO_CELL, shelves[exercise].left_out()[wrong.name]
         return
     expect_the_same(exercise, answer.source, wrong.objects)
-    assert "vit_course.checks" not in answer.source
+    assert "exercise_kit.engine" not in answer.source
     assert wrong.cause.explanation[:30] not in answer.source, "it gives the mistake away"
 
 

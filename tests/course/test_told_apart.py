@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
-from vit_course.checks.answers import same_record
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.diagnosis import run
-from vit_course.checks.exercise import Exercise, Misconception
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.isolation import quiet
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Cause, Failure, Undecided, Verdict
-from vit_course.grading.judging.reference import REFERENCE
+from exercise_kit.engine.answers import same_record
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.isolation import quiet
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
+from vit_course.exercises.judging.reference import REFERENCE
 
 RIGHT = "the right answer"
 # exercise → two names → why the hidden checks cannot tell them apart; the public checks tell all of them apart

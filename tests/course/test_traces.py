@@ -10,10 +10,10 @@ import torch
 
 from tests.course.test_hidden_checks import KEYS, ask, told
 from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
-from vit_course.checks import check
-from vit_course.checks.verdict import Verdict
+from exercise_kit.engine import check
+from exercise_kit.engine.verdict import Verdict
 from vit_course.encoder import EncoderBlock
-from vit_course.grading.judging.reference import layer_norm
+from vit_course.exercises.judging.reference import layer_norm
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import conv_from_linear, patchify, unpatchify
 from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions

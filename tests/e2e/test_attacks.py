@@ -19,13 +19,13 @@ import torch
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.judging.result import Result
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
-from vit_course.grading.worker.survey import available
+from exercise_kit.judge.judge import Judge
+from exercise_kit.judge.result import Result
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.finding import find
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
+from exercise_kit.worker.survey import available
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,14 @@ import nbformat
 import pytest
 
 from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
-from vit_course.grading.submissions.submission import Submission
-from vit_course.grading.worker.survey import available
+from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.finding import find
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
+from exercise_kit.submission.submission import Submission
+from exercise_kit.worker.survey import available
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

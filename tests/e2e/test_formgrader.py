@@ -13,9 +13,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.classroom.rehearsal import STRIPS
-from vit_course.grading.classroom.sample_class import model_answers, write_submissions
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.rehearsal import STRIPS
+from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
 
 pytestmark = needs_chromium
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.attacks.folders import own_class
-from vit_course.grading.classroom.class_folder import new_class
+from exercise_kit.nbgrader.class_folder import new_class
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.classroom.class_folder import new_class
+from exercise_kit.nbgrader.class_folder import new_class
 from vit_course.hunts import hunt
 
 ROOT = Path(__file__).parents[2]

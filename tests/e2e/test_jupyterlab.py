@@ -8,7 +8,7 @@ import playwright.sync_api as playwright
 import pytest
 
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
-from vit_course.grading.classroom.rehearsal import STRIPS
+from exercise_kit.nbgrader.rehearsal import STRIPS
 
 ROOT = Path(__file__).parents[2]
 LESSON = ROOT / "notebooks" / "01_patchify.ipynb"

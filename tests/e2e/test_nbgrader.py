@@ -17,9 +17,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from tests.e2e.attacks.folders import class_files
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.classroom.sample_class import model_answers, write_submissions
-from vit_course.grading.conventions import CODE_STUB, RUBRIC
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
+from exercise_kit.conventions import CODE_STUB, RUBRIC
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
-from vit_course.grading.simulating.simulate import read_truth
-from vit_course.grading.worker.survey import available
+from exercise_kit.simulate.simulate import read_truth
+from exercise_kit.worker.survey import available
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from tests.e2e.test_nbgrader import LESSON, PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.classroom.sample_class import model_answers, write_submissions
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
 
 Notebook = dict[str, Any]
 

@@ -14,14 +14,14 @@ import pytest
 
 from tests.e2e.attacks.corpus import released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
-from vit_course.checks import check
-from vit_course.checks.probes import Probe
-from vit_course.grading.judging import practice_exam
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.judging.result import Result
-from vit_course.grading.submissions.finding import find
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.engine import check
+from exercise_kit.engine.probes import Probe
+from vit_course.exercises.judging import practice_exam
+from exercise_kit.judge.judge import Judge
+from exercise_kit.judge.result import Result
+from exercise_kit.submission.finding import find
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
 
 ROOT = Path(__file__).parents[2]
 LESSON = "06_cifar"

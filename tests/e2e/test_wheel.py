@@ -69,7 +69,7 @@ def test_the_wheel_holds_no_answer_and_no_test(installed):
     assert {name.split("-")[0] for name in top} == {"vit_course"}
     assert not list(installed.rglob("*.ipynb"))
     assert not [path for path in installed.rglob("*.py") if "test" in path.name or "hidden" in path.parts]
-    assert list(installed.glob("vit_course/grading/templates/*"))
+    assert list(installed.glob("exercise_kit/templates/*"))
 
 
 def test_a_student_needs_nothing_else(installed, tmp_path):

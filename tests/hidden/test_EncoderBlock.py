@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept
-from vit_course.checks.compare import close, expect_equal, expect_tensor
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
-from vit_course.checks.parts import located
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.common import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 
 AXES = ("image", "token", "dimension")
 PARTS = ("norm1", "attention", "norm2", "mlp")

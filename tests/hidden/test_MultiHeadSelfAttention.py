@@ -3,22 +3,22 @@
 import pytest
 import torch
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_modes_kept,
     expect_value_error,
 )
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
-from vit_course.checks.lessons.heads import TOKEN_AXES
-from vit_course.checks.parts import located
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.checks.heads import TOKEN_AXES
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 
 PARTS = ("qkv", "projection")
 EVERY_LINE = "Write down the shape after every line, and which of its axes is the head's."

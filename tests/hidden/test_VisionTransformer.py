@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_modes_kept
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.examples import expect_example
-from vit_course.checks.parts import located
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.common import expect_device_of_input, expect_left_alone, expect_modes_kept
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 from vit_course.config import ViTConfig
 
 AXES = ("image", "class")

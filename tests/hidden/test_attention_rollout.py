@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from vit_course.checks.common import expect_device_of_input, expect_result_of_its_own
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.common import expect_device_of_input, expect_result_of_its_own
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.verdict import Failure
 
 AXES = ("image", "output token", "input token")
 

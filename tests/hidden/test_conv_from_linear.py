@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.embedding import expect_strided_by_its_kernel
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import quoted, shape
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.embedding import expect_strided_by_its_kernel
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import quoted, shape
 
 AXES = ("image", "token", "dimension")
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from vit_course.checks.examples import expect_example
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 from vit_course.config import ViTConfig
 
 

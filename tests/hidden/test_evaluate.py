@@ -6,13 +6,13 @@ The right loss and accuracy are those of the reference on the same classifier, b
 import pytest
 import torch
 
-from vit_course.checks.compare import close
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.evaluation import expect_floats
-from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.evaluation import expect_floats
+from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 
 EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else
 

@@ -7,10 +7,10 @@ asks about right attention too, in a random order, and about a right and a wrong
 import pytest
 import torch
 
-from vit_course.checks.examples import expect_example
-from vit_course.checks.verdict import Failure, NotWritten
-from vit_course.grading.judging.attends import RIGHT
-from vit_course.grading.judging.wrong_attends import WRONG
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.verdict import Failure, NotWritten
+from vit_course.exercises.judging.attends import RIGHT
+from vit_course.exercises.judging.wrong_attends import WRONG
 
 RIGHT_ONES = 2  # in a check; the eight checks together ask about each right attention at least once
 

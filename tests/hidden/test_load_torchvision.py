@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.lessons.weights import StateDict, stand_in, torchvision_names, torchvision_weights
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, quoted, shape
+from exercise_kit.engine.compare import expect_equal
+from vit_course.exercises.checks.weights import StateDict, stand_in, torchvision_names, torchvision_weights
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, quoted, shape
 from vit_course.config import ViTConfig
 
 ENDS = ("class_token", "positions", "norm.", "head.")

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.inside_distance import attention_to
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.inside_distance import attention_to
 
 AXES = ("head",)
 

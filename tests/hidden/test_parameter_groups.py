@@ -2,10 +2,10 @@
 
 import pytest
 
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import listed
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import listed
 
 KEYS = {"params", "weight_decay"}
 

@@ -6,14 +6,14 @@ In training mode every block of these models is the identity, so whoever asks th
 import pytest
 import torch
 
-from vit_course.checks.common import expect_one_device
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.attention import both_tensors
-from vit_course.checks.lessons.vit import parameter_shapes
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import listed
+from exercise_kit.engine.common import expect_one_device
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.attention import both_tensors
+from vit_course.exercises.checks.vit import parameter_shapes
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import listed
 from vit_course.config import ViTConfig
 
 

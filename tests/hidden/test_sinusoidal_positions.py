@@ -6,12 +6,12 @@ One check asks for float32, as the exercise does; in all others a table of other
 import pytest
 import torch
 
-from vit_course.checks.common import expect_result_of_its_own, expect_value_error
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.positions import expect_float32
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.common import expect_result_of_its_own, expect_value_error
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.positions import expect_float32
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 
 AXES = ("position", "dimension")
 LOOK = "Which angle has that hand at that position, and which of sine and cosine stands in that column?"

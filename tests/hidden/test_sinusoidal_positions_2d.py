@@ -6,12 +6,12 @@ to 1e-6.
 
 import pytest
 
-from vit_course.checks.common import expect_result_of_its_own, expect_value_error
-from vit_course.checks.compare import close, expect_equal, expect_tensor
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.positions import expect_float32
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.common import expect_result_of_its_own, expect_value_error
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.positions import expect_float32
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 
 AXES = ("patch", "dimension")
 LOOK = "Write down the (row, column) of the first patches. Which of the two changes from one to the next?"

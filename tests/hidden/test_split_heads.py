@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.heads import SPLIT_AXES, TOKEN_AXES
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.heads import SPLIT_AXES, TOKEN_AXES
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 
 SIDE_BY_SIDE = "Print the result for a tensor whose numbers count up. Who sits beside whom in memory?"
 BACKWARDS = "Undo the steps of split_heads one by one, the last one first."

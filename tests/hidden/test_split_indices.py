@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from vit_course.checks.common import expect_value_error
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.splitting import expect_int64_tensors, split
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.common import expect_value_error
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.splitting import expect_int64_tensors, split
+from exercise_kit.engine.verdict import Failure
 
 
 def _case(probe):

@@ -7,12 +7,12 @@ those that the reference leaves on the same classifier.
 import pytest
 import torch
 
-from vit_course.checks.compare import close
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.loops import Setting, expect_on_the_device, number_in
-from vit_course.checks.lessons.training_loop import expect_float
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
+from vit_course.exercises.checks.training_loop import expect_float
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 
 
 def _fields(probe, sizes=None, **changed):

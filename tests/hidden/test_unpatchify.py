@@ -6,16 +6,16 @@ Pixels are moved, not computed, so every comparison asks for the very numbers of
 import pytest
 import torch
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_result_of_its_own,
 )
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.examples import expect_example
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import shape, short
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import shape, short
 
 AXES = ("image", "channel", "row", "column")
 LOOK = "Undo the steps of patchify one by one, the last one first."

@@ -5,11 +5,11 @@ from numbers import Real
 import pytest
 import torch
 
-from vit_course.checks.compare import close
-from vit_course.checks.examples import expect_example
-from vit_course.checks.lessons.loops import number_in
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.examples import expect_example
+from vit_course.exercises.checks.loops import number_in
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 
 
 def _expect(student, reference, warmup_steps, total_steps, steps, look):

@@ -13,10 +13,10 @@ from typing import Any
 
 from tests.proof.mutants import Mutant, exercises_with, is_helper
 from tests.proof.solutions import SolutionMutant
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Verdict
-from vit_course.grading.judging.hidden import HiddenCheck, HiddenChecks, Outcome
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 
 KEY = b"mutants"
 # of processor time, for one check that takes some milliseconds: reached by what would never end, on any machine

@@ -2,7 +2,7 @@
 
 A mutant of an exercise changes one definition of the reference: one of the exercise's own objects, or a helper that
 these use, in whichever module it stands. Another exercise's object is left to that exercise, a helper to the first one
-that needs it; what a student is given (see ``GIVEN``, and all of ``vit_course.checks``) is no part of an answer.
+that needs it; what a student is given (see ``GIVEN``, and all of ``exercise_kit.engine``) is no part of an answer.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from types import ModuleType
 from typing import Any
 
 from tests.proof.slips import names_in, slips
-from vit_course.grading.judging.reference import REFERENCE
+from vit_course.exercises.judging.reference import REFERENCE
 
 # module and name
 Place = tuple[str, str]
 
 GIVEN: frozenset[Place] = frozenset({("vit_course.config", "ViTConfig")})
-OURS, GIVEN_PACKAGE = "vit_course.", "vit_course.checks."
+OURS, GIVEN_PACKAGE = "vit_course.", "exercise_kit.engine."
 
 
 @dataclass(frozen=True)

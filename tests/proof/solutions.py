@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.proof.slips import slips
-from vit_course.authoring.lesson import Lesson, Role, read_lesson
-from vit_course.checks.catalogue import EXERCISES
+from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
+from vit_course.exercises.catalogue import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,12 +11,12 @@ import pytest
 from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.diagnosis import run
-from vit_course.checks.isolation import quiet
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Undecided
-from vit_course.grading.judging.marking import fraction
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.isolation import quiet
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.judge.marking import fraction
 
 MOST_LOST = 0.25
 OF_VARIANTS = 25

@@ -12,8 +12,8 @@ from tests.proof.asking import Examiner, Examiners
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
 from tests.proof.mutants import Place, definitions_of, mutants_of
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.grading.judging.reference import REFERENCE
+from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.judging.reference import REFERENCE
 
 # all modules of the graded reference
 MODULES = {
@@ -21,8 +21,8 @@ MODULES = {
     "vit_course.config",
     "vit_course.data.splits",
     "vit_course.encoder",
-    "vit_course.grading.judging.practice_exam",
-    "vit_course.grading.judging.reference",
+    "vit_course.exercises.judging.practice_exam",
+    "vit_course.exercises.judging.reference",
     "vit_course.interpret",
     "vit_course.patches",
     "vit_course.positions",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from vit_course.authoring.build import BuildReport
+from exercise_kit.authoring.build import BuildReport
 from vit_course.cli import app
 
 runner = CliRunner()
@@ -70,7 +70,7 @@ def test_new_class_tells_stale_lessons_and_commands_that_can_be_copied(tmp_path,
     (tmp_path / "solutions").mkdir()
     (tmp_path / "solutions" / "01_a.ipynb").write_text("{}")
     stale = BuildReport(stale=(Path("solutions/01_a.ipynb"),))
-    monkeypatch.setattr("vit_course.authoring.build.build", lambda root, check: stale)
+    monkeypatch.setattr("exercise_kit.authoring.build.build", lambda root, check: stale)
     folder = tmp_path / "a [new] class with a name that is longer than any line of a terminal, which would break it"
     result = runner.invoke(app, ["new-class", str(folder), "--root", str(tmp_path)])
     assert result.exit_code == 0
@@ -83,7 +83,7 @@ def test_new_class_tells_stale_lessons_and_commands_that_can_be_copied(tmp_path,
 def test_build_says_what_to_do_about_what_it_found(tmp_path, monkeypatch, stale, orphaned):
     (tmp_path / "solutions").mkdir()
     report = BuildReport(stale=stale, orphaned=orphaned)
-    monkeypatch.setattr("vit_course.authoring.build.build", lambda root, check: report)
+    monkeypatch.setattr("exercise_kit.authoring.build.build", lambda root, check: report)
     result = runner.invoke(app, ["build", "--check", "--root", str(tmp_path)])
     assert result.exit_code == 1
     assert ("Run: vit-course build" in result.stderr) is bool(stale)
@@ -174,7 +174,7 @@ def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
 
 
 def test_grade_refuses_without_walls_and_names_the_remedy(handed_in, monkeypatch):
-    from vit_course.grading.worker import survey
+    from exercise_kit.worker import survey
 
     missing = survey.Walls(landlock=0, seccomp=False, namespaces=False, missing={"landlock": "use Linux 5.13 or newer"})
     monkeypatch.setattr(survey, "available", lambda: missing)

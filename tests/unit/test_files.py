@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import vit_course
-from vit_course.files import write
+from exercise_kit.files import write
 
 
 def names(folder):
@@ -113,7 +113,7 @@ def test_a_device_swallows_the_content_and_stays(tmp_path):
 
 def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):
     out = tmp_path / "out"
-    code = "from pathlib import Path; from vit_course.files import write; print('before', flush=True); "
+    code = "from pathlib import Path; from exercise_kit.files import write; print('before', flush=True); "
     code += "write(Path('/dev/stdout'), b'the content\\n'); print('after')"
     with out.open("ab") as file:
         subprocess.run([sys.executable, "-c", code], stdout=file, check=True)

@@ -155,7 +155,7 @@ def is_of_the_kit(module: str) -> bool:
 
 
 def the_kit_knows_no_course(graph: dict[str, set[str]]) -> list[str]:
-    """All that it has to know of one comes as a Course (:mod:`vit_course.checks.course`)."""
+    """All that it has to know of one comes as a Course (:mod:`exercise_kit.engine.course`)."""
     return [
         f"{module} imports {name}"
         for module, names in graph.items()
@@ -189,15 +189,15 @@ BREACHES = [
     (helpers_know_no_model, "interpret.py", "from .vit import VisionTransformer"),
     (helpers_know_no_model, "checks/compare.py", "from ..patches import patchify"),
     (helpers_know_no_model, "checks/lessons/first.py", "from vit_course.training import fit"),
-    (grading_imports_no_authoring, "grading/judge.py", "from vit_course.authoring.lesson import read"),
+    (grading_imports_no_authoring, "grading/judge.py", "from exercise_kit.authoring.lesson import read"),
     (grading_imports_no_authoring, "grading/__init__.py", "from .. import authoring"),
     (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
     (nothing_imports_cli, "checks/__init__.py", "import vit_course.cli"),
     (only_the_command_line_imports_hunts, "checks/compare.py", "from vit_course.hunts import hunt"),
     (the_kit_knows_no_course, "checks/compare.py", "from vit_course.config import ViTConfig"),
-    (the_kit_knows_no_course, "checks/__init__.py", "from vit_course.checks.lessons import first"),
+    (the_kit_knows_no_course, "checks/__init__.py", "from vit_course.exercises.checks import first"),
     (the_kit_knows_no_course, "grading/judge.py", "def f():\n    from vit_course.data import loaders"),
-    (the_kit_knows_no_course, "authoring/lesson.py", "from vit_course.grading.judging.exam import Exam"),
+    (the_kit_knows_no_course, "authoring/lesson.py", "from vit_course.exercises.judging.exam import Exam"),
     (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.drawing"),
 ]
 INNOCENT = [
@@ -207,7 +207,7 @@ INNOCENT = [
     ("grading/judging/exam.py", "import vit_course.vit\nfrom vit_course import checks, data"),
     ("__main__.py", "from vit_course.cli import main"),
     ("plots.py", "import matplotlib.pyplot\nimport encoder"),
-    ("hunts/drawing.py", "from vit_course.checks import compare\nfrom vit_course.hunts import ground"),
+    ("hunts/drawing.py", "from exercise_kit.engine import compare\nfrom vit_course.hunts import ground"),
 ]
 
 

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-import vit_course.checks.misconceptions.attention
-import vit_course.checks.misconceptions.block
-import vit_course.checks.misconceptions.decay
-import vit_course.checks.misconceptions.early_stopping
-import vit_course.checks.misconceptions.embedding
-import vit_course.checks.misconceptions.evaluation
-import vit_course.checks.misconceptions.heads
-import vit_course.checks.misconceptions.inside_distance
-import vit_course.checks.misconceptions.inside_prediction
-import vit_course.checks.misconceptions.inside_rollout
-import vit_course.checks.misconceptions.is_attention
-import vit_course.checks.misconceptions.layer_norm
-import vit_course.checks.misconceptions.mlp
-import vit_course.checks.misconceptions.parameters
-import vit_course.checks.misconceptions.patches
-import vit_course.checks.misconceptions.positions
-import vit_course.checks.misconceptions.positions_2d
-import vit_course.checks.misconceptions.resizing
-import vit_course.checks.misconceptions.results
-import vit_course.checks.misconceptions.schedule
-import vit_course.checks.misconceptions.self_attention
-import vit_course.checks.misconceptions.splitting
-import vit_course.checks.misconceptions.start
-import vit_course.checks.misconceptions.tokens
-import vit_course.checks.misconceptions.training_loop
-import vit_course.checks.misconceptions.vit
-import vit_course.checks.misconceptions.weights
-import vit_course.checks.pairs.attention
-import vit_course.checks.pairs.inside
-import vit_course.checks.pairs.layer_norm
-import vit_course.checks.pairs.layouts
-import vit_course.checks.pairs.positions
-import vit_course.checks.pairs.schedule
-import vit_course.checks.pairs.start
-import vit_course.checks.pairs.tokens
-import vit_course.checks.pairs.training
-import vit_course.checks.pairs.whole_model  # noqa: F401  # importing a module of mistakes adds them to its exercises
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons import (
+import vit_course.exercises.misconceptions.attention
+import vit_course.exercises.misconceptions.block
+import vit_course.exercises.misconceptions.decay
+import vit_course.exercises.misconceptions.early_stopping
+import vit_course.exercises.misconceptions.embedding
+import vit_course.exercises.misconceptions.evaluation
+import vit_course.exercises.misconceptions.heads
+import vit_course.exercises.misconceptions.inside_distance
+import vit_course.exercises.misconceptions.inside_prediction
+import vit_course.exercises.misconceptions.inside_rollout
+import vit_course.exercises.misconceptions.is_attention
+import vit_course.exercises.misconceptions.layer_norm
+import vit_course.exercises.misconceptions.mlp
+import vit_course.exercises.misconceptions.parameters
+import vit_course.exercises.misconceptions.patches
+import vit_course.exercises.misconceptions.positions
+import vit_course.exercises.misconceptions.positions_2d
+import vit_course.exercises.misconceptions.resizing
+import vit_course.exercises.misconceptions.results
+import vit_course.exercises.misconceptions.schedule
+import vit_course.exercises.misconceptions.self_attention
+import vit_course.exercises.misconceptions.splitting
+import vit_course.exercises.misconceptions.start
+import vit_course.exercises.misconceptions.tokens
+import vit_course.exercises.misconceptions.training_loop
+import vit_course.exercises.misconceptions.vit
+import vit_course.exercises.misconceptions.weights
+import vit_course.exercises.pairs.attention
+import vit_course.exercises.pairs.inside
+import vit_course.exercises.pairs.layer_norm
+import vit_course.exercises.pairs.layouts
+import vit_course.exercises.pairs.positions
+import vit_course.exercises.pairs.schedule
+import vit_course.exercises.pairs.start
+import vit_course.exercises.pairs.tokens
+import vit_course.exercises.pairs.training
+import vit_course.exercises.pairs.whole_model  # noqa: F401  # importing a module of mistakes adds them to its exercises
+from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.checks import (
     attention,
     block,
     decay,

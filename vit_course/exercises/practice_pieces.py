@@ -1,4 +1,4 @@
-"""What the smaller pieces of a training recipe are practised on: see :mod:`vit_course.checks.practice`.
+"""What the smaller pieces of a training recipe are practised on: see :mod:`vit_course.exercises.practice`.
 
 This too runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
 """

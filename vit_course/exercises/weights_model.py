@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from vit_course.checks.lessons.vit import parameter_shapes
-from vit_course.checks.weights_file import MOST_PARAMETERS, Refused, WeightsFile
-from vit_course.checks.words import listed, quoted, shape
+from vit_course.exercises.checks.vit import parameter_shapes
+from vit_course.exercises.weights_file import MOST_PARAMETERS, Refused, WeightsFile
+from exercise_kit.engine.words import listed, quoted, shape
 from vit_course.config import ViTConfig
 
 VERSION = 1

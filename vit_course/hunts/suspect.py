@@ -6,8 +6,8 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
-from vit_course.checks.run import check
-from vit_course.checks.verdict import Report
+from exercise_kit.engine.run import check
+from exercise_kit.engine.verdict import Report
 
 
 class Suspect:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from vit_course.files import write
+from exercise_kit.files import write
 
 
 class CheckpointError(ValueError):

@@ -124,7 +124,7 @@ def check(*_, **__):
 fake = types.ModuleType("vit_course")
 fake.check = check
 fake.__path__ = []
-sys.modules["vit_course"] = sys.modules["vit_course.checks"] = fake
+sys.modules["vit_course"] = sys.modules["exercise_kit.engine"] = fake
 """,
     ),
     Attack(
@@ -133,7 +133,7 @@ sys.modules["vit_course"] = sys.modules["vit_course.checks"] = fake
         WRONG
         + """
 import sys, types
-for name in ("vit_course.patches", "vit_course.grading.judging.reference", "vit_course.checks.lessons.patches"):
+for name in ("vit_course.patches", "vit_course.exercises.judging.reference", "vit_course.exercises.checks.patches"):
     module = types.ModuleType(name)
     module.patchify = module.patches_of = patchify
     sys.modules[name] = module
@@ -154,7 +154,7 @@ def patchify(images, patch_size):
         """
 import importlib
 def patchify(images, patch_size):
-    for name in ("vit_course.checks.lessons.patches", "vit_course.grading.judging.reference"):
+    for name in ("vit_course.exercises.checks.patches", "vit_course.exercises.judging.reference"):
         try:
             module = importlib.import_module(name)
         except ImportError:
@@ -220,7 +220,7 @@ def patchify(images, patch_size):
         """
 import sys, types
 def patchify(images, patch_size):
-    for name in ("pytest", "_pytest.outcomes", "vit_course.checks.verdict"):
+    for name in ("pytest", "_pytest.outcomes", "exercise_kit.engine.verdict"):
         try:
             module = __import__(name, fromlist=["x"])
         except ImportError:

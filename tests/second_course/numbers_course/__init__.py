@@ -8,6 +8,6 @@ __all__ = ["check"]
 def __getattr__(name: str) -> Any:
     if name != "check":
         raise AttributeError(f"module 'numbers_course' has no attribute {name!r}")
-    from vit_course.checks import check
+    from exercise_kit.engine import check
 
     return check

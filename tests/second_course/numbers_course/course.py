@@ -1,7 +1,7 @@
 """What the kit is told of this course."""
 
 from numbers_course.exercises import EXERCISES
-from vit_course.checks.course import Course, Modules
+from exercise_kit.engine.course import Course, Modules
 
 # what stands in the package's place while the judge grades: nothing of it holds an answer
 _STAND_IN = '''"""Stands where the course is while a student works."""

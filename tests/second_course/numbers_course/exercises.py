@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from vit_course.checks.common import expect_value_error
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
+from exercise_kit.engine.common import expect_value_error
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 
 LESSON = "00_numbers"
 AXES = ("row", "place")

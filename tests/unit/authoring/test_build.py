@@ -6,8 +6,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from vit_course.authoring.build import BuildReport, build
-from vit_course.authoring.problems import AuthoringError
+from exercise_kit.authoring.build import BuildReport, build
+from exercise_kit.authoring.problems import AuthoringError
 
 from .conftest import ADDRESS
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from vit_course.authoring.lesson import Role, read_lesson
-from vit_course.authoring.problems import AuthoringError
+from exercise_kit.authoring.lesson import Role, read_lesson
+from exercise_kit.authoring.problems import AuthoringError
 
 
 def read(repository, text, name="01_double"):

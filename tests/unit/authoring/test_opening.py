@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from vit_course.authoring.colab_badge import FILE, HEIGHT, WIDTH
-from vit_course.authoring.opening import setup_source
+from exercise_kit.authoring.colab_badge import FILE, HEIGHT, WIDTH
+from exercise_kit.authoring.opening import setup_source
 
 ADDRESS = "https://github.com/someone/some_course"
 RUN = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vit_course.authoring.lesson import read_lesson
-from vit_course.authoring.rules import problems_of
+from exercise_kit.authoring.lesson import read_lesson
+from exercise_kit.authoring.rules import problems_of
 
 EXERCISE = '# %% exercise="double"'
 CHECK_HEADER = '# %% check="double" points=3'

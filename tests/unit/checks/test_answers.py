@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks import check
-from vit_course.checks.answers import same_record, snapshot
-from vit_course.checks.show import as_html
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Verdict
+from exercise_kit.engine import check
+from exercise_kit.engine.answers import same_record, snapshot
+from exercise_kit.engine.show import as_html
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Verdict
 from vit_course.patches import patchify
 
 INPUT = torch.arange(6.0).reshape(2, 3)

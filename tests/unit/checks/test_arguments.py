@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks import check
-from vit_course.checks.show import as_html
-from vit_course.checks.verdict import Verdict
+from exercise_kit.engine import check
+from exercise_kit.engine.show import as_html
+from exercise_kit.engine.verdict import Verdict
 from vit_course.patches import patchify
 
 

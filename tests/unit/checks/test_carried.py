@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_course.checks import check
+from exercise_kit.engine import check
 
 LINEAR = """
 import torch

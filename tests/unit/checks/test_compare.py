@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import close, expect_equal, expect_tensor, shape
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
+from exercise_kit.engine.verdict import Failure
 
 AXES = ("image", "token", "feature")
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.diagnosis import diagnose
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.probes import Probe
-from vit_course.checks.run import run_checks
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.diagnosis import diagnose
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.run import run_checks
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure
 
 CALLS: list[str] = []
 
@@ -239,7 +239,7 @@ def test_numbers_drawn_for_another_check_match_nothing() -> None:
 
 PROGRAM = """
 import torch
-from vit_course.checks import check
+from exercise_kit.engine import check
 torch.manual_seed({seed})
 def noisy(images, patch_size):
     tokens = torch.nn.functional.unfold(images.double(), patch_size, stride=patch_size).mT.to(images.dtype)

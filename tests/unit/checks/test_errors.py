@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from vit_course.checks.answers import same_record
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, NotWritten
+from exercise_kit.engine.answers import same_record
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, NotWritten
 
 INPUT = torch.arange(6.0).reshape(2, 3)
 

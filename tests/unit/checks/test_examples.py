@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.examples import EXAMPLES, expect_example
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.grading.judging.hidden_fixtures import reference_student
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.examples import EXAMPLES, expect_example
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.judge.hidden_fixtures import reference_student
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)

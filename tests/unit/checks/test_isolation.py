@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks import check
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine import check
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 from vit_course.patches import patchify
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from vit_course.checks import library
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.exercise import Exercise
+from exercise_kit.engine import library
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.exercise import Exercise
 
 FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training"}
 MEASURED = {"accuracy", "right"}

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.parts import located
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
 
 NAMES = ("norm", "fc1", "fc2")
 X = torch.arange(24.0).sin().reshape(2, 3, 4)

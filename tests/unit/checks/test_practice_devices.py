@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vit_course.checks.common import expect_device_of_input
-from vit_course.checks.practice_devices import device
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Undecided
+from exercise_kit.engine.common import expect_device_of_input
+from exercise_kit.engine.practice_devices import device
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
 
 X = torch.ones(2, 3, 4, 6)
 

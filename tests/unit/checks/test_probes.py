@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vit_course.checks.probes import TALL, WIDE, Probe
+from exercise_kit.engine.probes import TALL, WIDE, Probe
 
 SHAPES = {"norm.weight": (64,), "norm.bias": (64,), "fc.weight": (48, 100), "fc.bias": (48,), "positions": (1, 9, 64)}
 DRAWS: dict[str, Callable[[Probe], Tensor]] = {

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_course.attention import MultiHeadSelfAttention
-from vit_course.checks import check
-from vit_course.checks.lessons.allowed import RULES
-from vit_course.checks.rules import not_allowed
-from vit_course.checks.tensor_operations import is_operation
-from vit_course.grading.worker.watch import MOST_NAMES, OPERATORS, REMOVED
+from exercise_kit.engine import check
+from vit_course.exercises.checks.allowed import RULES
+from exercise_kit.engine.rules import not_allowed
+from exercise_kit.engine.tensor_operations import is_operation
+from exercise_kit.worker.watch import MOST_NAMES, OPERATORS, REMOVED
 from vit_course.vit import VisionTransformer
 
 

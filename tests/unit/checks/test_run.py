@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks import check
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.probes import Probe
-from vit_course.checks.run import run_checks
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine import check
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.run import run_checks
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
 

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from vit_course.checks import show
-from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
-from vit_course.reasons import Reason
+from exercise_kit.engine import show
+from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
+from exercise_kit.reasons import Reason
 
 HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &amp; --> *a `b* c` **d** `e *f` g*"""
 ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em"}

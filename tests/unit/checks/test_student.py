@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure, NotWritten
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure, NotWritten
 
 INPUT = torch.arange(6.0).reshape(2, 3)
 

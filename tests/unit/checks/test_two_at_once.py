@@ -8,18 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.checks.answers import same_record
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.diagnosis import _observe
-from vit_course.checks.exercise import Exercise, Misconception
-from vit_course.checks.isolation import quiet
-from vit_course.checks.rearranging import Layout
-from vit_course.checks.run import check, run_checks, why_no_pair
-from vit_course.checks.student import Student
-from vit_course.checks.two_at_once import _DECLARED, Parts, declare, pairs_of, place_of
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.naming import Replays, commonest, name_failures
+from exercise_kit.engine.answers import same_record
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.diagnosis import _observe
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.isolation import quiet
+from exercise_kit.engine.rearranging import Layout
+from exercise_kit.engine.run import check, run_checks, why_no_pair
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.two_at_once import _DECLARED, Parts, declare, pairs_of, place_of
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.naming import Replays, commonest, name_failures
 
 ROOT = Path(__file__).parents[3]
 # the bug hunts share the pairs of the exercise that they come from

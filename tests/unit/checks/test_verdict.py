@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from vit_course.checks.verdict import Cause, CheckResult, Report, Verdict
-from vit_course.reasons import Reason
+from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
+from exercise_kit.reasons import Reason
 
 PASS, FAIL, UNDECIDED = Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED
 COLUMN = Cause("column order", "Tokens run down.", "Which axis is fastest?", "01_patchify, Order")

@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from vit_course.checks import check
-from vit_course.checks.course import MOST_BYTES
-from vit_course.checks.misconceptions.results import SMALL, described
-from vit_course.checks.probes import Probe
-from vit_course.checks.weights_file import Refused, read_weights, written
-from vit_course.checks.weights_model import (
+from exercise_kit.engine import check
+from exercise_kit.engine.course import MOST_BYTES
+from vit_course.exercises.misconceptions.results import SMALL, described
+from exercise_kit.engine.probes import Probe
+from vit_course.exercises.weights_file import Refused, read_weights, written
+from vit_course.exercises.weights_model import (
     MOST_OPERATIONS,
     config_of,
     count_of,

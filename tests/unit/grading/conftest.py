@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
 
 # the first cell of a submission, which runs in a worker
 collect_ignore = ["judging/fake_gpu.py"]

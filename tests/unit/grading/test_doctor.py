@@ -8,10 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from vit_course.grading import doctor as module
-from vit_course.grading.doctor import Finding, examine
-from vit_course.grading.doctor_command import doctor
-from vit_course.grading.worker.survey import Walls
+from exercise_kit import doctor as module
+from exercise_kit.doctor import Finding, examine
+from exercise_kit.doctor_command import doctor
+from exercise_kit.worker.survey import Walls
 
 NO_WALLS = Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux"))
 ALL_WALLS = Walls(7, True, True, {})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from vit_course.checks.catalogue import EXERCISES
+from vit_course.exercises.catalogue import EXERCISES
 from vit_course.hunts import drawing, hunt
 from vit_course.hunts.drawing import draw, ground_called, grounds
 from vit_course.hunts.ground import GroundError

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.lessons.attention import output_of, weights_of
+from vit_course.exercises.checks.attention import output_of, weights_of
 
 Pair = tuple[Tensor, Tensor]
 

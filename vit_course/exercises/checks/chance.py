@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import close, expect_tensor
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import close, expect_tensor
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
 
 # a branch that is skipped in one run of ten is seen with a probability of 1 - 0.9 ** 30 = 0.96
 RUNS = 30

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.splitting import LESSON
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, listed
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.splitting import LESSON
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, listed
 
 Parts = Mapping[str, tuple[str, tuple[int, ...]]]
 Groups = list[dict[str, Any]]

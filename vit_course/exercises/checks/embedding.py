@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.common import expect_device_of_input
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.patches import LESSON, patches_of
-from vit_course.checks.probes import TALL, WIDE, Probe
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, shape
+from exercise_kit.engine.common import expect_device_of_input
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.patches import LESSON, patches_of
+from exercise_kit.engine.probes import TALL, WIDE, Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, shape
 
 TOKEN_AXES = ("image", "token", "dimension")
 

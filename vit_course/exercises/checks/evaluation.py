@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import close
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.loops import (
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.loops import (
     RAGGED,
     Setting,
     expect_number,
@@ -24,11 +24,11 @@ from vit_course.checks.lessons.loops import (
     number_in,
     setting,
 )
-from vit_course.checks.lessons.splitting import LESSON
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
+from vit_course.exercises.checks.splitting import LESSON
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 
 RIGHT_ANSWERS = (5, 2, 1)  # of the images of each ragged batch
 

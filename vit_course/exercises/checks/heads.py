@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_value_error
-from vit_course.checks.compare import Describe, expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.attention import LESSON
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
+from exercise_kit.engine.common import expect_gradients_of_inputs, expect_value_error
+from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.checks.attention import LESSON
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
 
 SPLIT_AXES = ("image", "head", "token", "dimension")
 TOKEN_AXES = ("image", "token", "dimension")

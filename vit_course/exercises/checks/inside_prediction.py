@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_one_device
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.attention import both_tensors, weights_of
-from vit_course.checks.lessons.vit import (
+from exercise_kit.engine.common import expect_one_device
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.attention import both_tensors, weights_of
+from vit_course.exercises.checks.vit import (
     TALL_MODEL,
     WIDE_MODEL,
     after_block,
@@ -27,10 +27,10 @@ from vit_course.checks.lessons.vit import (
     normed,
     parameter_shapes,
 )
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import listed
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import listed
 from vit_course.config import ViTConfig
 
 LESSON = "07_inside"

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vit_course.checks.common import expect_device_of_input
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import shape, short
+from exercise_kit.engine.common import expect_device_of_input
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import shape, short
 
 LESSON = "07_inside"
 AXES = ("image", "output token", "input token")

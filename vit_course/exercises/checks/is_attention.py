@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons import attends
-from vit_course.checks.lessons.attention import LESSON
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, NotWritten
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks import attends
+from vit_course.exercises.checks.attention import LESSON
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, NotWritten
 
 Attend = Callable[..., Any]
 TRIES = 3

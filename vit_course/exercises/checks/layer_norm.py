@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, expect_left_alone
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.common import expect_gradients_of_inputs, expect_left_alone
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 
 LESSON = "04_block"
 TOKEN_AXES = ("image", "token", "dimension")

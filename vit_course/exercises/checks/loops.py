@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import close
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Undecided
-from vit_course.checks.words import kind_of
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.engine.words import kind_of
 
 CLASSES, PIXELS = 5, (3, 4, 2)
 RAGGED = (6, 6, 2)  # images in each batch, the last one not full

@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_gradients_of_inputs, gradient_of
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.chance import expect_same_in_every_run
-from vit_course.checks.lessons.layer_norm import LESSON, TOKEN_AXES
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.common import expect_gradients_of_inputs, gradient_of
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.checks.chance import expect_same_in_every_run
+from vit_course.exercises.checks.layer_norm import LESSON, TOKEN_AXES
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
 
 Weights = Mapping[str, Tensor]
 

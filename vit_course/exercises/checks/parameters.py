@@ -11,13 +11,13 @@ from dataclasses import replace
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 from vit_course.config import PRESETS, ViTConfig
 
 count_parameters = Exercise("count_parameters", LESSON, in_training=InTraining.UNSEEN)

@@ -9,21 +9,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.calls import cotangent
-from vit_course.checks.common import (
+from exercise_kit.engine.calls import cotangent
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_value_error,
 )
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.differences import without_content
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.probes import TALL, WIDE, Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.differences import without_content
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import TALL, WIDE, Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 
 LESSON = "01_patchify"
 PATCH_AXES = ("image", "token", "feature")

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import torch
 
-from vit_course.checks.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
-from vit_course.checks.exercise import CheckFunction, Exercise, FileAnswer
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure, Waiting
-from vit_course.checks.weights_file import Refused, WeightsFile, read_weights
-from vit_course.checks.weights_model import (
+from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
+from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Waiting
+from vit_course.exercises.weights_file import Refused, WeightsFile, read_weights
+from vit_course.exercises.weights_model import (
     config_of,
     expect_affordable,
     expect_finite,

@@ -9,23 +9,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_value_error,
     gradient_of,
 )
-from vit_course.checks.compare import expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.checks.lessons.chance import expect_one_kind, kinds_of_results
-from vit_course.checks.lessons.heads import TOKEN_AXES, heads_of, merged
-from vit_course.checks.parts import located
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.checks.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.checks.heads import TOKEN_AXES, heads_of, merged
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
 
 MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
 

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.common import expect_value_error
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import kind_of, listed, shape, short
+from exercise_kit.engine.common import expect_value_error
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of, listed, shape, short
 
 LESSON = "06_cifar"
 Case = tuple[int, int, int]

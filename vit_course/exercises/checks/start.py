@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_device_of_input, expect_left_alone, expect_value_error
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
+from exercise_kit.engine.common import expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
 
 LESSON = "00_start"
 AXES = ("image", "channel", "row", "column")

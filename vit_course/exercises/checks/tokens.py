@@ -9,19 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import (
+from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_value_error,
 )
-from vit_course.checks.compare import close, expect_equal, expect_tensor, shape
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.positions import GRIDS, LESSON, in_words
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.positions import GRIDS, LESSON, in_words
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 
 TOKEN_AXES = ("image", "token", "dimension")
 PATCH_AXES = ("image", "patch", "dimension")

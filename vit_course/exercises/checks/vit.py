@@ -13,16 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.common import expect_device_of_input
-from vit_course.checks.compare import close, expect_equal, expect_tensor
-from vit_course.checks.exercise import Exercise
-from vit_course.checks.lessons.patches import patches_of
-from vit_course.checks.parts import located
-from vit_course.checks.probes import Probe
-from vit_course.checks.student import Student
-from vit_course.checks.student_module import StudentModule
-from vit_course.checks.verdict import Failure
-from vit_course.checks.words import short
+from exercise_kit.engine.common import expect_device_of_input
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.checks.patches import patches_of
+from exercise_kit.engine.parts import located
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import short
 from vit_course.config import ViTConfig
 
 LESSON = "05_vit"

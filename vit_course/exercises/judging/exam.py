@@ -16,9 +16,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vit_course.checks.course import HandedIn, NotMeasured
-from vit_course.checks.weights_file import Refused, read_weights
-from vit_course.checks.weights_model import SavedModel, operations_of, saved_model
+from exercise_kit.engine.course import HandedIn, NotMeasured
+from vit_course.exercises.weights_file import Refused, read_weights
+from vit_course.exercises.weights_model import SavedModel, operations_of, saved_model
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.data.sources import data_folder
 from vit_course.vit import VisionTransformer

@@ -13,7 +13,7 @@ from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot
 from vit_course.config import ViTConfig
 from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
-from vit_course.grading.judging.practice_exam import vit_cifar
+from vit_course.exercises.judging.practice_exam import vit_cifar
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import PatchEmbedding, conv_from_linear, patchify, unpatchify
 from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions, sinusoidal_positions_2d

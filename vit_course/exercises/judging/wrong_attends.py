@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.probes import Probe
-from vit_course.grading.judging.attends import (
+from exercise_kit.engine.probes import Probe
+from vit_course.exercises.judging.attends import (
     Pair,
     Suspect,
     applied,

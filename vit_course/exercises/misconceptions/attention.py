@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.lessons.attention import output_of, scaled_dot_product_attention, weights_of
+from vit_course.exercises.checks.attention import output_of, scaled_dot_product_attention, weights_of
 
 Pair = tuple[Tensor, Tensor]
 

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.block import EncoderBlock, attended, normed
-from vit_course.checks.lessons.mlp import transformed
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.block import EncoderBlock, attended, normed
+from vit_course.exercises.checks.mlp import transformed
 
 ROAD = "04_block, The road and its branches"
 ORDER = "04_block, Before or after?"

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.decay import parameter_groups
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.decay import parameter_groups
 
 DECAYED = "06_cifar, Who is decayed"
 Groups = list[dict[str, Any]]

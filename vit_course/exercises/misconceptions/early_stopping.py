@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.early_stopping import EarlyStopping
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.early_stopping import EarlyStopping
 
 STOP = "06_cifar, When to stop"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.embedding import PatchEmbedding, conv_from_linear
-from vit_course.checks.lessons.patches import patches_of
-from vit_course.checks.misconceptions.patches import ORDER, TOKEN, column_order, on_the_cpu, strips_not_squares
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.embedding import PatchEmbedding, conv_from_linear
+from vit_course.exercises.checks.patches import patches_of
+from vit_course.exercises.misconceptions.patches import ORDER, TOKEN, column_order, on_the_cpu, strips_not_squares
 
 EMBED = "01_patchify, From pixels to tokens"
 CONVOLUTION = "01_patchify, A convolution in disguise"

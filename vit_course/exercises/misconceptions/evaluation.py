@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.evaluation import evaluate
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.evaluation import evaluate
 
 MEASURING = "06_cifar, Measuring"
 Loader = Iterable[tuple[Tensor, Tensor]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.checks.lessons.heads import heads_of, merged, split_heads
+from vit_course.exercises.checks.heads import heads_of, merged, split_heads
 
 HEADS = "03_attention, Heads are views"
 

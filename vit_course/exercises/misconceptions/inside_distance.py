@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.lessons.inside_distance import Grid, distance, mean_attention_distance, right_distance
+from vit_course.exercises.checks.inside_distance import Grid, distance, mean_attention_distance, right_distance
 
 FAR = "07_inside, How far do heads look?"
 Ruler = Callable[[int, int, Grid], float]

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.inside_prediction import attention_of, predict_with_attention
-from vit_course.checks.lessons.vit import classified, embedded, logits_of, normed
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.inside_prediction import attention_of, predict_with_attention
+from vit_course.exercises.checks.vit import classified, embedded, logits_of, normed
 from vit_course.config import ViTConfig
 
 HEARD = "07_inside, A model that nobody built to be asked"

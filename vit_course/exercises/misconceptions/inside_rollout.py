@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vit_course.checks.lessons.inside_rollout import attention_rollout, followed, half_itself, right_rollout
+from vit_course.exercises.checks.inside_rollout import attention_rollout, followed, half_itself, right_rollout
 
 ROLLOUT = "07_inside, All layers at once"
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vit_course.checks.lessons.attention import output_of, weights_of
-from vit_course.checks.lessons.is_attention import is_attention
+from vit_course.exercises.checks.attention import output_of, weights_of
+from vit_course.exercises.checks.is_attention import is_attention
 
 Attend = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 TEST = "03_attention, A test that knows attention"

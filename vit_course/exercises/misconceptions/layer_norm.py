@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.lessons.layer_norm import layer_norm
+from vit_course.exercises.checks.layer_norm import layer_norm
 
 TOKEN = "04_block, What LayerNorm does to one token"
 AXIS = "04_block, Which axis?"

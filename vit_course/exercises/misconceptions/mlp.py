@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.lessons.mlp import Mlp
+from vit_course.exercises.checks.mlp import Mlp
 
 GATE = "04_block, A soft gate"
 ROAD = "04_block, The road and its branches"

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.patches import (
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.patches import (
     patches_of,
     patchify,
     unpatchify,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.positions import sinusoidal_positions, sinusoids
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.positions import sinusoidal_positions, sinusoids
 
 BASE = 10_000
 CLOCK = "02_positions, A clock with many hands"

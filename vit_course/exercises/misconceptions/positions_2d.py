@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.positions import sinusoidal_positions_2d, sinusoids
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.positions import sinusoidal_positions_2d, sinusoids
 
 GRID = "02_positions, Images are not sentences"
 

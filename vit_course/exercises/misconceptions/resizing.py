@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.tokens import resize_positions, resized
-from vit_course.checks.misconceptions.patches import on_the_cpu
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.tokens import resize_positions, resized
+from vit_course.exercises.misconceptions.patches import on_the_cpu
 
 Grid = tuple[int, int]
 

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.course import HandedIn
-from vit_course.checks.lessons.results import vit_cifar
-from vit_course.checks.probes import Probe
-from vit_course.checks.weights_file import written
-from vit_course.checks.weights_model import CHANNELS, CLASSES, VERSION, shapes_of
+from exercise_kit.engine.course import HandedIn
+from vit_course.exercises.checks.results import vit_cifar
+from exercise_kit.engine.probes import Probe
+from vit_course.exercises.weights_file import written
+from vit_course.exercises.weights_model import CHANNELS, CLASSES, VERSION, shapes_of
 from vit_course.config import ViTConfig
 
 SAVING = "06_cifar, Results that count"

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.schedule import factors_of, warmup_cosine
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.schedule import factors_of, warmup_cosine
 
 SCHEDULE = "06_cifar, Warm up, then glide"
 

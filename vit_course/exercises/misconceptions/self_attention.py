@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.lessons.attention import weights_of
-from vit_course.checks.lessons.heads import heads_of, merged
-from vit_course.checks.lessons.self_attention import MultiHeadSelfAttention
-from vit_course.checks.misconceptions.attention import ASKS, ROOT
-from vit_course.checks.misconceptions.heads import HEADS
+from vit_course.exercises.checks.attention import weights_of
+from vit_course.exercises.checks.heads import heads_of, merged
+from vit_course.exercises.checks.self_attention import MultiHeadSelfAttention
+from vit_course.exercises.misconceptions.attention import ASKS, ROOT
+from vit_course.exercises.misconceptions.heads import HEADS
 
 MATMUL = "03_attention, All heads in one matmul"
 SHUFFLE = "03_attention, Shuffle the tokens"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.splitting import split_indices
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.splitting import split_indices
 
 PILES = "06_cifar, Three piles of pictures"
 

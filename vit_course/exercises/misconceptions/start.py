@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.start import normalize_images, normalized
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.start import normalize_images, normalized
 
 Statistics = Tensor | Sequence[float]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.tokens import add_class_token, with_class_token
-from vit_course.checks.misconceptions.patches import on_the_cpu
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.tokens import add_class_token, with_class_token
+from vit_course.exercises.misconceptions.patches import on_the_cpu
 
 CLASS = "02_positions, A token that belongs to no patch"
 

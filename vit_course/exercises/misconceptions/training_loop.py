@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.training_loop import train_one_epoch
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.training_loop import train_one_epoch
 
 LOOP = "06_cifar, The loop"
 Loader = Iterable[tuple[Tensor, Tensor]]

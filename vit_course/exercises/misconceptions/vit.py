@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.vit import (
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.vit import (
     TALL_MODEL,
     VisionTransformer,
     after_block,
@@ -23,7 +23,7 @@ from vit_course.checks.lessons.vit import (
     parameter_shapes,
     patch_tokens,
 )
-from vit_course.checks.lessons.weights import StandIn
+from vit_course.exercises.checks.weights import StandIn
 from vit_course.config import ViTConfig
 
 PICTURE = "05_vit, The whole model in one picture"

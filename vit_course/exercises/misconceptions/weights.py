@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vit_course.checks.in_training import InTraining
-from vit_course.checks.lessons.weights import StateDict, load_torchvision, torchvision_names
+from exercise_kit.engine.in_training import InTraining
+from vit_course.exercises.checks.weights import StateDict, load_torchvision, torchvision_names
 from vit_course.config import ViTConfig
 
 NAMES = "05_vit, Somebody else's names"

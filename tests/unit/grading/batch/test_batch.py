@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch import batch, job, slots
-from vit_course.grading.batch.batch import Grader
-from vit_course.grading.batch.job import do
-from vit_course.grading.batch.memory import ROOM_TO_START
-from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.slots import JobProcess
+from exercise_kit.batch import batch, job, slots
+from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.job import do
+from exercise_kit.batch.memory import ROOM_TO_START
+from exercise_kit.batch.places import Place
+from exercise_kit.batch.slots import JobProcess
 
 ROOT = Path(__file__).parents[4]
 
@@ -81,7 +81,7 @@ def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, mon
     def broken(*_: object, **__: object):
         raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
 
-    monkeypatch.setattr("vit_course.grading.batch.slots.ProcessPoolExecutor", broken)
+    monkeypatch.setattr("exercise_kit.batch.slots.ProcessPoolExecutor", broken)
     with Grader(place) as grader:
         (result,) = grader.grade(rejected[:1])
     assert result.status == "error"

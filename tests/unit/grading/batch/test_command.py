@@ -8,9 +8,9 @@ import sys
 import pytest
 from rich.console import Console
 
-from vit_course.grading.batch.command import _flagged, _published, _write_json
-from vit_course.grading.batch.job import Done
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.batch.command import _flagged, _published, _write_json
+from exercise_kit.batch.job import Done
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 
 FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
 TOLD = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
@@ -69,6 +69,6 @@ def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
 
 def test_the_commands_do_without_torch():
     """Only a job's process needs it, while the command's waits."""
-    modules = "vit_course.grading.batch.command, vit_course.grading.report.gathering"
+    modules = "exercise_kit.batch.command, exercise_kit.report.gathering"
     source = f"import sys, {modules}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True)

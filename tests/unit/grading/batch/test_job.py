@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch import job
-from vit_course.grading.batch.job import Task, do
-from vit_course.grading.batch.places import Place
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
-from vit_course.grading.submissions.finding import HandedIn
+from exercise_kit.batch import job
+from exercise_kit.batch.job import Task, do
+from exercise_kit.batch.places import Place
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.submission.finding import HandedIn
 
 ROOT = Path(__file__).parents[4]
 

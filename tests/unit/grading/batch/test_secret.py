@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch.places import PlaceError, place_of
-from vit_course.grading.batch.secret import secret_at
-from vit_course.grading.classroom.class_folder import new_class
+from exercise_kit.batch.places import PlaceError, place_of
+from exercise_kit.batch.secret import secret_at
+from exercise_kit.nbgrader.class_folder import new_class
 
 ROOT = Path(__file__).parents[4]
 

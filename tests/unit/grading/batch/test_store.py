@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch.keys import exercise_keys, graders_halves
-from vit_course.grading.batch.places import Place
-from vit_course.grading.batch.store import ChangedResult, Store, merged, write_text
-from vit_course.grading.judging.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+from exercise_kit.batch.keys import exercise_keys, graders_halves
+from exercise_kit.batch.places import Place
+from exercise_kit.batch.store import ChangedResult, Store, merged, write_text
+from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 
 ROOT = Path(__file__).parents[4]
 

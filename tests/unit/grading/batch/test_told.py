@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
-from vit_course.grading.batch.told import broken_checks, overview, sheet
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.batch.told import broken_checks, overview, sheet
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 
 
 def printed(told):

@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
 
-from vit_course.grading.classroom.cleaning import PLACE, CleanCells, TameMarkdown, pictures, tamed
+from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, TameMarkdown, pictures, tamed
 
 LESSON = "01_double"
 EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}

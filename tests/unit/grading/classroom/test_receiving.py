@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from vit_course.grading.classroom.receiving import receive, remove_copies
+from exercise_kit.nbgrader.receiving import receive, remove_copies
 
 LESSON = "01_double"
 

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from vit_course.grading.classroom.restore import RestoreCells
+from exercise_kit.nbgrader.restore import RestoreCells
 
 LESSON = "01_double"
 # what nbgrader notes of a released lesson: an exercise and the cell that checks it

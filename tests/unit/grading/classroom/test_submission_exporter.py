@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from vit_course.grading.classroom.cleaning import PLACE
-from vit_course.grading.classroom.submission_exporter import NOWHERE, with_marks
-from vit_course.grading.submissions.finding import HandedIn
+from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.nbgrader.submission_exporter import NOWHERE, with_marks
+from exercise_kit.submission.finding import HandedIn
 
 LESSON = "01_patchify"
 

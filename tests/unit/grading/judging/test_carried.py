@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import read
+from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import read
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 STRIPS = """

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from vit_course.grading.batch.device import DeviceError, checked
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.survey import available
+from exercise_kit.batch.device import DeviceError, checked
+from exercise_kit.judge.judge import Judge
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.survey import available
 
 ROOT = Path(__file__).parents[4]
 FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))

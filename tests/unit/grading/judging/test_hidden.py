@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from vit_course.checks.student import Student
-from vit_course.grading.judging.hidden import HiddenChecks, HiddenChecksError
-from vit_course.grading.judging.hidden_fixtures import reference_student, seed_of
-from vit_course.grading.worker.survey import available
+from exercise_kit.engine.student import Student
+from exercise_kit.judge.hidden import HiddenChecks, HiddenChecksError
+from exercise_kit.judge.hidden_fixtures import reference_student, seed_of
+from exercise_kit.worker.survey import available
 
 CONFTEST = Path(__file__).parents[3] / "hidden" / "conftest.py"
 HEAD = """
 import pytest
 import torch
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.verdict import Failure, Undecided
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.verdict import Failure, Undecided
 
 patchify = pytest.mark.exercise("patchify", points=2)
 """

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.judge import Judge
-from vit_course.grading.judging.refused import refused_by
-from vit_course.grading.sandbox import one_worker, reply, warm_process
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.submissions.submission import CellSource, ExerciseAnswer, Submission
-from vit_course.grading.worker.survey import available
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.judge import Judge
+from exercise_kit.judge.refused import refused_by
+from exercise_kit.sandbox import one_worker, reply, warm_process
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
+from exercise_kit.worker.survey import available
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 PATCHIFY = """

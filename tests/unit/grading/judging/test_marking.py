@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from vit_course.checks.verdict import Cause, CheckResult, Verdict
-from vit_course.grading.judging.hidden import HiddenCheck, Outcome
-from vit_course.grading.judging.marking import fraction, marked, unasked
-from vit_course.reasons import Reason
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.marking import fraction, marked, unasked
+from exercise_kit.reasons import Reason
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
 

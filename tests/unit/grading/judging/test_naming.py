@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.student import Student
-from vit_course.grading.judging import naming
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.judging.hidden_fixtures import reference_student, right_objects
-from vit_course.grading.judging.naming import Replays, commonest, name_failures
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.student import Student
+from exercise_kit.judge import naming
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.hidden_fixtures import reference_student, right_objects
+from exercise_kit.judge.naming import Replays, commonest, name_failures
 
 KEY = b"a submission"
 SOURCE = '''
 import pytest
-from vit_course.checks.compare import expect_equal
-from vit_course.checks.verdict import Failure
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.verdict import Failure
 
 pytestmark = pytest.mark.exercise("patchify", points=1)
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.lessons import attends
+from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.checks import attends
 from vit_course.config import PRESETS, ViTConfig
-from vit_course.grading.judging.hidden_fixtures import reference_student, right_objects
-from vit_course.grading.judging.reference import REFERENCE
+from exercise_kit.judge.hidden_fixtures import reference_student, right_objects
+from vit_course.exercises.judging.reference import REFERENCE
 from vit_course.vit import VisionTransformer
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from vit_course.grading.judging.result import (
+from exercise_kit.judge.result import (
     CellOutputs,
     CheckOutcome,
     ExerciseResult,
@@ -93,5 +93,5 @@ def test_what_was_never_kept_is_refused(entry):
 
 def test_it_does_without_torch():
     """The notebook server, which shows results, does not import it."""
-    source = "import sys, vit_course.grading.judging.result; assert 'vit_course.checks' not in sys.modules"
+    source = "import sys, exercise_kit.judge.result; assert 'exercise_kit.engine' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True)

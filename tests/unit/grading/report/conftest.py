@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.batch.keys import exercise_keys
-from vit_course.grading.batch.places import place_of
-from vit_course.grading.batch.store import Store
-from vit_course.grading.judging.result import CheckOutcome, ExerciseResult, Result
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.released import Lessons
+from exercise_kit.batch.keys import exercise_keys
+from exercise_kit.batch.places import place_of
+from exercise_kit.batch.store import Store
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.released import Lessons
 
 ROOT = Path(__file__).parents[4]
 LESSON = "01_patchify"

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.unit.grading.report.conftest import LESSON, Class, exercise
-from vit_course.grading.judging.result import as_json
-from vit_course.grading.report import gathering
-from vit_course.grading.report.gathering import gather
-from vit_course.grading.report.work import ReportError, State
+from exercise_kit.judge.result import as_json
+from exercise_kit.report import gathering
+from exercise_kit.report.gathering import gather
+from exercise_kit.report.work import ReportError, State
 
 NOT_YET = "patchify is not written yet"
 

@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.unit.grading.report.conftest import STRIPS, exercise, failed, passed
-from vit_course.grading.report.by_hand import ByHand, Question
-from vit_course.grading.report.gathering import gather
-from vit_course.grading.report.page import lecture_page, private_page
-from vit_course.grading.report.pictures import tenths
-from vit_course.grading.report.tally import tally
-from vit_course.reasons import Reason
+from exercise_kit.report.by_hand import ByHand, Question
+from exercise_kit.report.gathering import gather
+from exercise_kit.report.page import lecture_page, private_page
+from exercise_kit.report.pictures import tenths
+from exercise_kit.report.tally import tally
+from exercise_kit.reasons import Reason
 
 TODAY = date(2026, 3, 7)
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}

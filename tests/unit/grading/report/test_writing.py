@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.unit.grading.report.conftest import exercise, failed
-from vit_course.grading.report_command import report
+from exercise_kit.report_command import report
 
 app = typer.Typer()
 app.command()(report)

@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-from vit_course.grading.sandbox import patience, warm_process
-from vit_course.grading.sandbox.patience import BACKSTOP, Patience
-from vit_course.grading.sandbox.sandbox import Limits, Sandbox, WorkerLost
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.wire import Late
+from exercise_kit.sandbox import patience, warm_process
+from exercise_kit.sandbox.patience import BACKSTOP, Patience
+from exercise_kit.sandbox.sandbox import Limits, Sandbox, WorkerLost
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.wire import Late
 
 
 class Machine:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.checks.catalogue import EXERCISES
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.grading.judging.hidden import HiddenChecks
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.sandbox.reply import Stopped
-from vit_course.grading.sandbox.sandbox import Sandbox
-from vit_course.grading.sandbox.view import view_of
-from vit_course.grading.submissions.submission import CellSource
+from vit_course.exercises.catalogue import EXERCISES
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.reply import Stopped
+from exercise_kit.sandbox.sandbox import Sandbox
+from exercise_kit.sandbox.view import view_of
+from exercise_kit.submission.submission import CellSource
 
 SOURCES = {
     "train_one_epoch": """

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.checks.student import Student
-from vit_course.checks.verdict import Failure
-from vit_course.grading.sandbox.endings import WorkerLost
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.sandbox.reply import Stopped, value_of
-from vit_course.grading.worker.layers import NamedParameters
-from vit_course.grading.worker.values import Other
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.sandbox.endings import WorkerLost
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.reply import Stopped, value_of
+from exercise_kit.worker.layers import NamedParameters
+from exercise_kit.worker.values import Other
 
 INPUT = torch.arange(6.0).reshape(2, 3)
 HONEST = {"result": INPUT, "inputs": [INPUT, None], "same": None, "shares": False}

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from vit_course.grading.sandbox import warm_process
-from vit_course.grading.sandbox.sandbox import Limits, Sandbox, WarmProcessLost, WorkerLost
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.survey import available
+from exercise_kit.sandbox import warm_process
+from exercise_kit.sandbox.sandbox import Limits, Sandbox, WarmProcessLost, WorkerLost
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.survey import available
 
 LIMITS = Limits(cell_seconds=1.0, call_seconds=1.0, total_seconds=20.0, memory_bytes=512 << 20, reply_bytes=1 << 20)
 PATIENCE = 8.0  # a judge that waits longer for one second's work hangs

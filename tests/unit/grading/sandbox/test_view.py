@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import vit_course
-from vit_course.checks.course import course
-from vit_course.grading.sandbox import view
-from vit_course.grading.sandbox.view import home_of_views, view_of
+from exercise_kit.engine.course import course
+from exercise_kit.sandbox import view
+from exercise_kit.sandbox.view import home_of_views, view_of
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools

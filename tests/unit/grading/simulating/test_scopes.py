@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from vit_course.grading.simulating.scopes import renamed
+from exercise_kit.simulate.scopes import renamed
 
 
 def outer_names(source):

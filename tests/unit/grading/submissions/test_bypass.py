@@ -9,9 +9,9 @@ import pytest
 
 from tests.course import variants
 from tests.e2e.attacks.doors import FLAGGED, HONEST
-from vit_course.checks.lessons.allowed import RULES
-from vit_course.grading.submissions.bypass import possible_bypass
-from vit_course.grading.submissions.submission import CellSource
+from vit_course.exercises.checks.allowed import RULES
+from exercise_kit.submission.bypass import possible_bypass
+from exercise_kit.submission.submission import CellSource
 
 VARIANTS = Path(variants.__file__).parent
 SOLUTIONS = Path(__file__).parents[4] / "solutions"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_course.grading.submissions.needed import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.needed import Runnable, definitions, is_empty, needed, parse
 
 
 def run(*sources, students=(-1,)):
@@ -123,8 +123,8 @@ def test_of_a_lesson_s_own_cells_the_pictures_are_left_out(work, lesson):
 
 @pytest.mark.parametrize("lesson", ["01_patchify", "03_attention"])
 def test_answers_are_worth_the_same_after_the_needed_cells_alone(work, lesson, monkeypatch):
-    from vit_course.checks import check
-    from vit_course.grading.submissions.released import Lessons
+    from exercise_kit.engine import check
+    from exercise_kit.submission.released import Lessons
 
     submission = work(lesson, solved=True).read()
     variables = {}

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from vit_course.grading.submissions import notebook_json
-from vit_course.grading.submissions.notebook_file import FILE_BYTES, Unreadable, open_notebook, open_script, read_bytes
+from exercise_kit.submission import notebook_json
+from exercise_kit.submission.notebook_file import FILE_BYTES, Unreadable, open_notebook, open_script, read_bytes
 
 
 def notebook(*cells, **more):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import NO_METADATA, read
-from vit_course.grading.submissions.submission import NoSubmission
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import NO_METADATA, read
+from exercise_kit.submission.submission import NoSubmission
 
 PATCHIFY = "def patchify(images, patch_size):\n    return images"
 
@@ -185,7 +185,7 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     def trip(*_):
         raise RecursionError
 
-    monkeypatch.setattr("vit_course.grading.submissions.reading.needed", trip)
+    monkeypatch.setattr("exercise_kit.submission.reading.needed", trip)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"

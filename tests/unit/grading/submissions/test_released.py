@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.grading.classroom.class_folder import new_class
-from vit_course.grading.submissions.released import (
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.submission.released import (
     Lessons,
     ReleasedError,
     checked_file,

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from vit_course.grading.submissions.finding import HandedIn
-from vit_course.grading.submissions.reading import read
-from vit_course.grading.submissions.result_file import contents, find_result
+from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.reading import read
+from exercise_kit.submission.result_file import contents, find_result
 
 FILE = "vit_cifar.safetensors"
 

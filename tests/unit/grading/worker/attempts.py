@@ -43,9 +43,9 @@ import torch.utils.checkpoint
 import torch.utils.data
 from matplotlib import pyplot
 
-from vit_course.grading.worker import readable, walls
-from vit_course.grading.worker.kernel import LIBC, prctl, syscall
-from vit_course.grading.worker.scratch import emptied
+from exercise_kit.worker import readable, walls
+from exercise_kit.worker.kernel import LIBC, prctl, syscall
+from exercise_kit.worker.scratch import emptied
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()

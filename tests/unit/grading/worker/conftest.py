@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vit_course.grading.sandbox.sandbox import Sandbox
-from vit_course.grading.sandbox.view import view_of
-from vit_course.grading.submissions.submission import CellSource
-from vit_course.grading.worker.survey import available
+from exercise_kit.sandbox.sandbox import Sandbox
+from exercise_kit.sandbox.view import view_of
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.survey import available
 
 
 class Bench:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
-from vit_course.grading.sandbox.remote import RemoteStudent
-from vit_course.grading.worker.watch import REMOVED
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.worker.watch import REMOVED
 
 IMPORTS = "import torch\nfrom torch import nn\n"
 LAYER = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_course.grading.worker.attempts import Attempts
+from exercise_kit.worker.attempts import Attempts
 
 
 @pytest.mark.parametrize(

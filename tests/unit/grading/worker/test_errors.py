@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vit_course.grading.worker import errors
+from exercise_kit.worker import errors
 
 GRADING = Path(errors.__file__).parents[1]
 

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from vit_course.grading.sandbox.reply import value_of
-from vit_course.grading.worker.packing import Packer
-from vit_course.grading.worker.values import Other, Unpacker
-from vit_course.grading.worker.wire import DTYPES, Caps, Wire
+from exercise_kit.sandbox.reply import value_of
+from exercise_kit.worker.packing import Packer
+from exercise_kit.worker.values import Other, Unpacker
+from exercise_kit.worker.wire import DTYPES, Caps, Wire
 
 LIMIT = 1 << 16
 ALL_DTYPES = sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str)

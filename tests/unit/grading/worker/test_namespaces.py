@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from vit_course.grading.worker import namespaces, seccomp
-from vit_course.grading.worker.kernel import PR_SET_NO_NEW_PRIVS, architecture, prctl
-from vit_course.grading.worker.survey import available
+from exercise_kit.worker import namespaces, seccomp
+from exercise_kit.worker.kernel import PR_SET_NO_NEW_PRIVS, architecture, prctl
+from exercise_kit.worker.survey import available
 
 pytestmark = pytest.mark.skipif(not available().namespaces, reason="namespaces are refused here")
 UNSHARE = {"x86_64": 272, "aarch64": 97}
@@ -109,7 +109,7 @@ JUDGE = """
 import os, subprocess, sys
 warm = '''
 import os, sys, time
-from vit_course.grading.worker import namespaces
+from exercise_kit.worker import namespaces
 namespaces.enter([], 1 << 20, 65534)
 os.write(1, b"in")
 time.sleep(60)

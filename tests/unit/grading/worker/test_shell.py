@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from vit_course.grading.sandbox.limits import Limits
-from vit_course.grading.submissions.submission import CellSource
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.submission import CellSource
 
 
 def test_the_last_value_is_shown(bench):
@@ -188,8 +188,8 @@ def test_a_cell_sees_its_lesson(bench):
     assert bench.text("from vit_course.patches import patchify\npatchify.__name__") == "'patchify'\n"
     assert "holds this lesson's answers" in bench.text("import vit_course.attention")
     assert "graded by the judge" in bench.text("from vit_course import check\ncheck('attention', None)")
-    assert "ModuleNotFoundError" in bench.text("import vit_course.checks.library")
-    assert "ModuleNotFoundError" in bench.text("import vit_course.grading")
+    assert "ModuleNotFoundError" in bench.text("import exercise_kit.engine.library")
+    assert "ModuleNotFoundError" in bench.text("import exercise_kit")
 
 
 def test_cells_have_their_own_indexes(bench):

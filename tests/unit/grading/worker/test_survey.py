@@ -8,7 +8,7 @@ import platform
 
 import pytest
 
-from vit_course.grading.worker import kernel, landlock, survey
+from exercise_kit.worker import kernel, landlock, survey
 
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from vit_course.config import ViTConfig
-from vit_course.grading.worker.layers import NamedParameters
-from vit_course.grading.worker.packing import Packer
-from vit_course.grading.worker.values import Other, Unpacker
-from vit_course.grading.worker.wire import WireError
+from exercise_kit.worker.layers import NamedParameters
+from exercise_kit.worker.packing import Packer
+from exercise_kit.worker.values import Other, Unpacker
+from exercise_kit.worker.wire import WireError
 
 
 def crossed(value, records=(), **ends):

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from vit_course.grading.worker import scratch_watch, walls
-from vit_course.grading.worker.kernel import WallError
-from vit_course.grading.worker.survey import available
+from exercise_kit.worker import scratch_watch, walls
+from exercise_kit.worker.kernel import WallError
+from exercise_kit.worker.survey import available
 
 WARM = Path(__file__).with_name("attempts.py")
 NOBODY = 65534

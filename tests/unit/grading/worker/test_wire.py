@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 
-from vit_course.grading.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
+from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
 
 
 @pytest.fixture
