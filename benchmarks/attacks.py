@@ -26,14 +26,14 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the corpus is part of the tests
 
-from tests.e2e.attacks.corpus import KINDS, hand_in  # noqa: E402
-from exercise_kit.nbgrader.class_folder import new_class  # noqa: E402
 from exercise_kit.judge.judge import Judge  # noqa: E402
 from exercise_kit.judge.result import Result  # noqa: E402
+from exercise_kit.nbgrader.class_folder import new_class  # noqa: E402
 from exercise_kit.sandbox.limits import Limits  # noqa: E402
 from exercise_kit.submission.finding import find  # noqa: E402
 from exercise_kit.submission.reading import read  # noqa: E402
 from exercise_kit.submission.released import Lessons  # noqa: E402
+from tests.e2e.attacks.corpus import KINDS, hand_in  # noqa: E402
 
 LESSON = "01_patchify"
 RESULTS = Path(__file__).parent / "results" / "attacks.json"

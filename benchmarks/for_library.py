@@ -11,7 +11,7 @@ from told_apart import RIGHT_MODEL, SAME
 if TYPE_CHECKING:
     from broken_vit import Row
 
-LIBRARY = Path(__file__).parents[1] / "vit_course" / "checks" / "in_training.json"
+LIBRARY = Path(__file__).parents[1] / "vit_course" / "exercises" / "in_training.json"
 
 
 def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes: int) -> dict[str, Any]:

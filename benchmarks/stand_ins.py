@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_course.attention import MultiHeadSelfAttention, merge_heads
-from vit_course.exercises.misconceptions import embedding, mlp, self_attention, vit
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
+from vit_course.exercises.misconceptions import embedding, mlp, self_attention, vit
 from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
 

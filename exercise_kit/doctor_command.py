@@ -11,7 +11,7 @@ from rich.text import Text
 
 from exercise_kit.doctor import Finding, Verdict, examine
 
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[1]
 COLOURS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}
 
 

@@ -18,7 +18,7 @@ def needs(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package == "vit_course":
+        if package in ("vit_course", "exercise_kit"):
             raise
         install = f'pip install "vit-course[{extra}]"'
         raise stop(f"This command needs {package}, which is not installed. Install it with: {install}") from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
 
 # where the lessons are, when this is an editable install of a clone
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[1]
 _console = Console(highlight=False, soft_wrap=True)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 _MOST_DIFFERENCES = 40
@@ -55,8 +55,8 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     with needs("grading"):
-        from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.judge.collecting import HiddenChecksError
+        from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
     with in_words(ClassFolderError, HiddenChecksError, SimulationError):

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from exercise_kit.supported import require_supported
+from vit_course import renamed
 
 if TYPE_CHECKING:
     from exercise_kit.engine import check
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from vit_course.vit import VisionTransformer
 
 require_supported()
+renamed.install()
 
 try:
     __version__ = version("vit-course")
@@ -22,10 +24,15 @@ except PackageNotFoundError:  # used from a clone that is not installed
 
 __all__ = ["PRESETS", "ViTConfig", "VisionTransformer", "__version__", "check"]
 
-_HOME = {"PRESETS": "config", "ViTConfig": "config", "VisionTransformer": "vit", "check": "checks"}
+_HOME = {
+    "PRESETS": "vit_course.config",
+    "ViTConfig": "vit_course.config",
+    "VisionTransformer": "vit_course.vit",
+    "check": "exercise_kit.engine",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'vit_course' has no attribute {name!r}")
-    return getattr(import_module(f"vit_course.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name]), name)

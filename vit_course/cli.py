@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from exercise_kit.doctor_command import doctor
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
-from exercise_kit.doctor_command import doctor
+from exercise_kit.refusals import in_words, needs, stop
 from exercise_kit.report_command import report
 from exercise_kit.simulate_command import simulate
-from exercise_kit.refusals import in_words, needs, stop
 from vit_course.training_commands import evaluate, recipes, train
 
 app = typer.Typer(

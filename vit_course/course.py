@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.course import Course, Measure, Modules, Results
-from vit_course.exercises.checks.allowed import RULES
-from vit_course.exercises.checks.stand_ins import CHECKS, HUNTS
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
+from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.checks.allowed import RULES
+from vit_course.exercises.checks.stand_ins import HUNTS
 
 if TYPE_CHECKING:
     from vit_course.exercises.judging.exam import Exam
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "supported", "config", "files"),
-        *("data", "card", "plots", "plots_attention", "plots_training", "famous", "metrics"),
+        *("__init__", "renamed", "config", "data", "metrics", "card", "famous"),
+        *("plots", "plots_attention", "plots_training"),
         *(f"training/{name}" for name in _TRAINING),
     ),
     answers={"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5, "interpret": 7},
@@ -28,10 +28,10 @@ _MODULES = Modules(
         "data/splits": 6,
     },
     fixtures={
-        **dict.fromkeys(("checks/practice", "checks/practice_pieces"), 6),
-        "checks/lessons/inside_model": 7,
+        **dict.fromkeys(("exercises/practice", "exercises/practice_pieces"), 6),
+        "exercises/checks/inside_model": 7,
     },
-    stand_ins={"checks/__init__.py": CHECKS, "checks/lessons/__init__.py": "", "hunts/__init__.py": HUNTS},
+    stand_ins={"exercises/__init__.py": "", "exercises/checks/__init__.py": "", "hunts/__init__.py": HUNTS},
 )
 _HOMES = {
     "patchify": "vit_course.patches",
@@ -84,7 +84,7 @@ COURSE = Course(
     ),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),
-        *("training/loop", "training/early_stopping", "training/optimizers", "grading/judging/reference"),
+        *("training/loop", "training/early_stopping", "training/optimizers", "exercises/judging/reference"),
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
 )

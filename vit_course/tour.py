@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from exercise_kit.authoring.build import build
-from vit_course.demo import train_demo
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.rehearsal import LESSON, Graded, rehearse
+from vit_course.demo import train_demo
 
 MARKER = ".vit-course-demo"
 # the order in which a student reads a message's parts; in a saved notebook they are sorted by name

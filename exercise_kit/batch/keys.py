@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import vit_course
-from exercise_kit.engine.course import course, package
+import exercise_kit
 from exercise_kit.batch.places import Place
+from exercise_kit.engine.course import course, package
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _marked(content: bytes) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _code_digest() -> str:
     """A digest of the kit's code and of the course's, and of the versions that it runs on."""
-    homes = {Path(vit_course.__file__).parent, Path(str(files(package())))}
+    homes = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
     paths = sorted(path for home in homes for path in home.rglob("*.py"))
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     return _digest(digests, platform.python_version(), *map(_version, ("torch", "torchvision", "pytest", "IPython")))

@@ -12,17 +12,19 @@ import traceback
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from exercise_kit.engine.course import package
 from exercise_kit.engine.verdict import Failure, NotWritten
 from exercise_kit.engine.words import brief, quoted, said
 from exercise_kit.reasons import Reason
 
 _NOT_THE_STUDENTS = (
-    str(Path(__file__).parents[1]) + os.sep,
+    *(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", package())),
     str(Path(torch.__file__).parents[1]) + os.sep,
     sysconfig.get_paths()["purelib"] + os.sep,
     sysconfig.get_paths()["stdlib"] + os.sep,

@@ -18,8 +18,8 @@ from exercise_kit.engine.rules import not_allowed
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.words import quoted
-from exercise_kit.worker.watch import Watch
 from exercise_kit.reasons import Reason
+from exercise_kit.worker.watch import Watch
 
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
 _COURSE = str(Path(__file__).parents[2])

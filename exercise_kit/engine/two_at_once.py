@@ -2,8 +2,8 @@
 
 Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in each.
 Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer is
-a rearrangement of its input, both are carried out one after the other, by :mod:`exercise_kit.engine.rearranging`. Parts:
-where the mistakes are settings of one formula, declared in :mod:`vit_course.exercises.pairs`, both are set.
+a rearrangement of its input, both are carried out one after the other, by :mod:`exercise_kit.engine.rearranging`.
+Parts: where the mistakes are settings of one formula, which the course declares, both are set.
 """
 
 from __future__ import annotations

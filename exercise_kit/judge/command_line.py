@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from exercise_kit.batch.device import checked
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.batch.device import checked
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker, WorkerLost
 from exercise_kit.sandbox.view import view_of

@@ -10,8 +10,8 @@ from exercise_kit.judge.collecting import place_of_item
 from exercise_kit.judge.hidden import HiddenCheck
 from exercise_kit.judge.marking import NOTHING_DECIDED
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
-from exercise_kit.submission.flags import STOPPED, TIMEOUT
 from exercise_kit.reasons import Reason
+from exercise_kit.submission.flags import STOPPED, TIMEOUT
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
 SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"

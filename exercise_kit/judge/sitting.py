@@ -21,13 +21,13 @@ from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, HiddenChecksErr
 from exercise_kit.judge.marking import marked, unasked
 from exercise_kit.judge.naming import Replays, name_failures
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
+from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.patience import BACKSTOP
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.sandbox.sandbox import GraderFailed, Sandbox, Worker, WorkerLost
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from exercise_kit.submission.result_file import ResultFile, contents
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
-from exercise_kit.reasons import Reason
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4

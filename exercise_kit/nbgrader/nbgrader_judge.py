@@ -19,11 +19,11 @@ from traitlets import Bool, Integer
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import unjudged
 from exercise_kit.batch.places import PlaceError
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.feedback import as_output
 from exercise_kit.nbgrader.ungraded import SAVER, UNGRADED, say_ungraded
-from exercise_kit.conventions import check_grade_id
-from exercise_kit.judge.result import Result, one_line
 from exercise_kit.submission.finding import HandedIn
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import nbformat
 from nbgrader.api import Gradebook
 
+from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.show import REPORT_MIME
 from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
-from exercise_kit.conventions import check_grade_id
 
 LESSON = "01_patchify"
 LOG = "nbgrader.log"

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from exercise_kit.files import write
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
+from exercise_kit.files import write
 
 
 def model_answers(class_dir: Path, lesson: str) -> dict[str, str]:

@@ -16,9 +16,9 @@ from typing import Any
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode, from_dict
 
+from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
 from exercise_kit.nbgrader.receiving import remove_copies
-from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.submission.finding import HandedIn, find
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.reading import Opened, open_answers

@@ -10,8 +10,8 @@ from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.preprocessors import SaveAutoGrades
 from nbgrader.utils import is_grade, is_solution
 
-from exercise_kit.nbgrader.cleaning import PLACE, tamed
 from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.cleaning import PLACE, tamed
 
 UNGRADED = "vit_course_ungraded"  # in the resources that nbgrader's steps hand on
 SAVER = "SaveGrades"

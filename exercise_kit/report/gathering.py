@@ -17,6 +17,7 @@ from exercise_kit.batch.keys import graders_halves
 from exercise_kit.batch.places import Place, PlaceError, place_of
 from exercise_kit.batch.store import ChangedResult, Store
 from exercise_kit.judge.result import VERSION, ExerciseResult, Result
+from exercise_kit.reasons import Reason
 from exercise_kit.report.by_hand import read_gradebook
 from exercise_kit.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
 from exercise_kit.submission.finding import HandedIn, find
@@ -33,7 +34,6 @@ from exercise_kit.submission.released import (
 )
 from exercise_kit.submission.result_file import find_result
 from exercise_kit.submission.submission import NoSubmission
-from exercise_kit.reasons import Reason
 
 # the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
 LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")

@@ -25,8 +25,26 @@ from exercise_kit.engine.course import course, package
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
-# of the kit's own modules what tries students' functions out, in every view
-_PRACTICES = ("practices", "practice_devices", "practice_example", "practice_calls")
+# of the kit's own modules what a course's may import, and what tries students' functions out: in every view
+_OF_THE_KIT = (
+    *("files", "supported", "engine/practices"),
+    *(f"engine/practice_{each}" for each in ("devices", "example", "calls")),
+)
+
+_CHECK = '''"""Stands where the public checks are while a student works."""
+
+
+class Note:
+    """What a check shows while the judge grades."""
+
+    def __repr__(self) -> str:
+        return "graded by the judge; its verdict is in the feedback"
+
+
+def check(exercise: str = "", *objects: object, points: float | None = None) -> Note:
+    """Decide nothing."""
+    return Note()
+'''
 
 
 def view_of(lesson: str, home: Path | None = None) -> Path:
@@ -58,9 +76,9 @@ def _files(lesson: str) -> dict[str, bytes]:
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
     number, ours, modules = int(lesson[:2]), package(), course().modules
-    files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/checks/__init__.py": b""}
-    for name in _PRACTICES:
-        files |= _sources(_KIT, f"checks/{name}")
+    files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/engine/__init__.py": _CHECK.encode()}
+    for name in _OF_THE_KIT:
+        files |= _sources(_KIT, name)
     homes = {**modules.answers, **modules.tools}
     for name in (*modules.shared, *homes):
         files |= _sources(ours, name)

@@ -90,6 +90,7 @@ class WarmProcess:
             "view": str(view) if view else None,
             "limits": asdict(limits),
             "device": self._device,
+            "packages": [package(), __name__.partition(".")[0]],
             "records": dict(course().records),
             "practices": list(course().practices),
         }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from exercise_kit.reasons import Reason
 from exercise_kit.submission.needed import definitions, imports, is_empty, looks_names_up, parse
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
 from exercise_kit.submission.submission import ExerciseAnswer
-from exercise_kit.reasons import Reason
 
 
 def answers_of(

@@ -14,7 +14,7 @@ from typing import Any
 from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
 from exercise_kit.submission.needed import parse
 
-CLONE = Path(__file__).resolve().parents[3]
+CLONE = Path(__file__).resolve().parents[2]
 CONFIG = "nbgrader_config.py"
 SUBMITTED = "submitted"
 _OF_STUDENTS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from exercise_kit.submission.result_file import ResultFile
 from exercise_kit.reasons import Reason
+from exercise_kit.submission.result_file import ResultFile
 
 
 @dataclass(frozen=True)

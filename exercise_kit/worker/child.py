@@ -36,7 +36,7 @@ def live(
         wire = Wire(channel, patient=True)
         device = compute.started(asked["device"])
         wire.send({"ready": True})
-        watch = Watch(asked["view"])
+        watch = Watch(asked["view"], asked["packages"])
         answer.Answers(wire, shell, noticed, watch, asked["limits"], device, asked["records"]).serve()
     except (Closed, WireError):
         status = 0

@@ -15,13 +15,15 @@ _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
 _CELL = re.compile(r"<cell [0-9]+>|<the example>")
 _HERE = os.path.dirname(__file__) + os.sep
-_PATH = re.compile(r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|vit_course|site-packages)/")  # no folder of the grader's
+_PATH = re.compile(
+    r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|site-packages|vit_course|exercise_kit)/"
+)  # no folder of the grader's
 _PACKAGE_HOMES = {folder for folder in sys.path if folder.count(os.sep) > 1}
 _HOMES = tuple(
     f"{home}{os.sep}"
     for home in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_HOMES, key=len, reverse=True))
 )
-_OUR_PACKAGE = "/vit_course/"
+_OUR_PACKAGES = ("/vit_course/", "/exercise_kit/")
 _mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
 
@@ -87,8 +89,9 @@ def _place(name: str, number: int, function: str) -> str:
     where = "" if function == "<module>" else f", in {function}"
     if _CELL.fullmatch(name):
         return f"  {name[1:-1]}, line {number}{where}:  {_line(name, number)}"
-    if _OUR_PACKAGE in name:
-        return f"  vit_course/{name.rpartition(_OUR_PACKAGE)[2]}, line {number}{where}"
+    for package in _OUR_PACKAGES:
+        if package in name:
+            return f"  {package[1:]}{name.rpartition(package)[2]}, line {number}{where}"
     return ""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 # answers (also other people's ViTs), other graders, and what leads out of the folder
 HIDDEN = (
     "vit_course",
+    "exercise_kit",
     "__editable__",
     "timm",
     "transformers",

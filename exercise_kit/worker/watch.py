@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any
 
@@ -56,11 +56,14 @@ class Watch:
     """Notes the names of what runs in the calls of the functions that :meth:`around` gives.
 
     Args:
-        course: the folder that holds the package ``vit_course`` as the student sees it; None where there is none.
+        course: the folder that holds the course's package and the kit's as the student sees them; None where there is
+            none.
+        packages: the names of the two.
     """
 
-    def __init__(self, course: str | None) -> None:
-        self._course = os.path.join(os.path.abspath(course), "vit_course", "") if course else None
+    def __init__(self, course: str | None, packages: Iterable[str] = ("vit_course", "exercise_kit")) -> None:
+        homes = [os.path.join(os.path.abspath(course), name, "") for name in packages] if course else []
+        self._homes = tuple(homes)
         self._names: dict[str, None] = {}
         self._kinds: dict[int, tuple[CodeType, str, str]] = {}
         self._place = _Place()
@@ -143,7 +146,7 @@ class Watch:
     def _known(self, code: CodeType) -> tuple[str, str]:
         known = self._kinds.get(id(code))
         if known is None:
-            self._kinds[id(code)] = known = (code, *_kind(code, self._course))
+            self._kinds[id(code)] = known = (code, *_kind(code, self._homes))
         return known[1], known[2]
 
 
@@ -190,7 +193,7 @@ def _is_torchs(function: Any) -> bool:
     return isinstance(owner, torch.Tensor) or any(owner is each for each in _OWNERS)
 
 
-def _kind(code: CodeType, course: str | None) -> tuple[str, str]:
+def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
     """Whose a function is, by the file that it was compiled from, and its dotted name where it is a library's."""
     file = code.co_filename
     if file.startswith(_GRAPH_MODULE):
@@ -199,13 +202,13 @@ def _kind(code: CodeType, course: str | None) -> tuple[str, str]:
         return _SKIPPED, ""  # of a text: it is whose the code around it is
     if file.startswith(_WORKER):
         return _CLOSED, ""
-    is_courses = course is not None and file.startswith(course)
-    module = f"vit_course.{_dotted(file[len(str(course)) :])}" if is_courses else _installed(file)
+    home = next((each for each in homes if file.startswith(each)), None)
+    module = f"{home.split(os.sep)[-2]}.{_dotted(file[len(home) :])}" if home else _installed(file)
     if module is None:
         return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, "")
     if not code.co_flags & _OPTIMIZED:
         return (_CLOSED, "") if code.co_name == "<module>" else (_SKIPPED, "")
-    return _CLOSED if is_courses else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
+    return _CLOSED if home else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
 
 
 def _installed(file: str) -> str | None:

@@ -37,7 +37,7 @@ def test_its_cells_grade_a_zip_of_submissions(notebook, tmp_path, monkeypatch, c
         archive.write(ROOT / "notebooks" / "00_start.ipynb", "submitted/=ben/00_start/00_start.ipynb")
     course = tmp_path / "course"
     course.mkdir()
-    for name in ("vit_course", "notebooks", "solutions"):
+    for name in ("vit_course", "exercise_kit", "notebooks", "solutions"):
         (course / name).symlink_to(ROOT / name)
     (course / "tests").mkdir()
     (course / "tests" / "hidden").symlink_to(ROOT / "tests" / "hidden")

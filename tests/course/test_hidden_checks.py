@@ -14,8 +14,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.course.test_checks import _right_variants
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import hidden_fixtures
@@ -23,6 +21,8 @@ from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden_fixtures import reference_student
 from exercise_kit.judge.marking import fraction
 from exercise_kit.judge.naming import name_failures
+from tests.course.test_checks import _right_variants
+from vit_course.exercises.catalogue import EXERCISES
 from vit_course.exercises.judging.reference import REFERENCE
 
 ROOT = Path(__file__).parents[2]

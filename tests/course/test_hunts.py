@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine import check
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided, Verdict
 from exercise_kit.judge.hidden import HiddenChecks
+from vit_course.exercises.catalogue import EXERCISES
 from vit_course.hunts import hunt
 from vit_course.hunts.drawing import grounds
 from vit_course.hunts.suspect import Suspect

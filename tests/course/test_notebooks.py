@@ -17,8 +17,8 @@ from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.opening import setup_source
 from exercise_kit.authoring.regions import split_regions
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
+from vit_course.exercises.catalogue import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / SOURCES).glob("*.py"))

@@ -9,15 +9,15 @@ from itertools import combinations
 import pytest
 import torch
 
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
 from exercise_kit.engine.answers import same_record
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.isolation import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
+from vit_course.exercises.catalogue import EXERCISES
 from vit_course.exercises.judging.reference import REFERENCE
 
 RIGHT = "the right answer"

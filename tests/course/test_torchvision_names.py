@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from torchvision.models import VisionTransformer
 
-from vit_course.exercises.checks.weights import MODEL, torchvision_weights
 from exercise_kit.engine.probes import Probe
+from vit_course.exercises.checks.weights import MODEL, torchvision_weights
 
 
 def test_names_and_shapes_are_torchvisions() -> None:

@@ -8,10 +8,10 @@ from functools import lru_cache, wraps
 import pytest
 import torch
 
-from tests.course.test_hidden_checks import KEYS, ask, told
-from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from exercise_kit.engine import check
 from exercise_kit.engine.verdict import Verdict
+from tests.course.test_hidden_checks import KEYS, ask, told
+from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.encoder import EncoderBlock
 from vit_course.exercises.judging.reference import layer_norm
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention

@@ -16,9 +16,6 @@ import psutil
 import pytest
 import torch
 
-from tests.e2e.attacks import folders
-from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
-from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.limits import Limits
@@ -26,6 +23,9 @@ from exercise_kit.submission.finding import find
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.worker.survey import available
+from tests.e2e.attacks import folders
+from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
+from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,6 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door
 from exercise_kit.judge.judge import Judge
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.finding import find
@@ -17,6 +16,7 @@ from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from exercise_kit.worker.survey import available
+from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.attacks.folders import own_class
 from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.attacks.folders import own_class
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"

@@ -7,8 +7,8 @@ from pathlib import Path
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
 from exercise_kit.nbgrader.rehearsal import STRIPS
+from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
 
 ROOT = Path(__file__).parents[2]
 LESSON = ROOT / "notebooks" / "01_patchify.ipynb"

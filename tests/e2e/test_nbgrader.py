@@ -16,10 +16,10 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from tests.e2e.attacks.folders import class_files
+from exercise_kit.conventions import CODE_STUB, RUBRIC
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
-from exercise_kit.conventions import CODE_STUB, RUBRIC
+from tests.e2e.attacks.folders import class_files
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
 from exercise_kit.simulate.simulate import read_truth
 from exercise_kit.worker.survey import available
+from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
 
 pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
 ROOT = Path(__file__).parents[2]

@@ -13,10 +13,10 @@ import pytest
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from tests.e2e.test_nbgrader import LESSON, PATCHIFY_BY_COLUMNS, ROOT, nbgrader
-from vit_course.cli import app
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.sample_class import model_answers, write_submissions
+from tests.e2e.test_nbgrader import LESSON, PATCHIFY_BY_COLUMNS, ROOT, nbgrader
+from vit_course.cli import app
 
 Notebook = dict[str, Any]
 

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.e2e.attacks.corpus import released
-from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
 from exercise_kit.engine import check
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.judging import practice_exam
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.finding import find
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
+from tests.e2e.attacks.corpus import released
+from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
+from vit_course.exercises.judging import practice_exam
 
 ROOT = Path(__file__).parents[2]
 LESSON = "06_cifar"

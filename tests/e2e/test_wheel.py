@@ -53,7 +53,7 @@ def installed(tmp_path_factory):
     if listed.returncode:
         pytest.skip("not a git checkout: nobody can say which files are the project's")
     for name in filter(None, listed.stdout.decode().split("\0")):
-        if name.startswith("vit_course/") or "/" not in name:
+        if name.startswith(("vit_course/", "exercise_kit/")) or "/" not in name:
             target = source / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((ROOT / name).read_bytes())
@@ -66,7 +66,7 @@ def installed(tmp_path_factory):
 
 def test_the_wheel_holds_no_answer_and_no_test(installed):
     top = {path.name for path in installed.iterdir()}
-    assert {name.split("-")[0] for name in top} == {"vit_course"}
+    assert {name.split("-")[0] for name in top} == {"vit_course", "exercise_kit"}
     assert not list(installed.rglob("*.ipynb"))
     assert not [path for path in installed.rglob("*.py") if "test" in path.name or "hidden" in path.parts]
     assert list(installed.glob("exercise_kit/templates/*"))

@@ -6,9 +6,9 @@ import torch
 from exercise_kit.engine.common import expect_gradients_of_inputs
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
 
 AXES = {1: ("dimension",), 2: ("token", "dimension"), 3: ("image", "token", "dimension")}
 # of outputs of order 1: the tanh form is off by up to 2e-3, the nearest other gate by more than 1e-2

@@ -12,13 +12,13 @@ from exercise_kit.engine.common import (
 )
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
-from vit_course.exercises.checks.heads import TOKEN_AXES
 from exercise_kit.engine.parts import located
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
+from vit_course.exercises.checks.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.checks.heads import TOKEN_AXES
 
 PARTS = ("qkv", "projection")
 EVERY_LINE = "Write down the shape after every line, and which of its axes is the head's."

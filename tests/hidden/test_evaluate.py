@@ -8,11 +8,11 @@ import torch
 
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.evaluation import expect_floats
-from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
+from vit_course.exercises.checks.evaluation import expect_floats
+from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
 
 EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from exercise_kit.engine.compare import expect_equal
-from vit_course.exercises.checks.weights import StateDict, stand_in, torchvision_names, torchvision_weights
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of, quoted, shape
 from vit_course.config import ViTConfig
+from vit_course.exercises.checks.weights import StateDict, stand_in, torchvision_names, torchvision_weights
 
 ENDS = ("class_token", "positions", "norm.", "head.")
 LOOK = "Print your list of pairs, their name and yours, and read this one aloud."

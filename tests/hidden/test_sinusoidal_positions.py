@@ -9,9 +9,9 @@ import torch
 from exercise_kit.engine.common import expect_result_of_its_own, expect_value_error
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.positions import expect_float32
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
+from vit_course.exercises.checks.positions import expect_float32
 
 AXES = ("position", "dimension")
 LOOK = "Which angle has that hand at that position, and which of sine and cosine stands in that column?"

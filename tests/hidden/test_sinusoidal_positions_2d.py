@@ -9,9 +9,9 @@ import pytest
 from exercise_kit.engine.common import expect_result_of_its_own, expect_value_error
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.positions import expect_float32
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
+from vit_course.exercises.checks.positions import expect_float32
 
 AXES = ("patch", "dimension")
 LOOK = "Write down the (row, column) of the first patches. Which of the two changes from one to the next?"

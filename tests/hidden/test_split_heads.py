@@ -11,10 +11,10 @@ from exercise_kit.engine.common import (
 )
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.heads import SPLIT_AXES, TOKEN_AXES
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
+from vit_course.exercises.checks.heads import SPLIT_AXES, TOKEN_AXES
 
 SIDE_BY_SIDE = "Print the result for a tensor whose numbers count up. Who sits beside whom in memory?"
 BACKWARDS = "Undo the steps of split_heads one by one, the last one first."

@@ -9,8 +9,8 @@ import pytest
 
 from exercise_kit.engine.common import expect_value_error
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.splitting import expect_int64_tensors, split
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.splitting import expect_int64_tensors, split
 
 
 def _case(probe):

@@ -9,10 +9,10 @@ import torch
 
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
-from vit_course.exercises.checks.training_loop import expect_float
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
+from vit_course.exercises.checks.training_loop import expect_float
 
 
 def _fields(probe, sizes=None, **changed):

@@ -7,9 +7,9 @@ import torch
 
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.examples import expect_example
-from vit_course.exercises.checks.loops import number_in
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
+from vit_course.exercises.checks.loops import number_in
 
 
 def _expect(student, reference, warmup_steps, total_steps, steps, look):

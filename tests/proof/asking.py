@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.proof.mutants import Mutant, exercises_with, is_helper
-from tests.proof.solutions import SolutionMutant
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
+from tests.proof.mutants import Mutant, exercises_with, is_helper
+from tests.proof.solutions import SolutionMutant
+from vit_course.exercises.catalogue import EXERCISES
 
 KEY = b"mutants"
 # of processor time, for one check that takes some milliseconds: reached by what would never end, on any machine

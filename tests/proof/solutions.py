@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.proof.slips import slips
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
+from tests.proof.slips import slips
 from vit_course.exercises.catalogue import EXERCISES
 
 ROOT = Path(__file__).parents[2]

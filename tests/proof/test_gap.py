@@ -8,15 +8,15 @@ from functools import cache
 
 import pytest
 
-from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
-from tests.proof.solutions import solution_mutants, solved
-from tests.proof.variants import some
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.isolation import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.marking import fraction
+from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
+from tests.proof.solutions import solution_mutants, solved
+from tests.proof.variants import some
+from vit_course.exercises.catalogue import EXERCISES
 
 MOST_LOST = 0.25
 OF_VARIANTS = 25

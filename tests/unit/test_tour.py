@@ -7,8 +7,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from vit_course import check
 from exercise_kit.nbgrader.rehearsal import STRIPS, Graded
+from vit_course import check
 from vit_course.tour import TourError, _show_reading, _table, run_tour
 
 

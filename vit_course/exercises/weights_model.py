@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-from vit_course.exercises.checks.vit import parameter_shapes
-from vit_course.exercises.weights_file import MOST_PARAMETERS, Refused, WeightsFile
 from exercise_kit.engine.words import listed, quoted, shape
 from vit_course.config import ViTConfig
+from vit_course.exercises.checks.vit import parameter_shapes
+from vit_course.exercises.weights_file import MOST_PARAMETERS, Refused, WeightsFile
 
 VERSION = 1
 IMAGE_SIZE, CHANNELS, CLASSES = (32, 32), 3, 10

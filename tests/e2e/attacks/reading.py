@@ -214,7 +214,7 @@ def loot(images, patch_size):
 import sys
 def loot(images, patch_size):
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in ("worker", "vit_course", "__main__", "answer"):
+        if name.split(".")[0] in ("worker", "vit_course", "exercise_kit", "__main__", "answer"):
             for word, value in list(vars(module).items()):
                 if word == "SEED":  # the lesson's own, of its bug hunt
                     continue

@@ -1,7 +1,7 @@
 """What the kit is told of this course."""
 
-from numbers_course.exercises import EXERCISES
 from exercise_kit.engine.course import Course, Modules
+from numbers_course.exercises import EXERCISES
 
 # what stands in the package's place while the judge grades: nothing of it holds an answer
 _STAND_IN = '''"""Stands where the course is while a student works."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import NOT_MEASURED, TIE, InTraining, Looks, looks
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from vit_course.exercises.catalogue import EXERCISES
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "broken_vit_all.json"
 RIGHT = {"accuracy": 0.41, "loss": 1.58, "classes": 10}

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from exercise_kit.engine import library
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.exercise import Exercise
+from vit_course.exercises.catalogue import EXERCISES
 
 FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training"}
 MEASURED = {"accuracy", "right"}

@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course.exercises.practice import PracticeModel, elsewhere, loop
-from vit_course.exercises.practice_pieces import chance, groups, stopping
 from exercise_kit.engine.practices import practice_called
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.practice import PracticeModel, elsewhere, loop
+from vit_course.exercises.practice_pieces import chance, groups, stopping
 
 SIZES = (4, 3)
 

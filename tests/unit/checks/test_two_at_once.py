@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from exercise_kit.engine.answers import same_record
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.diagnosis import _observe
 from exercise_kit.engine.exercise import Exercise, Misconception
@@ -20,6 +19,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_at_once import _DECLARED, Parts, declare, pairs_of, place_of
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.naming import Replays, commonest, name_failures
+from vit_course.exercises.catalogue import EXERCISES
 
 ROOT = Path(__file__).parents[3]
 # the bug hunts share the pairs of the exercise that they come from

@@ -8,8 +8,9 @@ import torch
 
 from exercise_kit.engine import check
 from exercise_kit.engine.course import MOST_BYTES
-from vit_course.exercises.misconceptions.results import SMALL, described
 from exercise_kit.engine.probes import Probe
+from vit_course.config import PRESETS, ViTConfig
+from vit_course.exercises.misconceptions.results import SMALL, described
 from vit_course.exercises.weights_file import Refused, read_weights, written
 from vit_course.exercises.weights_model import (
     MOST_OPERATIONS,
@@ -20,7 +21,6 @@ from vit_course.exercises.weights_model import (
     saved_model,
     shapes_of,
 )
-from vit_course.config import PRESETS, ViTConfig
 from vit_course.vit import VisionTransformer
 
 CHOICES = [

@@ -59,4 +59,6 @@ _RULES = {
     ),
 }
 
-RULES = {name: replace(rule, own=_OWN, names=(*rule.names, "vit_course.")) for name, rule in _RULES.items()}
+RULES = {
+    name: replace(rule, own=_OWN, names=(*rule.names, "vit_course.", "exercise_kit.")) for name, rule in _RULES.items()
+}

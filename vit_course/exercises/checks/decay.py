@@ -11,11 +11,11 @@ from typing import Any
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.splitting import LESSON
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of, listed
+from vit_course.exercises.checks.splitting import LESSON
 
 Parts = Mapping[str, tuple[str, tuple[int, ...]]]
 Groups = list[dict[str, Any]]

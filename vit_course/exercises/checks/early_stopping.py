@@ -15,11 +15,11 @@ from torch import Tensor
 from exercise_kit.engine.common import expect_value_error
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.splitting import LESSON
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
+from vit_course.exercises.checks.splitting import LESSON
 
 NAN = math.nan
 HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)

@@ -14,6 +14,10 @@ from torch import Tensor
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import kind_of
 from vit_course.exercises.checks.loops import (
     RAGGED,
     Setting,
@@ -25,10 +29,6 @@ from vit_course.exercises.checks.loops import (
     setting,
 )
 from vit_course.exercises.checks.splitting import LESSON
-from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 
 RIGHT_ANSWERS = (5, 2, 1)  # of the images of each ragged batch
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from exercise_kit.engine.common import expect_gradients_of_inputs, expect_value_error
 from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from vit_course.exercises.checks.attention import LESSON
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
+from vit_course.exercises.checks.attention import LESSON
 
 SPLIT_AXES = ("image", "head", "token", "dimension")
 TOKEN_AXES = ("image", "token", "dimension")

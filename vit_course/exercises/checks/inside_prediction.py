@@ -17,6 +17,11 @@ from exercise_kit.engine.common import expect_one_device
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.engine.words import listed
+from vit_course.config import ViTConfig
 from vit_course.exercises.checks.attention import both_tensors, weights_of
 from vit_course.exercises.checks.vit import (
     TALL_MODEL,
@@ -27,11 +32,6 @@ from vit_course.exercises.checks.vit import (
     normed,
     parameter_shapes,
 )
-from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import listed
-from vit_course.config import ViTConfig
 
 LESSON = "07_inside"
 Weights = Mapping[str, Tensor]

@@ -13,11 +13,11 @@ import torch
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks import attends
-from vit_course.exercises.checks.attention import LESSON
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, NotWritten
+from vit_course.exercises.checks import attends
+from vit_course.exercises.checks.attention import LESSON
 
 Attend = Callable[..., Any]
 TRIES = 3

@@ -13,12 +13,12 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
 from vit_course.config import PRESETS, ViTConfig
+from vit_course.exercises.checks.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
 
 count_parameters = Exercise("count_parameters", LESSON, in_training=InTraining.UNSEEN)
 

@@ -14,12 +14,12 @@ from torch import Tensor
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.loops import number_in
-from vit_course.exercises.checks.splitting import LESSON
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
+from vit_course.exercises.checks.loops import number_in
+from vit_course.exercises.checks.splitting import LESSON
 
 CASES = ((4, 15), (7, 40))  # warmup_steps, total_steps
 

@@ -18,14 +18,14 @@ from exercise_kit.engine.common import (
 )
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from vit_course.exercises.checks.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
-from vit_course.exercises.checks.heads import TOKEN_AXES, heads_of, merged
 from exercise_kit.engine.parts import located
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.student_module import StudentModule
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.checks.heads import TOKEN_AXES, heads_of, merged
 
 MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
 

@@ -1,4 +1,4 @@
-"""What stands in the place of ``check`` and ``hunt`` while the judge grades: both decide nothing."""
+"""What stands in the place of ``hunt`` while the judge grades: it draws nothing."""
 
 HUNTS = '''"""Stands where the bug hunts are while a student works: every ground of theirs holds an answer."""
 
@@ -25,18 +25,4 @@ class Suspect:
 def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
     """Draw nothing."""
     return Suspect()
-'''
-CHECKS = '''"""Stands where the public checks are while a student works."""
-
-
-class Note:
-    """What a check shows while the judge grades."""
-
-    def __repr__(self) -> str:
-        return "graded by the judge; its verdict is in the feedback"
-
-
-def check(exercise: str = "", *objects: object, points: float | None = None) -> Note:
-    """Decide nothing."""
-    return Note()
 '''

@@ -18,10 +18,10 @@ from exercise_kit.engine.common import (
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.positions import GRIDS, LESSON, in_words
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.positions import GRIDS, LESSON, in_words
 
 TOKEN_AXES = ("image", "token", "dimension")
 PATCH_AXES = ("image", "patch", "dimension")

@@ -13,6 +13,9 @@ from torch import Tensor
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.loops import (
     CLASSES,
     RAGGED,
@@ -27,9 +30,6 @@ from vit_course.exercises.checks.loops import (
     setting,
 )
 from vit_course.exercises.checks.splitting import LESSON
-from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure
 
 RATE, MOMENTUM = 0.5, 0.9
 

@@ -16,7 +16,6 @@ from torch import Tensor
 from exercise_kit.engine.common import expect_device_of_input
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from vit_course.exercises.checks.patches import patches_of
 from exercise_kit.engine.parts import located
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -24,6 +23,7 @@ from exercise_kit.engine.student_module import StudentModule
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
 from vit_course.config import ViTConfig
+from vit_course.exercises.checks.patches import patches_of
 
 LESSON = "05_vit"
 Weights = Mapping[str, Tensor]

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of, quoted, shape
-from vit_course.config import ViTConfig
 from exercise_kit.reasons import Reason
+from vit_course.config import ViTConfig
+from vit_course.exercises.checks.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes
 
 MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
 TWELVE_BLOCKS = replace(MODEL, embed_dim=4, depth=12)

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import HandedIn, NotMeasured
-from vit_course.exercises.weights_file import Refused, read_weights
-from vit_course.exercises.weights_model import SavedModel, operations_of, saved_model
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.data.sources import data_folder
+from vit_course.exercises.weights_file import Refused, read_weights
+from vit_course.exercises.weights_model import SavedModel, operations_of, saved_model
 from vit_course.vit import VisionTransformer
 
 NAME = "cifar10"

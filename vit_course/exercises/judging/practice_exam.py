@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import HandedIn
-from vit_course.exercises.misconceptions.results import described
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.weights_file import written
-from vit_course.exercises.weights_model import CLASSES, shapes_of
 from vit_course.config import ViTConfig
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.exercises.judging.exam import Exam
+from vit_course.exercises.misconceptions.results import described
+from vit_course.exercises.weights_file import written
+from vit_course.exercises.weights_model import CLASSES, shapes_of
 from vit_course.vit import VisionTransformer
 
 CONFIG = ViTConfig(patch_size=16, embed_dim=16, depth=1, num_heads=2)

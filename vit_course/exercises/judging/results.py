@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vit_course.exercises.checks.results import BY_CHANCE, handed_in, noting
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.checks.results import BY_CHANCE, handed_in, noting
 from vit_course.exercises.judging.exam import Exam, Measured
 
 # of ten classes; whoever knows nothing is right on a tenth

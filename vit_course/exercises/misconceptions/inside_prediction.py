@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.in_training import InTraining
+from vit_course.config import ViTConfig
 from vit_course.exercises.checks.inside_prediction import attention_of, predict_with_attention
 from vit_course.exercises.checks.vit import classified, embedded, logits_of, normed
-from vit_course.config import ViTConfig
 
 HEARD = "07_inside, A model that nobody built to be asked"
 MAP = "07_inside, From a row of weights to a map"

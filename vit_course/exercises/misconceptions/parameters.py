@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from vit_course.config import ViTConfig
 from vit_course.exercises.checks.parameters import count_parameters, number_of_parameters
 from vit_course.exercises.checks.vit import parameter_shapes
 from vit_course.exercises.checks.weights import StandIn
-from vit_course.config import ViTConfig
 
 COUNT = "05_vit, Where the parameters live"
 

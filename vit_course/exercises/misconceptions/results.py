@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import HandedIn
-from vit_course.exercises.checks.results import vit_cifar
 from exercise_kit.engine.probes import Probe
+from vit_course.config import ViTConfig
+from vit_course.exercises.checks.results import vit_cifar
 from vit_course.exercises.weights_file import written
 from vit_course.exercises.weights_model import CHANNELS, CLASSES, VERSION, shapes_of
-from vit_course.config import ViTConfig
 
 SAVING = "06_cifar, Results that count"
 SMALL = ViTConfig(patch_size=16, embed_dim=8, depth=1, num_heads=2)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from exercise_kit.engine.in_training import InTraining
+from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import (
     TALL_MODEL,
     VisionTransformer,
@@ -24,7 +25,6 @@ from vit_course.exercises.checks.vit import (
     patch_tokens,
 )
 from vit_course.exercises.checks.weights import StandIn
-from vit_course.config import ViTConfig
 
 PICTURE = "05_vit, The whole model in one picture"
 PARTS = "05_vit, Six parts"

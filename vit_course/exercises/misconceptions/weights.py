@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.in_training import InTraining
-from vit_course.exercises.checks.weights import StateDict, load_torchvision, torchvision_names
 from vit_course.config import ViTConfig
+from vit_course.exercises.checks.weights import StateDict, load_torchvision, torchvision_names
 
 NAMES = "05_vit, Somebody else's names"
 

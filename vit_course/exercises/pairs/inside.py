@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from exercise_kit.engine.two_at_once import Parts, declare
 from vit_course.exercises.checks.inside_distance import Grid, distance, mean_attention_distance
 from vit_course.exercises.checks.inside_prediction import predict_with_attention
 from vit_course.exercises.checks.inside_rollout import attention_rollout, followed
@@ -16,7 +17,6 @@ from vit_course.exercises.checks.vit import logits_of
 from vit_course.exercises.misconceptions import inside_distance as far
 from vit_course.exercises.misconceptions import inside_prediction as asked
 from vit_course.exercises.misconceptions import inside_rollout as wrong
-from exercise_kit.engine.two_at_once import Parts, declare
 
 Steps = list[Tensor]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from exercise_kit.engine.rearranging import Layout
+from exercise_kit.engine.two_at_once import declare
 from vit_course.exercises.checks.heads import heads_of, merged, split_heads
 from vit_course.exercises.checks.patches import patches_of, patchify, unpatchify
 from vit_course.exercises.misconceptions.patches import images_of
-from exercise_kit.engine.rearranging import Layout
-from exercise_kit.engine.two_at_once import declare
 
 declare(patchify, Layout(patches_of, (torch.empty(2, 3, 6, 10), 2)))
 declare(unpatchify, Layout(images_of, (torch.empty(2, 15, 12), 2, (6, 10))))

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from exercise_kit.engine.two_at_once import Parts, declare
 from vit_course.exercises.checks.decay import parameter_groups
 from vit_course.exercises.checks.schedule import factors_of, warmup_cosine
 from vit_course.exercises.misconceptions import decay
 from vit_course.exercises.misconceptions import schedule as wrong
 from vit_course.exercises.misconceptions.decay import Groups
-from exercise_kit.engine.two_at_once import Parts, declare
 
 Factor = Callable[[int, int, int], float]
 

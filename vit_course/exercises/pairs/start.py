@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from exercise_kit.engine.two_at_once import Parts, declare
 from vit_course.exercises.checks.start import normalize_images
 from vit_course.exercises.misconceptions import start as wrong
-from exercise_kit.engine.two_at_once import Parts, declare
 
 Statistics = Tensor | Sequence[float]
 

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from exercise_kit.engine.two_at_once import Parts, declare
 from vit_course.exercises.checks.evaluation import evaluate
 from vit_course.exercises.checks.training_loop import train_one_epoch
 from vit_course.exercises.misconceptions import evaluation as measured
 from vit_course.exercises.misconceptions import training_loop as wrong
 from vit_course.exercises.misconceptions.evaluation import Said
 from vit_course.exercises.misconceptions.training_loop import Loader, Losses
-from exercise_kit.engine.two_at_once import Parts, declare
 
 
 def _trained(

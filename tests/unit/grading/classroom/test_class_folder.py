@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from exercise_kit.nbgrader.class_folder import ClassFolder, ClassFolderError, new_class
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
+from exercise_kit.nbgrader.class_folder import ClassFolder, ClassFolderError, new_class
 
 
 class Settings(SimpleNamespace):

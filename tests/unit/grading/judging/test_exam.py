@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from exercise_kit.engine.course import NotMeasured
-from vit_course.exercises.misconceptions.results import SMALL, described
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.weights_file import Refused, written
-from vit_course.exercises.weights_model import operations_of, shapes_of
 from vit_course.exercises.judging import exam
 from vit_course.exercises.judging.exam import Exam, Measured, exam_of_class, stamp_of_images
 from vit_course.exercises.judging.practice_exam import coloured_squares, exam_of, labelled, vit_cifar
+from vit_course.exercises.misconceptions.results import SMALL, described
+from vit_course.exercises.weights_file import Refused, written
+from vit_course.exercises.weights_model import operations_of, shapes_of
 from vit_course.vit import VisionTransformer
 
 

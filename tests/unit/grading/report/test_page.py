@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.unit.grading.report.conftest import STRIPS, exercise, failed, passed
+from exercise_kit.reasons import Reason
 from exercise_kit.report.by_hand import ByHand, Question
 from exercise_kit.report.gathering import gather
 from exercise_kit.report.page import lecture_page, private_page
 from exercise_kit.report.pictures import tenths
 from exercise_kit.report.tally import tally
-from exercise_kit.reasons import Reason
+from tests.unit.grading.report.conftest import STRIPS, exercise, failed, passed
 
 TODAY = date(2026, 3, 7)
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}

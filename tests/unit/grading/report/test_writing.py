@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.unit.grading.report.conftest import exercise, failed
 from exercise_kit.report_command import report
+from tests.unit.grading.report.conftest import exercise, failed
 
 app = typer.Typer()
 app.command()(report)

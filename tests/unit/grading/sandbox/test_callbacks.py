@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from vit_course.exercises.judging.attends import RIGHT
 from exercise_kit.sandbox.callbacks import Allowance, Service
 from exercise_kit.worker.wire import WireError
+from vit_course.exercises.judging.attends import RIGHT
 
 
 def asking(*shapes, service=None, gradients=False, **allowance):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.hidden import HiddenChecks
@@ -15,6 +14,7 @@ from exercise_kit.sandbox.reply import Stopped
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.submission import CellSource
+from vit_course.exercises.catalogue import EXERCISES
 
 SOURCES = {
     "train_one_epoch": """

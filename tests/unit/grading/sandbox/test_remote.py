@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from exercise_kit.engine.answers import same_record
-from vit_course.exercises.catalogue import EXERCISES
 from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
@@ -19,6 +18,7 @@ from exercise_kit.sandbox.reply import Stopped
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.submission import CellSource
+from vit_course.exercises.catalogue import EXERCISES
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox import view
@@ -18,7 +19,7 @@ from exercise_kit.sandbox.view import home_of_views, view_of
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
-FIXTURES = dict.fromkeys((f"checks/{each}" for each in view._PRACTICES), 0) | course().modules.fixtures
+FIXTURES = course().modules.fixtures
 SOLUTIONS = PACKAGE.parent / "solutions"
 LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
 
@@ -73,9 +74,11 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     practices = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
-    note = {"checks/__init__", "checks/lessons/__init__", "hunts/__init__"}
+    note = {"exercises/__init__", "exercises/checks/__init__", "hunts/__init__"}
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
-    assert [path.name for path in folder.iterdir()] == ["vit_course"]
+    assert {path.name for path in folder.iterdir()} == {"vit_course", "exercise_kit"}
+    kit = {path.relative_to(folder / "exercise_kit").as_posix() for path in (folder / "exercise_kit").rglob("*.py")}
+    assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in view._OF_THE_KIT)}
     for name in (*ANSWERS, *TOOLS):
         whole = (PACKAGE / f"{name}.py").read_text()
         assert modules[name] == whole if there(name, lesson) else len(modules[name]) < 150
@@ -83,13 +86,17 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
 
 def test_practices_hold_no_answer():
     """They import the standard library, torch, numpy and the config, and each other: none of the oracles."""
-    for name in FIXTURES:
-        for node in ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text())):
+    kit = Path(exercise_kit.__file__).parent
+    paths = [PACKAGE / f"{name}.py" for name in FIXTURES] + [kit / f"{name}.py" for name in view._OF_THE_KIT]
+    known = {*FIXTURES, *view._OF_THE_KIT, "config"}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
             home = node.module if isinstance(node, ast.ImportFrom) else None
             names = [home] if home else [each.name for each in node.names] if isinstance(node, ast.Import) else []
             for each in names:
-                allowed = each.replace(".", "/").removeprefix("vit_course/") in {*FIXTURES, "config"}
-                assert not each.startswith("vit_course") or allowed, f"{name} imports {each}"
+                root, _, rest = each.partition(".")
+                allowed = rest.replace(".", "/") in known
+                assert root not in ("vit_course", "exercise_kit") or allowed, f"{path.name} imports {each}"
 
 
 def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
@@ -178,7 +185,8 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
-    monkeypatch.setattr(view, "_folder_of", lambda _: package)
+    folder_of = view._folder_of
+    monkeypatch.setattr(view, "_folder_of", lambda name: package if name == "vit_course" else folder_of(name))
     new = view_of("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vit_course.config import ViTConfig
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.worker.watch import REMOVED
+from vit_course.config import ViTConfig
 
 IMPORTS = "import torch\nfrom torch import nn\n"
 LAYER = (

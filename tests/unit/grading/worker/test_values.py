@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.config import ViTConfig
 from exercise_kit.worker.layers import NamedParameters
 from exercise_kit.worker.packing import Packer
 from exercise_kit.worker.values import Other, Unpacker
 from exercise_kit.worker.wire import WireError
+from vit_course.config import ViTConfig
 
 
 def crossed(value, records=(), **ends):
