@@ -16,8 +16,9 @@ from functools import lru_cache
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from exercise_kit.batch import index
 from exercise_kit.batch.keys import exercise_keys, stamp
 from exercise_kit.batch.memory import ROOM_TO_GRADE, ROOM_TO_START, is_short, leave_room
 from exercise_kit.batch.places import Place
@@ -56,13 +57,15 @@ class Done:
 
     Attributes: ``result`` (None: the file is no submission), ``taken_over`` (no exercise had to be graded) and
     ``files`` (the digests of what counts beside the notebook);
-    ``exhausted``: the process that did it is short of memory and should do no more.
+    ``exhausted``: the process that did it is short of memory and should do no more; ``lasting``: whoever asks again
+    gets the same, as long as nothing changes.
     """
 
     result: Result | None
     taken_over: bool = False
     files: tuple[str, ...] = ()
     exhausted: bool = False
+    lasting: bool = False
 
 
 def start_process() -> None:
@@ -104,7 +107,8 @@ def _done(task: Task) -> Done:
     from exercise_kit.submission.reading import read  # with torch, which only a job's own process needs
 
     try:
-        released = _released_stamp(task.place)
+        released = index.released_stamp(task.place)
+        grader = index.grader_digest(task.place)
         submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
     except NoSubmission:
         return Done(None)
@@ -114,15 +118,26 @@ def _done(task: Task) -> Done:
         return Done(_result(submission, "rejected", submission.reason))
     if not submission.exercises:
         return Done(None)
-    refused = _refused(
+    refused, lasting = _refused(
         task.place, submission.lesson or "", task.confined, task.device, stamp(task.place.checks), released
     )
-    return replace(_kept_or_judged(task, submission, refused), files=submission.files)
+    done = replace(_kept_or_judged(task, submission, refused), files=submission.files)
+    if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
+        with suppress(OSError):  # then it is looked up in the store itself
+            index.enter(task, submission.digest, grader, _store(task).path_of(submission), done.result)
+    return done
+
+
+def _store(task: Task) -> Store:
+    return Store(task.place.results, task.place.secret)
 
 
 @lru_cache(maxsize=32)
-def _refused(place: Place, lesson: str, confined: bool, device: str, of: object, released: object) -> Refused:
-    """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one.
+def _refused(
+    place: Place, lesson: str, confined: bool, device: str, of: object, released: object
+) -> tuple[Refused, bool]:
+    """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one;
+    and whether it will be the same ones when it is asked again.
 
     Of graders that start at once one does it, and the others take over what it has kept.
     """
@@ -132,23 +147,23 @@ def _refused(place: Place, lesson: str, confined: bool, device: str, of: object,
     lessons = _lessons(place.class_dir, released)
     path = lessons.model_notebook(lesson)
     if path is None:
-        return {}
+        return {}, True
     with suppress(OSError, NoSubmission, ReleasedError), alone_in(place.results):
         handed_in = HandedIn(path, assignment=lesson)
         model = read(handed_in, lessons)
         task = Task(handed_in, place, confined=confined, device=device)
-        done = _kept_or_judged(task, model, {}) if model.exercises else Done(None)
-        return refused_by(done.result) if done.result else {}
-    return {}
+        done = _kept_or_judged(task, model, {}) if model.exercises else Done(None, lasting=True)
+        return (refused_by(done.result) if done.result else {}), done.lasting
+    return {}, False
 
 
 def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Done:
     keys = exercise_keys(submission, task.place, task.confined, refused, task.device)
-    store = Store(task.place.results, task.place.secret)
+    store = _store(task)
     kept, changed = _kept(task, store, submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
-        return Done(merged(submission, kept, None), taken_over=True)
+        return Done(merged(submission, kept, None), taken_over=True, lasting=True)
     fresh = _judged(task, replace(submission.only(left), reason=None, flags=()), refused)
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
@@ -160,7 +175,7 @@ def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Don
         told = f"its result could not be kept: {error.strerror or error}"
         whole = merged(submission, kept, fresh)
         return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, told)))))
-    return Done(merged(submission, kept, fresh))
+    return Done(merged(submission, kept, fresh), lasting=not changed)
 
 
 def _kept(
@@ -188,14 +203,6 @@ def _result(submission: Submission, status: Status, reason: str | None) -> Resul
 @lru_cache(maxsize=1)
 def _lessons(class_dir: Path | None, stamp: object) -> Lessons:
     return Lessons(class_dir)
-
-
-def _released_stamp(place: Place) -> tuple[Any, ...]:
-    """What changes when the class releases a lesson again."""
-    if place.class_dir is None:
-        return ()
-    notebooks = [path for step in ("release", "source") for path in (place.class_dir / step).glob("*/*.ipynb")]
-    return tuple((str(path), path.stat().st_mtime_ns) for path in sorted(notebooks))
 
 
 class _Bench:

@@ -43,7 +43,7 @@ def exercise_keys(
 def graders_halves(exercises: Iterable[str], place: Place, confined: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks = _check_digests(place.checks, stamp(place.checks))
-    shared = (_code_digest(), checks[""], place.secret, confined, device)
+    shared = (code_digest(), checks[""], place.secret, confined, device)
     return {name: _digest(*shared, checks.get(name)) for name in exercises}
 
 
@@ -92,7 +92,7 @@ def _marked(content: bytes) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _code_digest() -> str:
+def code_digest() -> str:
     """A digest of the kit's code and of the course's, and of the versions that it runs on."""
     homes = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
     paths = sorted(path for home in homes for path in home.rglob("*.py"))

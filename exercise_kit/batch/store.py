@@ -71,10 +71,14 @@ class Store:
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
-        path = self._path(submission.content, submission.lesson)
+        path = self.path_of(submission)
         entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store()}
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
+
+    def path_of(self, submission: Submission) -> Path:
+        """The file of a submission's result; there may be none yet."""
+        return self._path(submission.content, submission.lesson)
 
     def read(self, content: str, lesson: str | None) -> tuple[Result, dict[str, str]] | None:
         """What is kept of a content, and the key of each of its exercises; None: nothing that this version can read.

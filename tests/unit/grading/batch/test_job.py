@@ -37,7 +37,7 @@ class Judge:
 def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(stand_in))
-    monkeypatch.setattr(job, "_refused", lambda *_: {})
+    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     return stand_in
 
 
@@ -85,7 +85,7 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
     assert not do(replace(task, handed_in=HandedIn(other))).taken_over
     assert do(task).taken_over
     assert len(asked) == 3, "another process takes over what is kept"
-    monkeypatch.setattr(job, "_refused", lambda *_: {})
+    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     assert not do(task).taken_over, "which checks count is part of the key"
 
 
