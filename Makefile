@@ -2,17 +2,26 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
-# one thread a process: the tests run in as many processes as there are cores, those of a file in one, for they share
-# what is slow to make
-TESTS ?= -n auto --dist loadfile
+# one thread a process: the tests run in as many processes as there are cores, those that share what is slow to make in
+# one (tests/conftest.py says which), in the order of their folders, which begins with the long ones. Bytecode is kept
+# even where the environment says otherwise: a thousand processes are started, and each would compile the packages
+TESTS ?= -n auto --dist loadgroup --no-loadscope-reorder
+ONCE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+# the inner loop: the checks' engine, the worker's wire and values, the readers, and three exercises
+QUICK := tests/unit/checks tests/unit/grading/worker/test_wire.py tests/unit/grading/worker/test_values.py \
+	tests/unit/grading/submissions tests/unit/grading/test_properties.py tests/unit/test_docstrings.py \
+	tests/unit/test_imports.py tests/unit/test_attention.py tests/unit/test_patches.py tests/unit/test_vit.py
 
-.PHONY: demo test notebooks figures check bench install clean
+.PHONY: demo test quick notebooks figures check bench install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
 
 test: install check
-	OMP_NUM_THREADS=1 $(RUN) -m pytest $(TESTS)
+	$(ONCE) $(RUN) -m pytest $(TESTS)
+
+quick: install
+	$(ONCE) $(RUN) -m pytest $(TESTS) $(QUICK)
 
 notebooks: install
 	$(RUN) -m vit_course build

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from exercise_kit.worker.survey import available
+from tests.machine import needs_sandbox
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "grade_on_colab.ipynb"
@@ -30,7 +30,7 @@ def test_it_is_a_valid_notebook_without_outputs_and_no_lesson(notebook):
     assert not (ROOT / "notebooks" / NOTEBOOK.name).exists()
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 def test_its_cells_grade_a_zip_of_submissions(notebook, tmp_path, monkeypatch, capsys):
     with zipfile.ZipFile(tmp_path / "submissions.zip", "w") as archive:
         archive.write(ROOT / "solutions" / "00_start.ipynb", "submitted/ann/00_start/00_start.ipynb")

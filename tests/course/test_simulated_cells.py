@@ -1,6 +1,7 @@
 """The proof of simulated answers: a cell that holds a mistake fails as the mistake does that it was made of."""
 
 import random
+from functools import cache
 
 import pytest
 
@@ -35,14 +36,27 @@ from vit_course.patches import PatchEmbedding
 """
 
 
-@pytest.fixture(scope="module")
-def shelves():
-    lessons, variants = Lessons(None, ROOT), right_variants(ROOT)
-    found = {}
-    for lesson in lessons:
-        models = {name: _without_marks(source) for name, source in lesson.model_answers.items()}
-        found |= LessonShelves(lesson, models, variants).shelves
-    return found
+@cache
+def shelves_of(lesson_name):
+    """The shelves of a lesson's exercises; made for each lesson alone, since processes share the exercises."""
+    lesson = next(each for each in lessons() if each.name == lesson_name)
+    models = {name: _without_marks(source) for name, source in lesson.model_answers.items()}
+    return LessonShelves(lesson, models, variants()).shelves
+
+
+@cache
+def lessons():
+    return tuple(Lessons(None, ROOT))
+
+
+@cache
+def variants():
+    return right_variants(ROOT)
+
+
+@pytest.fixture
+def shelf(exercise) -> Shelf:
+    return shelves_of(EXERCISES[exercise].lesson)[exercise]
 
 
 def _without_marks(source):
@@ -68,10 +82,10 @@ def expect_the_same(exercise, source, objects):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), written_in_cells(misconceptions()))
-def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, shelves):
-    answer = shelves[exercise].of_mistake(wrong)
+def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, shelf):
+    answer = shelf.of_mistake(wrong)
     if answer is None:
-        assert (exercise, wrong.name) in NO_CELL, shelves[exercise].left_out()[wrong.name]
+        assert (exercise, wrong.name) in NO_CELL, shelf.left_out()[wrong.name]
         return
     expect_the_same(exercise, answer.source, wrong.objects)
     assert "exercise_kit.engine" not in answer.source
@@ -79,18 +93,17 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wro
 
 
 @EACH_EXERCISE
-def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, shelves):
+def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, shelf):
     pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
-        made = shelves[exercise].cell(pair)
+        made = shelf.cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
             expect_the_same(exercise, made, pair.objects)
 
 
 @EACH_EXERCISE
-def test_right_answers_in_cells_are_right(exercise, shelves):
+def test_right_answers_in_cells_are_right(exercise, shelf):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
-    shelf: Shelf = shelves[exercise]
     for answer in shelf.right[1:3]:
         source = shelf.alone(answer).source
         outcomes = ask(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])

@@ -22,12 +22,12 @@ from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.finding import find
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
-from exercise_kit.worker.survey import available
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
+from tests.machine import needs_sandbox
 
-pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
+pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 # of the judge's own memory: what one attack may add to the most that was ever needed

@@ -15,10 +15,10 @@ from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
-from exercise_kit.worker.survey import available
 from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door
+from tests.machine import needs_sandbox
 
-pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
+pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
 Read = Callable[[Door], Submission]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.simulate.simulate import read_truth
-from exercise_kit.worker.survey import available
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
+from tests.machine import needs_sandbox
 
-pytestmark = pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
+pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
 LESSONS = ("00_start", "01_patchify")
 

@@ -16,8 +16,10 @@ from vit_course.attention import MultiHeadSelfAttention
 from vit_course.exercises.checks.allowed import RULES
 from vit_course.vit import VisionTransformer
 
+WRAPPINGS = ("plain", "compiled", "scripted")
 
-def plain(x, weight, bias, eps):
+
+def plain(x, weight, bias, eps: float):
     centered = x - x.mean(-1, keepdim=True)
     return centered / (centered.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
 
@@ -43,17 +45,10 @@ def unwatched(x, weight, bias, eps):
     return ready_made(x, weight, bias, eps)
 
 
-@torch.jit.script
-def scripted(x, weight, bias, eps: float):
-    centered = x - x.mean(-1, keepdim=True)
-    return centered / torch.sqrt(centered.square().mean(-1, keepdim=True) + eps) * weight + bias
-
-
 @pytest.mark.parametrize(
     ("answer", "called"),
     [
         (ready_made, "`torch.nn.functional.layer_norm` was called. "),
-        (torch.compile(ready_made), "`torch.nn.functional.layer_norm` was called. "),
         (lambda *inputs: ready_made(*inputs), "`torch.nn.functional.layer_norm` was called. "),
         (of_responses, "`torch.nn.functional.local_response_norm` was called. "),
         (in_a_thread, "`torch.layer_norm` was called. "),
@@ -61,6 +56,15 @@ def scripted(x, weight, bias, eps: float):
     ],
 )
 def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
+    expect_no_points(answer, called)
+
+
+def test_compiling_hides_no_call():
+    # compiled here and not beside the others: torch.compile imports for seconds, and pytest would wait while collecting
+    expect_no_points(torch.compile(ready_made), "`torch.nn.functional.layer_norm` was called. ")
+
+
+def expect_no_points(answer, called):
     before = sys.getprofile(), threading.getprofile()
     report = check("layer_norm", answer, points=5)
     assert report.problem.startswith(called)
@@ -70,9 +74,9 @@ def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
     assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
 
 
-@pytest.mark.parametrize("answer", [plain, torch.compile(plain), scripted], ids=["plain", "compiled", "scripted"])
-def test_a_right_answer_passes_in_whatever_wrapping(answer):
-    report = check("layer_norm", answer, points=5)
+@pytest.mark.parametrize("wrapping", [lambda answer: answer, torch.compile, torch.jit.script], ids=WRAPPINGS)
+def test_a_right_answer_passes_in_whatever_wrapping(wrapping):
+    report = check("layer_norm", wrapping(plain), points=5)
     assert (report.problem, report.score) == (None, 5), str(report)
 
 

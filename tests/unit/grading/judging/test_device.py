@@ -13,7 +13,7 @@ from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.finding import HandedIn
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.survey import available
+from tests.machine import CAPABILITIES
 
 ROOT = Path(__file__).parents[4]
 FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))
@@ -41,7 +41,7 @@ def graded(judge, lessons, lesson, *exercises, answer=None):
 
 @pytest.fixture(scope="module")
 def judge():
-    confined = available().enough
+    confined = CAPABILITIES.enough
     with Judge(ROOT / "tests" / "hidden", b"secret", confined=confined, device="privateuseone:0") as judge:
         yield judge
 

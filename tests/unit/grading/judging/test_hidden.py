@@ -13,7 +13,7 @@ import torch
 from exercise_kit.engine.student import Student
 from exercise_kit.judge.hidden import HiddenChecks, HiddenChecksError
 from exercise_kit.judge.hidden_fixtures import reference_student, seed_of
-from exercise_kit.worker.survey import available
+from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[3] / "hidden" / "conftest.py"
 HEAD = """
@@ -307,7 +307,7 @@ def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
         assert f"test_tokens_run_row_by_row[{name}] PASSED" in ended.stdout
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_path):
     checks_of(ROWS)
     answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
@@ -322,7 +322,7 @@ def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_
     assert "no float64" in refused.stderr
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 @pytest.mark.parametrize("checks_first", [True, False], ids=["checks first", "submission first"])
 def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_path, checks_first):
     checks_of(ROWS)

@@ -14,7 +14,7 @@ from exercise_kit.sandbox import one_worker, reply, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
-from exercise_kit.worker.survey import available
+from tests.machine import needs_sandbox
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 PATCHIFY = """
@@ -367,7 +367,7 @@ time.sleep(20)
 """
 
 
-@pytest.mark.skipif(not available().enough, reason="this machine has no sandbox: see `vit-course doctor`")
+@needs_sandbox
 def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(monkeypatch):
     setup = warm_process._setup
     monkeypatch.setattr(warm_process, "_setup", lambda *options: {**setup(*options), "namespaces": False})

@@ -15,7 +15,7 @@ import torch
 from exercise_kit.sandbox import warm_process
 from exercise_kit.sandbox.sandbox import Limits, Sandbox, WarmProcessLost, WorkerLost
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.survey import available
+from tests.machine import CAPABILITIES
 
 LIMITS = Limits(cell_seconds=1.0, call_seconds=1.0, total_seconds=20.0, memory_bytes=512 << 20, reply_bytes=1 << 20)
 PATIENCE = 8.0  # a judge that waits longer for one second's work hangs
@@ -38,7 +38,7 @@ def reply(packed, number=None):
 
 @pytest.fixture(scope="module", params=["confined", "open"])
 def sandbox(request):
-    confined = request.param == "confined" and available().enough
+    confined = request.param == "confined" and CAPABILITIES.enough
     with Sandbox(LIMITS, confined=confined) as opened:
         yield opened
 

@@ -7,7 +7,7 @@ import pytest
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.survey import available
+from tests.machine import CAPABILITIES
 
 
 class Bench:
@@ -40,7 +40,7 @@ def _text(output):
 
 @pytest.fixture(scope="package")
 def sandbox():
-    with Sandbox(confined=available().enough, views=[view_of("03_attention")]) as opened:
+    with Sandbox(confined=CAPABILITIES.enough, views=[view_of("03_attention")]) as opened:
         yield opened
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from exercise_kit.worker import namespaces, seccomp
 from exercise_kit.worker.kernel import PR_SET_NO_NEW_PRIVS, architecture, prctl
-from exercise_kit.worker.survey import available
+from tests.machine import CAPABILITIES
 
-pytestmark = pytest.mark.skipif(not available().namespaces, reason="namespaces are refused here")
+pytestmark = pytest.mark.skipif(not CAPABILITIES.namespaces, reason="namespaces are refused here")
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 
 

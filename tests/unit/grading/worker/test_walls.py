@@ -24,7 +24,7 @@ import pytest
 
 from exercise_kit.worker import scratch_watch, walls
 from exercise_kit.worker.kernel import WallError
-from exercise_kit.worker.survey import available
+from tests.machine import CAPABILITIES, needs_sandbox
 
 WARM = Path(__file__).with_name("attempts.py")
 NOBODY = 65534
@@ -55,7 +55,7 @@ class Scene:
 @pytest.fixture(scope="module", params=SCENES)
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     user, world = request.param
-    found = available()
+    found = CAPABILITIES
     if not found.enough:
         pytest.skip(f"no sandbox here: {found.missing}")
     if world == "namespaces" and not found.namespaces:
@@ -334,7 +334,7 @@ def test_nothing_outside_has_changed(scene: Scene) -> None:
         scene.listener.accept()
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 @pytest.mark.parametrize("namespaces", [True, False])
 def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) -> None:
     answer, reply = os.pipe()
@@ -356,7 +356,7 @@ def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) ->
         assert pipe.read() == b""  # the last to hold the other end is gone
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 def test_a_user_that_this_machine_does_not_have_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container whose users are only a few: root there is root in name, and stays itself."""
 
@@ -367,7 +367,7 @@ def test_a_user_that_this_machine_does_not_have_is_not_taken(tmp_path: Path, mon
     assert walls.prepare([], [], scratch=tmp_path, namespaces_wanted=False).uid is None
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
     with pytest.raises(WallError, match="no scratch folder is named"):
         walls.prepare([], [], namespaces_wanted=False)
@@ -391,7 +391,7 @@ def _tried_with_a_device(reply: int) -> None:
     os.write(reply, json.dumps(came).encode())
 
 
-@pytest.mark.skipif(not available().enough, reason="no sandbox here")
+@needs_sandbox
 def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     answer, reply = os.pipe()
     child = os.fork()
@@ -417,7 +417,7 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not IS_ROOT or not available().enough, reason="only root can become another user")
+@pytest.mark.skipif(not IS_ROOT or not CAPABILITIES.enough, reason="only root can become another user")
 def test_without_landlock_a_gpu_is_used_as_another_user_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
