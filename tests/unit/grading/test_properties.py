@@ -1,0 +1,182 @@
+"""What holds for any input, tried on inputs that nobody wrote down: the wire, packed values, the notebook readers.
+
+The inputs are drawn the same each time, so that a run that passes here passes everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import socket
+import struct
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script
+from exercise_kit.submission.notebook_json import load
+from exercise_kit.worker.packing import Packer
+from exercise_kit.worker.values import Unpacker
+from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
+
+few = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+WHOLE = st.integers(-(1 << 63), (1 << 64) - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+JSON = st.recursive(
+    st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+# as deep as a packed value may be; NaN is no answer that equals itself and has a test of its own
+VALUES = st.recursive(
+    st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False) | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple) | st.dictionaries(TEXT, inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def tensors(draw):
+    sizes = draw(st.lists(st.integers(0, 4), max_size=4))
+    dtype = draw(st.sampled_from(list(DTYPES.values())))
+    raw = draw(st.binary(min_size=math.prod(sizes) * dtype.itemsize, max_size=math.prod(sizes) * dtype.itemsize))
+    if dtype is torch.bool:
+        raw = bytes(each & 1 for each in raw)
+    return torch.frombuffer(bytearray(raw), dtype=dtype).reshape(sizes) if raw else torch.empty(sizes, dtype=dtype)
+
+
+def bits(tensor):
+    """What a tensor holds, to the bit: a NaN equals itself here."""
+    return tensor.dtype, tuple(tensor.shape), tensor.contiguous().flatten().view(torch.uint8).tolist()
+
+
+def received(data, caps=None):
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        far.sendall(data)
+        far.shutdown(socket.SHUT_WR)
+        return Wire(near.fileno(), caps, patient=False).receive(deadline=math.inf)
+
+
+def frame(header, payload):
+    return MAGIC + struct.pack(">IQ", len(header), len(payload)) + header + payload
+
+
+@few
+@given(JSON, st.lists(tensors(), max_size=3))
+def test_any_frame_arrives_as_it_was_sent(body, sent):
+    near, far = socket.socketpair()
+    with near, far:
+        Wire(far.fileno(), patient=True).send(body, sent)
+        arrived, got = Wire(near.fileno(), patient=True).receive()
+    assert arrived == body
+    assert [*map(bits, got)] == [*map(bits, sent)]
+
+
+@few
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_are_a_frame_or_are_refused(data, begins_as_one):
+    with contextlib.suppress(WireError, Closed, Late):
+        received(MAGIC + data if begins_as_one else data, Caps(header_bytes=1 << 12, payload_bytes=1 << 12))
+
+
+@few
+@given(JSON, JSON, st.binary(max_size=40))
+def test_any_header_is_a_frames_or_is_refused(listed, body, payload):
+    header = json.dumps({"tensors": listed, "body": body}).encode()
+    try:
+        _, got = received(frame(header, payload))
+    except (WireError, Closed):
+        return
+    assert sum(each.numel() * each.itemsize for each in got) == len(payload)
+
+
+@few
+@given(VALUES)
+def test_any_value_comes_back(value):
+    packer = Packer()
+    packed = json.loads(json.dumps(packer.pack(value), allow_nan=False))
+    got = Unpacker(packer.tensors).unpack(packed)
+    assert got == value
+    assert repr(got) == repr(value), "True is no 1, and a tuple no list"
+
+
+@few
+@given(st.lists(tensors(), min_size=1, max_size=3), st.booleans())
+def test_any_tensors_come_back_to_the_bit(sent, twice):
+    complex_ones = [each for each in sent if each.is_complex()]
+    sent = [each for each in sent if not each.is_complex()]
+    packer = Packer()
+    packed = json.loads(json.dumps(packer.pack(sent * 2 if twice else sent), allow_nan=False))
+    got = Unpacker(packer.tensors).unpack(packed)
+    assert [*map(bits, got)] == [*map(bits, sent * 2 if twice else sent)]
+    assert len(packer.tensors) == len(sent), "a tensor travels once"
+    assert all("other" in Packer().pack(each) for each in complex_ones), "described, as no answer is complex"
+
+
+@few
+@given(JSON)
+def test_any_json_is_a_packed_value_or_is_refused(packed):
+    with contextlib.suppress(WireError):
+        Unpacker([torch.zeros(2)]).unpack(packed)
+
+
+CELLS = st.lists(
+    st.fixed_dictionaries(
+        {"cell_type": st.sampled_from(["code", "markdown", "raw"]), "source": TEXT | st.lists(TEXT, max_size=3)},
+        optional={"metadata": JSON, "id": JSON, "outputs": st.lists(JSON, max_size=2), "attachments": JSON},
+    ),
+    max_size=4,
+)
+
+
+@few
+@given(CELLS, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]), st.booleans())
+def test_any_cells_are_read_in_their_order(cells, encoding, escaped):
+    text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}, ensure_ascii=escaped)
+    read = open_notebook(text.encode(encoding))
+    expected = ["".join(each["source"]).replace("\r\n", "\n") for each in cells]
+    assert [each.source for each in read.cells] == expected
+    assert [each.code for each in read.cells] == [each["cell_type"] == "code" for each in cells]
+
+
+@few
+@given(JSON)
+def test_the_scan_changes_nothing_but_outputs(value):
+    """What is left out stands under three keys; everything else is as Python's own reader finds it."""
+    text = json.dumps(value)
+    if any(f'"{key}"' in text for key in ("outputs", "widgets", "attachments")):
+        return
+    assert load(text.encode()) == value
+
+
+def cells_of(reader, content):
+    """What a reader finds; None when it refuses the file, which it has to do in words."""
+    try:
+        return reader(content).cells
+    except Unreadable as error:
+        reason = error
+    assert str(reason)
+    return None
+
+
+@few
+@given(st.binary(max_size=200) | JSON.map(lambda each: json.dumps(each).encode()))
+def test_any_file_is_read_or_refused_in_words(content):
+    for reader in (open_notebook, open_script):
+        for cell in cells_of(reader, content) or ():
+            assert cell.source.encode("utf-8").decode("utf-8") == cell.source
+
+
+@few
+@given(CELLS, st.data())
+def test_half_a_notebook_is_refused(cells, data):
+    text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode()
+    cut = data.draw(st.integers(1, len(text) - 1))
+    assert cells_of(open_notebook, text[:cut]) is None
