@@ -12,13 +12,17 @@ QUICK := tests/unit/checks tests/unit/grading/worker/test_wire.py tests/unit/gra
 	tests/unit/grading/submissions tests/unit/grading/test_properties.py tests/unit/test_docstrings.py \
 	tests/unit/test_imports.py tests/unit/test_attention.py tests/unit/test_patches.py tests/unit/test_vit.py
 
-.PHONY: demo test quick notebooks figures check bench install clean
+.PHONY: demo test quick proof notebooks figures check bench install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
 
 test: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS)
+
+# every mutant, where `make test` evaluates one in five
+proof: install
+	$(ONCE) $(RUN) -m pytest $(TESTS) tests/proof --all
 
 quick: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) $(QUICK)
@@ -61,4 +65,4 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo .cache

@@ -27,6 +27,11 @@ LAUNCHERS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the proof by mutants."""
+    parser.addoption("--all", action="store_true", help="evaluate every mutant, and not a sample of them")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Say for ``--dist loadgroup`` which tests share a process: those of an exercise, of a part of a file, or of it."""

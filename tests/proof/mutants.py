@@ -2,7 +2,7 @@
 
 A mutant of an exercise changes one definition of the reference: one of the exercise's own objects, or a helper that
 these use, in whichever module it stands. Another exercise's object is left to that exercise, a helper to the first one
-that needs it; what a student is given (see ``GIVEN``, and all of ``exercise_kit.engine``) is no part of an answer.
+that needs it; what a student is given (see ``GIVEN``, the kit, the public checks, the known mistakes) is no part of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from vit_course.exercises.judging.reference import REFERENCE
 Place = tuple[str, str]
 
 GIVEN: frozenset[Place] = frozenset({("vit_course.config", "ViTConfig")})
-OURS, GIVEN_PACKAGE = "vit_course.", "exercise_kit.engine."
+OURS = "vit_course."
+# of the exercises' folder only what judges is part of the reference
+EXERCISES, JUDGING = "vit_course.exercises.", "vit_course.exercises.judging."
 
 
 @dataclass(frozen=True)
@@ -173,5 +175,9 @@ def _imported(module: str) -> dict[str, Place]:
         for node in _tree(module).body
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(OURS)
         for each in node.names
-        if not node.module.startswith(GIVEN_PACKAGE) and (node.module, each.name) not in GIVEN
+        if not _is_given(node.module) and (node.module, each.name) not in GIVEN
     }
+
+
+def _is_given(module: str) -> bool:
+    return module.startswith(EXERCISES) and not module.startswith(JUDGING)

@@ -1,7 +1,7 @@
 """The proof by mutants: a slip in the reference, or in a lesson's model solution, is caught by a hidden check, or it is
 listed with the reason why not.
 
-For one exercise: ``pytest tests/proof -k patchify``.
+For one exercise: ``pytest tests/proof -k patchify``; of every mutant and not of a sample: with ``--all``.
 """
 
 import ast
@@ -11,6 +11,7 @@ import pytest
 from tests.proof.asking import Examiner, Examiners
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
 from tests.proof.mutants import Place, definitions_of, mutants_of
+from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
 from vit_course.exercises.catalogue import EXERCISES
 from vit_course.exercises.judging.reference import REFERENCE
@@ -36,25 +37,47 @@ MODULES = {
 BY_EXERCISE = pytest.mark.parametrize("exercise", REFERENCE)
 
 
-def expect_listed(survived, listed):
-    missed, caught = set(survived) - listed.keys(), listed.keys() - set(survived)
+def expect_listed(found, listed):
+    """Fail with the evaluated mutants that nothing catches and no list names, and with what is listed for no reason."""
+    survived = set(found["survived"])
+    missed = survived - listed.keys()
+    caught = (listed.keys() & set(found["evaluated"])) - survived
+    gone = listed.keys() - set(found["names"])
     assert not missed, "no hidden check fails, and no list of equivalents names:\n" + "\n".join(sorted(missed))
-    assert not caught, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught))
+    assert not caught | gone, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught | gone))
+
+
+def evaluated(exercise, mutants, caught_by, everyone):
+    """All names, those of the sample, and those of the sample that no check catches."""
+    every = list(mutants)
+    chosen = sampled(exercise, every, everyone)
+    return {
+        "names": [each.name for each in every],
+        "evaluated": [each.name for each in chosen],
+        "survived": [each.name for each in chosen if not caught_by(each)],
+    }
 
 
 @BY_EXERCISE
-def test_every_mutant_is_caught_or_listed(exercise):
-    examiners = Examiners()
-    survived = [each.name for each in mutants_of(exercise) if not examiners.caught_by(each, exercise)]
-    expect_listed(survived, equivalents().get(exercise, {}))
+def test_every_mutant_is_caught_or_listed(exercise, everyone):
+    def compute():
+        examiners = Examiners()
+        return evaluated(exercise, mutants_of(exercise), lambda each: examiners.caught_by(each, exercise), everyone)
+
+    found = kept(f"reference-{exercise}-{everyone}", compute)
+    expect_listed(found, equivalents().get(exercise, {}))
 
 
 @pytest.mark.parametrize("exercise", solved())
-def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
+def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise, everyone):
     examiner = Examiner(exercise)
     assert examiner.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
-    survived = [each.name for each in solution_mutants(exercise) if not examiner.caught_by(each)]
-    expect_listed(survived, equivalent_solutions().get(exercise, {}))
+
+    def compute():
+        return evaluated(exercise, solution_mutants(exercise), examiner.caught_by, everyone)
+
+    found = kept(f"solution-{exercise}-{everyone}", compute)
+    expect_listed(found, equivalent_solutions().get(exercise, {}))
 
 
 def test_every_exercise_has_mutants_of_different_names():

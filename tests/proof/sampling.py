@@ -1,0 +1,87 @@
+"""Which mutants a run of the tests looks at, and what it found of them the last time that the code was the same.
+
+Of each exercise's mutants one in :data:`SHARE` is evaluated, the same ones each time; ``pytest tests/proof --all``
+(``make proof``) and ``benchmarks/proof.py`` evaluate every one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import torch
+
+from exercise_kit.files import write
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / ".cache" / "proof"
+# whatever an answer, a check or a mutant is made of
+SOURCES = ("exercise_kit", "vit_course", "solutions", "tests", "pyproject.toml")
+KINDS = (".py", ".json", ".toml", ".txt")
+SHARE = 5
+
+
+class Named(Protocol):
+    """A mutant, of whatever it is one."""
+
+    @property
+    def name(self) -> str:
+        """Unique among those of its exercise."""
+        ...
+
+
+Mutant = TypeVar("Mutant", bound=Named)
+
+
+def sampled(exercise: str, mutants: Iterable[Mutant], everyone: bool) -> list[Mutant]:
+    """One in :data:`SHARE` of the mutants, at least one, in their order; all of them for ``everyone``."""
+    every = list(mutants)
+    if everyone:
+        return every
+    first = sorted(every, key=lambda each: hashlib.sha256(f"{exercise}\n{each.name}".encode()).digest())
+    chosen = {each.name for each in first[: math.ceil(len(every) / SHARE)]}
+    return [each for each in every if each.name in chosen]
+
+
+def kept(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None) -> Any:
+    """What ``compute`` gives, JSON; not computed again until any of the sources, or torch, is another one.
+
+    Only results are kept, never a verdict on them: a test compares them anew each time.
+    """
+    folder = place / _digest(tuple(sources) if sources else tuple(ROOT / each for each in SOURCES))
+    file = folder / f"{name}.json"
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        pass
+    found = json.loads(json.dumps(compute()))
+    if not folder.is_dir():
+        shutil.rmtree(place, ignore_errors=True)  # what was found of other code
+    folder.mkdir(parents=True, exist_ok=True)
+    write(file, json.dumps(found).encode())
+    return found
+
+
+@cache
+def _digest(sources: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256(
+        repr((torch.__version__, np.__version__, platform.platform(), platform.python_version())).encode()
+    )
+    for path in _files(sources):
+        content = path.read_bytes()
+        digest.update(f"{path}\n{len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _files(sources: Sequence[Path]) -> Iterator[Path]:
+    for source in sources:
+        every = sorted(source.rglob("*")) if source.is_dir() else [source]
+        yield from (path for path in every if path.suffix in KINDS and path.is_file())

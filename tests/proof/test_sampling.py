@@ -1,0 +1,66 @@
+"""A sample is the same each time, and what is kept is never what other code gave."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.proof import sampling
+from tests.proof.mutants import mutants_of
+from tests.proof.sampling import SHARE, kept, sampled
+
+
+def test_a_sample_is_a_share_and_the_same_each_time():
+    mutants = [SimpleNamespace(name=f"slip {number}") for number in range(100)]
+    chosen = sampled("patchify", mutants, everyone=False)
+    assert len(chosen) == 100 / SHARE
+    assert chosen == sampled("patchify", mutants, everyone=False) == [each for each in mutants if each in chosen]
+    assert chosen != sampled("unpatchify", mutants, everyone=False)
+    assert sampled("patchify", mutants[:1], everyone=False) == mutants[:1]
+    assert sampled("patchify", mutants, everyone=True) == mutants
+
+
+def test_a_real_sample_is_neither_empty_nor_everybody():
+    every = [each.name for each in mutants_of("patchify")]
+    assert 0 < len(sampled("patchify", mutants_of("patchify"), everyone=False)) < len(every)
+
+
+@pytest.fixture
+def source(tmp_path):
+    file = tmp_path / "code" / "a.py"
+    file.parent.mkdir()
+    file.write_text("1")
+    sampling._digest.cache_clear()
+    yield file
+    sampling._digest.cache_clear()
+
+
+def test_it_is_computed_once_for_the_same_code_and_again_for_other_code(tmp_path, source):
+    def ask(value):
+        sampling._digest.cache_clear()  # as in another process
+        return kept("patchify", lambda: value, tmp_path / "kept", [source.parent])
+
+    assert ask(["first"]) == ask(["second"]) == ["first"]
+    source.write_text("2")
+    assert ask(["third"]) == ["third"]
+    source.with_name("b.py").write_text("")
+    assert ask(["fourth"]) == ["fourth"]
+    assert len(list((tmp_path / "kept").iterdir())) == 1, "what other code gave is gone"
+
+
+def test_what_is_damaged_is_computed_again_and_what_raises_is_not_kept(tmp_path, source):
+    def ask(compute):
+        return kept("patchify", compute, tmp_path / "kept", [source.parent])
+
+    assert ask(lambda: [1]) == [1]
+    (file,) = (tmp_path / "kept").rglob("*.json")
+    file.write_text('[1, "hal')
+    with pytest.raises(ZeroDivisionError):
+        ask(lambda: 1 / 0)
+    assert ask(lambda: [2]) == [2]
+
+
+def test_another_torch_is_another_state(tmp_path, source, monkeypatch):
+    assert kept("patchify", lambda: 1, tmp_path / "kept", [source.parent]) == 1
+    sampling._digest.cache_clear()
+    monkeypatch.setattr(sampling.torch, "__version__", "3.0")
+    assert kept("patchify", lambda: 2, tmp_path / "kept", [source.parent]) == 2
