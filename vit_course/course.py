@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from exercise_kit.engine.course import Course, Measure, Modules, Results
-from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from vit_course.exercises.catalogue import EXERCISES
-from vit_course.exercises.checks.allowed import RULES
+from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
 from vit_course.exercises.checks.stand_ins import HUNTS
 
 if TYPE_CHECKING:
+    from exercise_kit.engine.exercise import Exercise
+    from exercise_kit.engine.probes import Probe
+    from exercise_kit.engine.rules import Rule
+    from exercise_kit.engine.student import Student
     from vit_course.exercises.judging.exam import Exam
 
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
@@ -43,6 +43,18 @@ _HOMES = {
 }
 
 
+def _exercises() -> Mapping[str, Exercise]:
+    from vit_course.exercises.catalogue import EXERCISES
+
+    return EXERCISES
+
+
+def _rules() -> Mapping[str, Rule]:
+    from vit_course.exercises.checks.allowed import RULES
+
+    return RULES
+
+
 def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
     from vit_course.exercises.judging.reference import REFERENCE
 
@@ -69,8 +81,8 @@ def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
 
 
 COURSE = Course(
-    exercises=EXERCISES,
-    rules=RULES,
+    exercises=Deferred(_exercises),
+    rules=Deferred(_rules),
     modules=_MODULES,
     homes=_HOMES,
     references=_references,

@@ -25,8 +25,12 @@ from exercise_kit.batch.places import Place
 from exercise_kit.batch.secret import alone_in
 from exercise_kit.batch.store import ChangedResult, Store, merged
 from exercise_kit.judge.result import Result, Status
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.view import view_of
+from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.finding import HandedIn
 from exercise_kit.submission.flags import NOT_SANDBOXED
+from exercise_kit.submission.notebook_file import open_notebook, read_bytes
 from exercise_kit.submission.released import Lessons, ReleasedError
 from exercise_kit.submission.submission import NoSubmission, Submission
 
@@ -106,6 +110,7 @@ def do(task: Task) -> Done:
 def _done(task: Task) -> Done:
     from exercise_kit.submission.reading import read  # with torch, which only a job's own process needs
 
+    _bench.warm_up(task)
     try:
         released = index.released_stamp(task.place)
         grader = index.grader_digest(task.place)
@@ -213,15 +218,29 @@ class _Bench:
         self.judge: Judge | None = None
         self.of: tuple[object, ...] | None = None
         self.is_bounded = False  # in a job's own process
+        self._warm: WarmProcess | None = None
+        self._warm_for: object = None
+
+    def warm_up(self, task: Task) -> None:
+        """Start the process of which the workers are made before this one imports torch, so that both do it at once."""
+        with self.lock:
+            if self.of is None and self._warm is None and _can_be_opened(task.handed_in):
+                # what stands in the way is told when the judge needs it
+                with suppress(OSError, WarmProcessLost, ReleasedError):
+                    self._warm, self._warm_for = _warm_process(task), _how(task)
 
     def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
         from exercise_kit.judge.judge import Judge
 
-        of = (task.place.checks, task.place.secret, task.confined, task.device)
+        of = (task.place.checks, task.place.secret, *_how(task))
         with self.lock:
             if self.of != of:
                 self.close()
-                judge = Judge(task.place.checks, task.place.secret, confined=task.confined, device=task.device)
+                warm = self._warm if self._warm_for == _how(task) else None
+                self._warm = None
+                judge = Judge(
+                    task.place.checks, task.place.secret, confined=task.confined, device=task.device, warm=warm
+                )
                 self.judge, self.of = judge.__enter__(), of
                 if self.is_bounded:
                     leave_room(ROOM_TO_GRADE)
@@ -237,6 +256,24 @@ class _Bench:
         if judge is not None:
             with suppress(Exception):  # it failed, or it would not be closed here
                 judge.__exit__(None, None, None)
+
+
+def _how(task: Task) -> tuple[bool, str]:
+    return task.confined, task.device
+
+
+def _can_be_opened(handed_in: HandedIn) -> bool:
+    """Whether a file has cells, so that it is likely to be graded; its reader says what is wrong with any other."""
+    try:
+        return handed_in.path.suffix.lower() == ".py" or bool(open_notebook(read_bytes(handed_in.path)).cells)
+    except Exception:
+        return False
+
+
+def _warm_process(task: Task) -> WarmProcess:
+    """A warm process for every lesson that there is; only what needs no torch is imported for it."""
+    views = [view_of(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
+    return WarmProcess(Limits(), views, confined=task.confined, device=task.device)
 
 
 _bench = _Bench()

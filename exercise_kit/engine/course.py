@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from exercise_kit.engine.verdict import Undecided
 
@@ -23,6 +23,7 @@ VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
 MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10
 # the bytes of such a file, or a clause on why there are none; and those of the JSON file beside it, where one is
 HandedIn = tuple[bytes | str, bytes | None]
+Item = TypeVar("Item")
 
 
 class CourseError(Exception):
@@ -91,6 +92,26 @@ class Modules:
         if name in self.answers:
             return self.answers[name] < lesson
         return name in self.shared or name.partition("/")[0] in self.shared
+
+
+class Deferred(Mapping[str, Item]):
+    """A mapping that is loaded when it is first looked into: to name a course imports neither it nor torch."""
+
+    def __init__(self, load: Callable[[], Mapping[str, Item]]) -> None:
+        self._load = load
+
+    @cached_property
+    def _loaded(self) -> Mapping[str, Item]:
+        return self._load()
+
+    def __getitem__(self, name: str) -> Item:
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded)
+
+    def __len__(self) -> int:
+        return len(self._loaded)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from exercise_kit.judge.sitting import Sitting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.sandbox import GraderFailed, Sandbox
 from exercise_kit.sandbox.view import view_of
+from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from exercise_kit.submission.submission import Submission
 
@@ -35,6 +36,7 @@ class Judge:
         limits: what a submission may use.
         confined: put walls round the students' code.
         device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
+        warm: the process of which the workers are made, where it was started already; the judge ends it.
 
     Raises:
         HiddenChecksError: with file and line, when the hidden checks cannot be used.
@@ -47,13 +49,14 @@ class Judge:
         limits: Limits | None = None,
         confined: bool = True,
         device: str = "cpu",
+        warm: WarmProcess | None = None,
     ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
         self._confined = confined
         self._views = {lesson: view_of(lesson) for lesson in course().lessons}
         views = list(self._views.values())
-        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device)
+        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device, warm=warm)
         try:
             self._sandbox.start()
             results = course().results

@@ -25,18 +25,24 @@ class Sandbox:
         confined: put walls round it; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
         device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
+        warm: a warm process that was started for these limits, walls, views and device; the sandbox owns it now.
 
     Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """
 
     def __init__(
-        self, limits: Limits | None = None, confined: bool = True, views: Sequence[Path] = (), device: str = "cpu"
+        self,
+        limits: Limits | None = None,
+        confined: bool = True,
+        views: Sequence[Path] = (),
+        device: str = "cpu",
+        warm: WarmProcess | None = None,
     ) -> None:
         self._device = device
         self.limits = limits or Limits()
         self._confined = confined
-        self._views = list(views)
-        self._warm: WarmProcess | None = None
+        self._views = list(warm.views if warm else views)
+        self._warm = warm
         self.is_weaker = False
 
     @property

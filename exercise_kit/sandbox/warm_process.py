@@ -43,7 +43,7 @@ class WarmProcess:
         confined: put up the walls.
         device: where a child computes.
 
-    Attributes: ``is_lost``, that it can make no more children.
+    Attributes: ``is_lost``, that it can make no more children, and ``views``.
 
     Raises:
         WarmProcessLost: it did not even begin; the text says why.
@@ -51,6 +51,7 @@ class WarmProcess:
 
     def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool, device: str = "cpu") -> None:
         self._device = device
+        self.views = tuple(views)
         self.is_lost = False
         self._home = tempfile.TemporaryDirectory(prefix="vit-course-worker-", ignore_cleanup_errors=True)
         scratch = Path(self._home.name, "scratch")

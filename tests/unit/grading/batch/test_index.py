@@ -42,6 +42,7 @@ def task(work, tmp_path, monkeypatch):
             return Result("", None, None, "graded", None, exercises=tuple(exercises))
 
     monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(Judge()))
+    monkeypatch.setattr(job._bench, "warm_up", lambda task: None)
     folder = tmp_path / "class"
     shutil.copytree(ROOT / "tests" / "hidden", folder / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
     for step, home in (("release", "notebooks"), ("source", "solutions")):

@@ -1,6 +1,9 @@
 """One submission: what is taken over, what is graded, what is kept. The judge itself is stood in for."""
 
+import pickle
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +40,7 @@ class Judge:
 def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job._bench, "warm_up", lambda task: None)
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     return stand_in
 
@@ -204,3 +208,58 @@ def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
     assert do(replace(task, handed_in=HandedIn(helper))).result is None
     assert do(replace(task, handed_in=HandedIn(helper, named=True))).result.status == "rejected"
     assert do(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
+
+
+WARM = """
+import pickle, sys
+from exercise_kit.batch import job
+task = pickle.loads(sys.stdin.buffer.read())
+job._bench.warm_up(task)
+warm = job._bench._warm
+assert warm is not None and not {"torch", "numpy", "pytest", "IPython"} & sys.modules.keys()
+assert any(view.name.startswith("01-") for view in warm.views)
+done = job.do(task)
+assert done.result.status == "graded" and done.result.score == 0.0, done
+assert job._bench.judge._sandbox._warm is warm, "the judge makes its workers of it"
+job._bench.close()
+assert warm._process.poll() is not None, "and ends it"
+"""
+
+
+def test_the_warm_process_starts_before_torch_and_is_the_one_that_grades(task):
+    one = replace(task, exercise="fix_patchify", confined=False)
+    subprocess.run([sys.executable, "-c", WARM], input=pickle.dumps(one), check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"cells": []}'])
+def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeypatch, content):
+    monkeypatch.setattr(job, "_warm_process", lambda task: pytest.fail("it was started"))
+    bad = tmp_path / "bad.ipynb"
+    bad.write_text(content)
+    bench = job._Bench()
+    for path in (bad, tmp_path / "missing.ipynb"):
+        bench.warm_up(replace(task, handed_in=HandedIn(path)))
+
+
+def test_a_warm_process_for_other_walls_is_not_used(task, monkeypatch):
+    """Neither one without them, nor for another device."""
+    made = []
+
+    class Fake:
+        def __init__(self, *_, warm=None, **__):
+            made.append(warm)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
+    monkeypatch.setattr(job, "_warm_process", lambda task: "warm")
+    for other in ({"confined": False}, {"device": "cuda:0"}, {}):
+        bench = job._Bench()
+        bench.warm_up(task)
+        bench.with_judge(replace(task, **other), lambda judge: None)
+        assert bench._warm is None
+    assert made == [None, None, "warm"]
