@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import practices
-from exercise_kit.engine.answers import same_record, tensors_in
+from exercise_kit.engine.answers import same_record
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.isolation import settings_kept
+from exercise_kit.worker.calls import observe
 from exercise_kit.worker.parts import observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -79,11 +80,6 @@ class Objects(Protocol):
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """dict: what the practice of that name notes of the function or class ``name``, given its ``fields``."""
-
-
-def cotangent(output: Tensor, number: int = 0) -> Tensor:
-    """What a backward pass starts from at the output tensor of that number: N(0, 1), like ``output``."""
-    return torch.randn(output.shape, generator=torch.Generator().manual_seed(number)).to(output)
 
 
 def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,25 +179,11 @@ def _answer(
     function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False
 ) -> Answer:
     given = tuple(copy.deepcopy(each) for each in inputs)
-    leaves = given
-    if gradients:  # the function gets copies, for torch lets nobody write into a leaf
-        leaves = tuple(map(_leaf, given))
-        given = tuple(each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves)
-    result, error = _attempt(function, given, options)
-    if error is None and gradients:
-        _, error = _attempt(_backward, (result,), NO_OPTIONS)
-    return Answer(
-        result,
-        error,
-        given,
-        tuple(number for number, before in enumerate(inputs) if _has_changed(before, given[number])),
-        error is None and _attempt(_shares, (result, given), NO_OPTIONS)[0] is True,
-        tuple(each.grad if isinstance(each, Tensor) else None for each in leaves) if gradients else (),
-    )
-
-
-def _leaf(value: Any) -> Any:
-    return value.requires_grad_() if isinstance(value, Tensor) and value.is_floating_point() else value
+    seen, error = _attempt(observe, (function, given, options, gradients), NO_OPTIONS)
+    if seen is None:
+        return Answer(raised=error)
+    changed = tuple(number for number, before in enumerate(inputs) if _has_changed(before, seen.inputs[number]))
+    return Answer(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
 
 
 def _attempt(
@@ -217,32 +199,5 @@ def _attempt(
             return None, described(error)
 
 
-def _backward(result: object) -> None:
-    with torch._C.DisableTorchFunctionSubclass():
-        outputs = {number: each for number, each in enumerate(tensors_in(result)) if each.requires_grad}
-        torch.autograd.backward(tuple(outputs.values()), [cotangent(each, number) for number, each in outputs.items()])
-
-
 def _has_changed(before: object, after: object) -> bool:
     return isinstance(before, Tensor) and not same_record(before, after)
-
-
-def _shares(result: object, inputs: tuple[Any, ...]) -> bool:
-    """Whether the result, or a module among the inputs, has memory in common with another input."""
-    made = [result, *(each for each in inputs if isinstance(each, nn.Module))]
-    return any(
-        not _memory(each).isdisjoint(_memory(given))
-        for each in made
-        for given in inputs
-        if not (each is given and isinstance(each, nn.Module))
-    )
-
-
-def _memory(value: object) -> set[int]:
-    """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    if isinstance(value, nn.Module):
-        value = list(value.state_dict(keep_vars=True).values())
-    elif isinstance(value, Mapping):
-        value = list(value.values())
-    with torch._C.DisableTorchFunctionSubclass():
-        return {each.untyped_storage().data_ptr() for each in tensors_in(value) if each.numel()}

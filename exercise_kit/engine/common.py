@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.answers import tensors_in
-from exercise_kit.engine.calls import cotangent
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.engine.words import quoted
 from exercise_kit.reasons import Reason
+from exercise_kit.worker.calls import cotangent
 
 
 def expect_gradients_of_inputs(

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.answers import plain, snapshot
-from exercise_kit.engine.calls import Answer, Module, ModuleHere, cotangent
+from exercise_kit.engine.calls import Answer, Module, ModuleHere
 from exercise_kit.engine.errors import fingerprint, in_words
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import listed, shape
 from exercise_kit.reasons import Reason
+from exercise_kit.worker.calls import cotangent
 
 if TYPE_CHECKING:
     from exercise_kit.engine.student import Student

@@ -123,7 +123,7 @@ class Answers:
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return calls.observed(self._watched(self._named(name)), inputs, options, gradients)
+        return calls.reply_of(calls.observe(self._watched(self._named(name)), inputs, options, gradients))
 
     def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
         function = self._named(name)
@@ -165,9 +165,9 @@ class Answers:
     def _forward(
         self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        told = calls.observed(self._watched(self._modules[module]), inputs, options, gradients)
-        self._outputs[module] = list(tensors_in(told["result"]))
-        return told
+        seen = calls.observe(self._watched(self._modules[module]), inputs, options, gradients)
+        self._outputs[module] = list(tensors_in(seen.result))
+        return calls.reply_of(seen)
 
     def _parts(
         self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,12 +15,26 @@ from . import originals
 from .packing import tensors_in
 
 
-def observed(
-    function: Callable[..., Any], inputs: Sequence[Any], options: Mapping[str, Any], gradients: bool = False
-) -> dict[str, Any]:
-    """Call ``function`` and tell its result, the inputs as they are afterwards, and what it shares with them.
+@dataclass(frozen=True)
+class Observation:
+    """One call, and what it left behind.
 
-    Whether it changed one of them is for the judge to see, who knows what was sent. With ``gradients`` every float
+    Attributes: ``result``; ``inputs`` as they are after the call; ``shares``, whether the result, or a module among
+    the inputs, has memory in common with another input; ``gradients`` of the inputs, where they were asked for.
+    """
+
+    result: Any
+    inputs: tuple[Any, ...]
+    shares: bool
+    gradients: tuple[Tensor | None, ...] | None = None
+
+
+def observe(
+    function: Callable[..., Any], inputs: Sequence[Any], options: Mapping[str, Any], gradients: bool = False
+) -> Observation:
+    """Call ``function`` and note its result, the inputs as they are afterwards, and what it shares with them.
+
+    Whether it changed one of them is for the caller to see, who knows what was sent. With ``gradients`` every float
     tensor among the inputs requires one; output tensor k is pulled back from normal numbers of the seed k.
     """
     leaves = [_differentiable(value) for value in inputs] if gradients else inputs
@@ -28,18 +44,26 @@ def observed(
     if inspect.iscoroutine(result):
         result.close()  # or Python warns that nobody awaited it
     with torch._C.DisableTorchFunctionSubclass():
-        told: dict[str, Any] = {
-            "result": result,
-            "inputs": [value if isinstance(value, Tensor | dict | nn.Module) else None for value in inputs],
-            "same": next((place for place, value in enumerate(inputs) if _is_that(value, result)), None),
-            "shares": _share(result, inputs),
-        }
-        if gradients:
-            told["gradients"] = _gradients(result, leaves)
-    return told
+        shares = _share(result, inputs)
+        return Observation(result, tuple(inputs), shares, _gradients(result, leaves) if gradients else None)
 
 
-def cotangent(output: Tensor, seed: int) -> Tensor:
+def reply_of(observation: Observation) -> dict[str, Any]:
+    """An observation as it goes to the judge: of the inputs those that a call can have changed.
+
+    "same" is the place of the input that came back as the result, None where none did.
+    """
+    result, inputs = observation.result, observation.inputs
+    reply = {
+        "result": result,
+        "inputs": [value if isinstance(value, Tensor | dict | nn.Module) else None for value in inputs],
+        "same": next((place for place, value in enumerate(inputs) if _is_that(value, result)), None),
+        "shares": observation.shares,
+    }
+    return {**reply, "gradients": list(observation.gradients)} if observation.gradients is not None else reply
+
+
+def cotangent(output: Tensor, seed: int = 0) -> Tensor:
     """Normal numbers of the shape, dtype and device of ``output``, the same in the judge's process."""
     return torch.randn(output.shape, generator=torch.Generator().manual_seed(seed)).to(output)
 
@@ -57,10 +81,10 @@ def _differentiable(value: Any) -> Any:
     return value
 
 
-def _gradients(result: Any, inputs: Sequence[Any]) -> list[Tensor | None]:
+def _gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
     outputs = list(tensors_in(result))
     pull_back(outputs, [cotangent(each, seed) if each.requires_grad else None for seed, each in enumerate(outputs)])
-    return [value.grad if isinstance(value, Tensor) else None for value in inputs]
+    return tuple(value.grad if isinstance(value, Tensor) else None for value in inputs)
 
 
 def _is_that(value: Any, result: Any) -> bool:
@@ -70,12 +94,10 @@ def _is_that(value: Any, result: Any) -> bool:
 def _share(result: Any, inputs: Sequence[Any]) -> bool:
     """Whether the result, or a module among the inputs, lies in memory of another input."""
     made = [result, *(value for value in inputs if isinstance(value, nn.Module))]
-    return any(
-        not _memory(each).isdisjoint(_memory(given))
-        for each in made
-        for given in inputs
-        if not (each is given and isinstance(each, nn.Module))
-    )
+    pairs = [(each, given) for each in made for given in inputs if not (each is given and isinstance(each, nn.Module))]
+    with contextlib.suppress(Exception):  # a student's tensor may have no memory that can be looked at
+        return any(not _memory(each).isdisjoint(_memory(given)) for each, given in pairs)
+    return False
 
 
 def _memory(value: Any) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -327,3 +328,18 @@ def test_a_broken_backward_pass_becomes_words(fails: Callable[[Tensor], Tensor],
     with pytest.raises(Failure) as caught:
         module.without_gradient(module(INPUT))
     assert seen in caught.value.seen
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_that_nobody_awaits_leaves_no_warning() -> None:
+    async def patchify(images: torch.Tensor) -> torch.Tensor:
+        return images
+
+    Student({"patchify": patchify})(torch.ones(2))
+    gc.collect()
+
+
+def test_gradients_come_from_the_tensors_of_a_dict_too() -> None:
+    (gradient,) = Student({"double": lambda x: {"twice": 2 * x}}).input_gradients(torch.ones(3))
+    assert gradient is not None
+    assert gradient.abs().sum() > 0

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.calls import cotangent
 from exercise_kit.engine.common import (
     expect_device_of_input,
     expect_input_gradients,
@@ -24,6 +23,7 @@ from exercise_kit.engine.probes import TALL, WIDE, Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import short
+from exercise_kit.worker.calls import cotangent
 
 LESSON = "01_patchify"
 PATCH_AXES = ("image", "token", "feature")
