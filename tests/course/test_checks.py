@@ -1,5 +1,6 @@
 """The proof of the public checks: they pass every right variant, and fail and name every misconception."""
 
+from functools import cache
 from importlib import import_module
 
 import pytest
@@ -27,6 +28,12 @@ def _misconceptions():
             yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
 
 
+@cache
+def reported(exercise, wrong):
+    """The report on a misconception, made once for the tests of this file."""
+    return check(exercise, *wrong.objects, points=10)
+
+
 @pytest.mark.parametrize(("exercise", "objects"), list(_right_variants()))
 def test_a_right_variant_passes(exercise, objects):
     report = check(exercise, *objects)
@@ -36,7 +43,7 @@ def test_a_right_variant_passes(exercise, objects):
 
 @pytest.mark.parametrize(("exercise", "wrong"), list(_misconceptions()))
 def test_a_misconception_fails_and_is_named(exercise, wrong):
-    report = check(exercise, *wrong.objects, points=10)
+    report = reported(exercise, wrong)
     assert not report.passed, f"every check passes {wrong.name}"
     assert report.score < 10
     assert wrong.name in report.misconceptions, str(report)
@@ -53,7 +60,7 @@ def test_an_exercise_is_complete(exercise):
         assert wrong.cause.explanation.endswith("."), wrong.name
         assert wrong.cause.question.endswith("?"), wrong.name
         assert wrong.cause.section.startswith(exercise.lesson + ", "), wrong.name
-        failed |= {each.name for each in check(exercise.name, *wrong.objects).results if each.verdict == "fail"}
+        failed |= {each.name for each in reported(exercise.name, wrong).results if each.verdict == "fail"}
     claims = {each.name: each.claim for each in exercise.checks}
     assert all(claim.endswith(".") for claim in claims.values())
     assert failed == set(claims), f"no misconception fails {set(claims) - failed}"
