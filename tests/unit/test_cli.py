@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from exercise_kit.authoring.build import BuildReport
+from exercise_kit.cli.commands import add_commands
 from vit_course.cli import app
 
 runner = CliRunner()
@@ -198,3 +200,12 @@ def test_grade_shows_the_table_where_json_cannot_be_written(handed_in, tmp_path)
     assert result.exit_code == 1
     assert f"cannot write {target}" in result.stderr
     assert "0 of 2 graded" in result.stdout
+
+
+def test_another_course_gets_the_commands_of_the_kit_and_no_others() -> None:
+    other = typer.Typer()
+    add_commands(other)
+    names = list(typer.main.get_command(other).commands)
+    assert names == ["build", "new-class", "grade", "doctor", "simulate", "report", "misconceptions"]
+    ours = list(typer.main.get_command(app).commands)
+    assert ours == [*names, "train", "evaluate", "recipes", "demo"]

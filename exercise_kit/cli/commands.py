@@ -1,0 +1,153 @@
+"""The commands that any course gets: its lessons built, its classes made, graded, rehearsed and reported on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from exercise_kit.doctor_command import doctor
+from exercise_kit.engine.course import VARIABLE, CourseError, course
+from exercise_kit.files import write
+from exercise_kit.refusals import in_words, needs, stop
+from exercise_kit.report_command import report
+from exercise_kit.simulate_command import simulate
+
+# a path or a command is never broken over two lines: it is there to be copied
+console = Console(highlight=False, soft_wrap=True)
+# where the lessons are, when this is an editable install of a clone
+CLONE = Path(__file__).resolve().parents[2]
+
+
+def _clone(root: Path) -> Path:
+    if not (root / "solutions").is_dir():
+        raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    return root
+
+
+Lessons = Annotated[
+    Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=_clone)
+]
+
+
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a built notebook is stale.")] = False,
+    root: Lessons = CLONE,
+) -> None:
+    """Build the students' and the solution notebooks from solutions/*.py."""
+    with needs("grading"):
+        from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.problems import AuthoringError
+    with in_words(AuthoringError):
+        built = build_notebooks(root, check=check)
+    for path in (*built.written, *built.stale):
+        console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
+    for path in built.orphaned:
+        console.print(f"without a source: {path}; remove it", markup=False)
+    if built.stale:
+        raise stop("Some notebooks are not what their sources say. Run: vit-course build")
+    if built.orphaned:
+        raise stop("Some notebooks have no source. Remove them, or write solutions/NN_topic.py for them.")
+    console.print(f"{len(built.written) + len(built.unchanged)} notebooks are up to date.")
+
+
+def new_class(
+    directory: Annotated[Path, typer.Argument(help="The folder to make; it must not exist, or be empty.")],
+    root: Lessons = CLONE,
+) -> None:
+    """Make an nbgrader course folder, ready for generate_assignment and formgrader."""
+    with needs("grading"):
+        from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.nbgrader.class_folder import ClassFolderError
+        from exercise_kit.nbgrader.class_folder import new_class as make
+    with in_words(ClassFolderError):
+        made = make(directory, root)
+    console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
+    with in_words(AuthoringError):
+        stale = build_notebooks(root, check=True).stale
+    if stale:
+        console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
+        console.print("The class has them as they are. For the newest: vit-course build, and a new class.")
+    console.print("Next, as the folder's README.md tells:")
+    console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
+    console.print(f"  nbgrader generate_assignment {made.lessons[0]}", markup=False)
+
+
+def grade(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Notebooks, .py files, folders of them, or nbgrader's submitted/ tree.")
+    ],
+    class_dir: Annotated[
+        Path | None,
+        typer.Option("--class", metavar="DIR", help="Your class folder; else the one that the command runs in."),
+    ] = None,
+    exercise: Annotated[str | None, typer.Option(help="Grade this exercise alone.")] = None,
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many submissions are graded at the same time.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers grade.", metavar="ADDRESS")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run ended; tell how many results were taken over.")
+    ] = False,
+    no_sandbox: Annotated[
+        bool, typer.Option("--no-sandbox", help="Run students' code unguarded, with your rights.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Grade all again, whatever was graded before.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Where students' code computes: cpu, cuda, or cuda:1 for the second GPU.")
+    ] = "cpu",
+) -> None:
+    """Grade submissions with the hidden checks, each in a sandbox of its own."""
+    with needs("grading"):
+        from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError
+        from exercise_kit.batch.command import grade as grade_paths
+    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
+    try:
+        with in_words(GradeError), needs("grading"):
+            every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))
+    except GradeUsageError as error:
+        raise typer.BadParameter(str(error), param_hint=error.option) from None
+    except KeyboardInterrupt:
+        raise stop("Stopped. What was graded is kept; the same command goes on from there.", 130) from None
+    if not every_one:
+        raise typer.Exit(1)
+
+
+def misconceptions(
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """List every mistake that the checks know by name."""
+    from exercise_kit.engine.library import as_json, as_table
+
+    if json is None:
+        console.print(as_table(), soft_wrap=False)
+    elif json == "-":
+        typer.echo(as_json())
+    else:
+        with in_words():
+            write(Path(json), f"{as_json()}\n".encode())
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Give a course's command line those of the kit, in the order of its help."""
+    app.command()(build)
+    app.command("new-class")(new_class)
+    for command in (grade, doctor, simulate, report, misconceptions):
+        app.command()(command)
+
+
+def run(app: typer.Typer, name: str) -> None:
+    """Run a course's command line under its name; a course in the environment that is not there ends it."""
+    if VARIABLE in os.environ:
+        try:
+            course()
+        except CourseError as error:
+            sys.exit(str(error))
+    app(prog_name=name)
