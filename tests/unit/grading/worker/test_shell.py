@@ -189,7 +189,7 @@ def test_a_cell_sees_its_lesson(bench):
     assert "holds this lesson's answers" in bench.text("import vit_course.attention")
     assert "graded by the judge" in bench.text("from vit_course import check\ncheck('attention', None)")
     assert "ModuleNotFoundError" in bench.text("import exercise_kit.engine.library")
-    assert "ModuleNotFoundError" in bench.text("import exercise_kit")
+    assert "ModuleNotFoundError" in bench.text("import exercise_kit.judge")
 
 
 def test_cells_have_their_own_indexes(bench):
