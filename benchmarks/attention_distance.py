@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vit_course.config import ViTConfig
 from vit_course.data import Batches, load_npz
-from vit_course.interpret import attention_rollout, mean_attention_distance, patch_weights
+from vit_course.interpret import attention_rollout, mean_attention_distance, patch_weights, record
 from vit_course.training import evaluate
 from vit_course.training.checkpoints import load_model
 from vit_course.vit import VisionTransformer
@@ -32,7 +32,7 @@ RESULTS = Path(__file__).parent / "results" / "attention_distance.json"
 def attention_of(model: VisionTransformer, images: Tensor) -> list[Tensor]:
     """The weights of every block, (images, num_heads, tokens, tokens) each."""
     with torch.inference_mode():
-        _, stages = model(images, return_intermediates=True)
+        stages = record(model, images)
     return [stages[f"blocks.{number}.attention.weights"] for number in range(model.config.depth)]
 
 

@@ -91,7 +91,7 @@ class AllTokensIntoTheHead(VisionTransformer):
         nn.init.zeros_(self.head.weight)
 
     def forward(self, images: Tensor) -> Any:
-        tokens = self._add_positions(self._prepend_class_token(self.patch_embedding(images)))
+        tokens = self._embed(self.patch_embedding(images))
         return self.head(self.norm(self.blocks(tokens)).flatten(1))
 
 

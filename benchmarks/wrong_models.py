@@ -107,11 +107,8 @@ class _Model(VisionTransformer):
 
     add: Part
 
-    def _prepend_class_token(self, patches: Tensor) -> Tensor:
+    def _embed(self, patches: Tensor) -> Tensor:
         return self.add(patches, self.class_token, self.positions)
-
-    def _add_positions(self, tokens: Tensor) -> Tensor:
-        return tokens
 
 
 def _with_patchify(model: VisionTransformer, cut: Part) -> nn.Module:

@@ -1,4 +1,7 @@
-"""A hands-on course on the Vision Transformer: the reference package, its lessons' checks, and the grader."""
+"""A hands-on course on the Vision Transformer: the model and its parts, and ``check`` and ``hunt`` of the lessons.
+
+All public names are here; each is imported from its module when it is first used.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,21 @@ from vit_course import renamed
 
 if TYPE_CHECKING:
     from exercise_kit.engine import check
-    from vit_course.config import PRESETS, ViTConfig
+    from vit_course.attention import (
+        MultiHeadSelfAttention,
+        merge_heads,
+        scaled_dot_product_attention,
+        split_heads,
+    )
+    from vit_course.config import ViTConfig
+    from vit_course.encoder import Encoder, EncoderBlock, Mlp
+    from vit_course.hunts import hunt
+    from vit_course.initialisation import initialise
+    from vit_course.patches import PatchEmbedding, patchify, unpatchify
+    from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
+    from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
+    from vit_course.recipes.presets import PRESETS
+    from vit_course.recording import record
     from vit_course.vit import VisionTransformer
 
 require_supported()
@@ -22,17 +39,55 @@ try:
 except PackageNotFoundError:  # used from a clone that is not installed
     __version__ = "0+clone"
 
-__all__ = ["PRESETS", "ViTConfig", "VisionTransformer", "__version__", "check"]
+__all__ = [
+    "PRESETS",
+    "Encoder",
+    "EncoderBlock",
+    "Mlp",
+    "MultiHeadSelfAttention",
+    "PatchEmbedding",
+    "ViTConfig",
+    "VisionTransformer",
+    "__version__",
+    "add_class_token",
+    "check",
+    "conv_from_linear",
+    "hunt",
+    "initialise",
+    "load_torchvision",
+    "merge_heads",
+    "patchify",
+    "record",
+    "resize_positions",
+    "scaled_dot_product_attention",
+    "sinusoidal_positions",
+    "sinusoidal_positions_2d",
+    "split_heads",
+    "unpatchify",
+]
 
 _HOME = {
-    "PRESETS": "vit_course.config",
-    "ViTConfig": "vit_course.config",
-    "VisionTransformer": "vit_course.vit",
-    "check": "exercise_kit.engine",
+    "attention": ("MultiHeadSelfAttention", "merge_heads", "scaled_dot_product_attention", "split_heads"),
+    "config": ("ViTConfig",),
+    "encoder": ("Encoder", "EncoderBlock", "Mlp"),
+    "hunts": ("hunt",),
+    "initialisation": ("initialise",),
+    "patches": ("PatchEmbedding", "patchify", "unpatchify"),
+    "positions": ("add_class_token", "sinusoidal_positions", "sinusoidal_positions_2d"),
+    "pretrained": ("conv_from_linear", "load_torchvision", "resize_positions"),
+    "recipes.presets": ("PRESETS",),
+    "recording": ("record",),
+    "vit": ("VisionTransformer",),
 }
+_MODULE_OF = {name: f"vit_course.{module}" for module, names in _HOME.items() for name in names}
+_MODULE_OF["check"] = "exercise_kit.engine"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'vit_course' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

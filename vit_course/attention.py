@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, overload
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """softmax(query · keyᵀ / √head_dim) · value.
 
     Args:
         query: (..., queries, head_dim).
         key: (..., keys, head_dim).
         value: (..., keys, value_dim).
+        dropout: probability with which each weight is dropped before it meets the values.
 
     Returns:
-        output (..., queries, value_dim) and weights (..., queries, keys); each row of weights sums to 1.
+        output (..., queries, value_dim) and weights before dropout (..., queries, keys), whose rows sum to 1.
 
     Source: Vaswani et al. 2017, section 3.2.1, equation 1.
     """
-    weights = _attention_weights(query, key)
-    return weights @ value, weights
-
-
-def _attention_weights(query: Tensor, key: Tensor) -> Tensor:
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., queries, keys)
-    return scores.softmax(dim=-1)
+    weights = scores.softmax(dim=-1)
+    return F.dropout(weights, dropout) @ value, weights
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -86,21 +84,13 @@ class MultiHeadSelfAttention(nn.Module):
         self.attention_dropout = nn.Dropout(attention_dropout)
         self.projection_dropout = nn.Dropout(projection_dropout)
 
-    @overload
-    def forward(self, x: Tensor, return_weights: Literal[False] = False) -> Tensor: ...
-    @overload
-    def forward(self, x: Tensor, return_weights: Literal[True]) -> tuple[Tensor, Tensor]: ...
     def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-        """Mix tokens x (batch, tokens, embed_dim); on request also give the weights, before dropout.
-
-        Without ``return_weights`` torch's fused kernel does the same arithmetic and never stores the weights.
-        """
+        """Mix tokens x (batch, tokens, embed_dim); on request also give the weights, before dropout."""
         query, key, value = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
-        if return_weights:
-            weights = _attention_weights(query, key)
-            return self._mix(self.attention_dropout(weights) @ value), weights
         dropout = self.attention_dropout.p if self.training else 0.0
-        return self._mix(F.scaled_dot_product_attention(query, key, value, dropout_p=dropout))
-
-    def _mix(self, heads: Tensor) -> Tensor:
-        return self.projection_dropout(self.projection(merge_heads(heads)))
+        if return_weights:
+            heads, weights = scaled_dot_product_attention(query, key, value, dropout)
+        else:  # torch's fused kernel: the same arithmetic, but it never stores the weights
+            heads = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        output = self.projection_dropout(self.projection(merge_heads(heads)))
+        return (output, weights) if return_weights else output

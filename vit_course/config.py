@@ -1,9 +1,10 @@
-"""The sizes and choices that define one Vision Transformer, and named presets."""
+"""The sizes and choices that define one Vision Transformer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args, get_origin, get_type_hints
 
 PatchEmbeddingKind = Literal["linear", "convolution"]
 PositionKind = Literal["none", "sinusoidal", "sinusoidal_2d", "learned", "learned_from_sinusoidal"]
@@ -43,7 +44,7 @@ class ViTConfig:
     """All that a :class:`~vit_course.vit.VisionTransformer` needs to be built.
 
     The defaults are a small ViT for 32x32 colour images. ``dataclasses.replace(config, depth=12)``
-    makes a variant of any of the presets in :data:`PRESETS`.
+    makes a variant; ``vit_course.PRESETS`` holds the papers' sizes and those of published notebooks.
 
     Sizes: ``image_size`` is one side or (height, width) in pixels, kept as (height, width);
     ``patch_size`` one side in pixels, ``embed_dim`` the length of a token, ``depth`` the number of encoder
@@ -89,16 +90,8 @@ class ViTConfig:
         self._check_rates()
 
     def _check_choices(self) -> None:
-        choices = {
-            "patch_embedding": PatchEmbeddingKind,
-            "positions": PositionKind,
-            "pooling": Pooling,
-            "head_activation": HeadActivation,
-            "gelu": Gelu,
-            "initialisation": Initialisation,
-        }
-        for name, kind in choices.items():
-            if getattr(self, name) not in get_args(kind):
+        for name, kind in get_type_hints(type(self)).items():
+            if get_origin(kind) is Literal and getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
 
@@ -143,8 +136,7 @@ class ViTConfig:
     @property
     def num_patches(self) -> int:
         """Patches an image is cut into."""
-        rows, columns = self.grid_size
-        return rows * columns
+        return math.prod(self.grid_size)
 
     @property
     def num_tokens(self) -> int:
@@ -160,78 +152,3 @@ class ViTConfig:
     def hidden_dim(self) -> int:
         """Hidden width of the MLP."""
         return round(self.embed_dim * self.mlp_ratio)
-
-
-def _imagenet(embed_dim: int, depth: int, num_heads: int, patch_size: int = 16) -> ViTConfig:
-    return ViTConfig(
-        image_size=224,
-        patch_size=patch_size,
-        num_classes=1000,
-        embed_dim=embed_dim,
-        depth=depth,
-        num_heads=num_heads,
-    )
-
-
-_LAB = ViTConfig(embed_dim=16, depth=4, num_heads=2, positions="sinusoidal")
-_WALKTHROUGH = ViTConfig(patch_embedding="convolution", initialisation="torchvision")
-_LIGHTNING = ViTConfig(
-    embed_dim=256,
-    num_heads=8,
-    mlp_ratio=2.0,
-    representation_size=512,
-    head_activation="relu",
-    embedding_dropout=0.2,
-    attention_dropout=0.2,
-    mlp_dropout=0.2,
-)
-
-PRESETS: dict[str, ViTConfig] = {
-    # Touvron et al. 2021 (DeiT), table 1, for Ti and S; Dosovitskiy et al. 2020, table 1, for B and L
-    "vit_tiny_16": _imagenet(192, 12, 3),
-    "vit_small_16": _imagenet(384, 12, 6),
-    "vit_base_16": _imagenet(768, 12, 12),
-    "vit_base_32": _imagenet(768, 12, 12, patch_size=32),
-    "vit_large_16": _imagenet(1024, 24, 16),
-    # the models of five published notebooks
-    "lab_mnist": replace(_LAB, image_size=28, in_channels=1, embed_dim=8, depth=2),
-    "lab_cifar10": _LAB,
-    "walkthrough_mnist": replace(
-        _WALKTHROUGH,
-        image_size=28,
-        patch_size=2,
-        in_channels=1,
-        embed_dim=64,
-        depth=2,
-        num_heads=2,
-        representation_size=32,
-    ),
-    "walkthrough_512": replace(
-        _WALKTHROUGH, image_size=512, patch_size=16, num_classes=1000, embed_dim=768, num_heads=12
-    ),
-    "lightning_cifar10": _LIGHTNING,
-    "lightning_cifar100": replace(
-        _LIGHTNING,
-        num_classes=100,
-        depth=24,
-        embedding_dropout=0.1,
-        attention_dropout=0.1,
-        mlp_dropout=0.1,
-    ),
-    "critical_cifar100": ViTConfig(
-        num_classes=100,
-        embed_dim=256,
-        depth=4,
-        num_heads=8,
-        positions="learned_from_sinusoidal",
-        representation_size=256,
-    ),
-    "annotated_cifar10": ViTConfig(
-        embed_dim=48,
-        depth=4,
-        num_heads=4,
-        patch_embedding="convolution",
-        gelu="tanh",
-        initialisation="truncated_normal",
-    ),
-}

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "renamed", "config", "data", "metrics", "card", "famous"),
+        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "card", "famous"),
         *("plots", "plots_attention", "plots_training"),
         *(f"training/{name}" for name in _TRAINING),
     ),
-    answers={"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "vit": 5, "pretrained": 5, "interpret": 7},
+    answers={
+        **{"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "initialisation": 5, "vit": 5},
+        **{"pretrained": 5, "interpret": 7},
+    },
     tools={
         **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
         "data/splits": 6,
@@ -31,7 +34,12 @@ _MODULES = Modules(
         **dict.fromkeys(("exercises/practice", "exercises/practice_pieces"), 6),
         "exercises/checks/inside_model": 7,
     },
-    stand_ins={"exercises/__init__.py": "", "exercises/checks/__init__.py": "", "hunts/__init__.py": HUNTS},
+    stand_ins={
+        "exercises/__init__.py": "",
+        "exercises/checks/__init__.py": "",
+        "hunts/__init__.py": HUNTS,
+        "recipes/__init__.py": "",
+    },
 )
 _HOMES = {
     "patchify": "vit_course.patches",
@@ -95,8 +103,9 @@ COURSE = Course(
         "vit_course.exercises.checks.inside_model",
     ),
     copied_from=(
-        *("patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "data/splits"),
-        *("training/loop", "training/early_stopping", "training/optimizers", "exercises/judging/reference"),
+        *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
+        *("data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
+        "exercises/judging/reference",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
 )

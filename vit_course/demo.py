@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
+from vit_course.interpret import record
 from vit_course.plots import plot_history, show_attention
 from vit_course.training import TrainingSettings, fit
 from vit_course.vit import VisionTransformer
@@ -86,9 +87,9 @@ def _attention_figure(model: VisionTransformer, validation: ImageDataset, num_im
     images: Tensor = validation.images[first]  # (num_images, 3, 32, 32)
     model.eval()
     with torch.inference_mode():
-        logits, stages = model(validation.normalize(images), return_intermediates=True)
+        stages = record(model, validation.normalize(images))
     weights = stages[f"blocks.{CONFIG.depth - 1}.attention.weights"]
-    names = [validation.classes[answer] for answer in logits.argmax(dim=-1)]
+    names = [validation.classes[answer] for answer in stages["logits"].argmax(dim=-1)]
     figure = show_attention(images, weights, CONFIG.grid_size, names)
     figure.suptitle("Where the class token looks in the last block, head by head; left, what the model calls it")
     return figure

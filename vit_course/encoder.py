@@ -60,27 +60,10 @@ class EncoderBlock(nn.Module):
         self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.mlp = Mlp(embed_dim, round(embed_dim * mlp_ratio), mlp_dropout, gelu)
 
-    def forward(self, x: Tensor, intermediates: dict[str, Tensor] | None = None) -> Tensor:
-        """Transform tokens x; a dict given as ``intermediates`` receives the stages by name.
-
-        They are "attention.weights" (batch, num_heads, tokens, tokens), "attention", "mlp" (what each branch
-        adds) and "output", the last three (batch, tokens, embed_dim).
-        """
-        if intermediates is None:
-            x = x + self.attention(self.norm1(x))
-            x = x + self.mlp(self.norm2(x))
-            return x
-        attended, weights = self.attention(self.norm1(x), return_weights=True)
-        x = x + attended
-        transformed = self.mlp(self.norm2(x))
-        x = x + transformed
-        intermediates |= {
-            "attention.weights": weights,
-            "attention": attended,
-            "mlp": transformed,
-            "output": x,
-        }
-        return x
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform tokens x (batch, tokens, embed_dim)."""
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
 
 
 class Encoder(nn.ModuleList):
@@ -89,15 +72,10 @@ class Encoder(nn.ModuleList):
     Shapes: (batch, tokens, embed_dim) → (batch, tokens, embed_dim).
     """
 
-    def forward(self, x: Tensor, intermediates: dict[str, Tensor] | None = None) -> Tensor:
-        """Run tokens x through every block; ``intermediates`` receives each block's stages as "3.mlp"."""
-        for number, block in enumerate(self):
-            if intermediates is None:
-                x = block(x)
-            else:
-                stages: dict[str, Tensor] = {}
-                x = block(x, stages)
-                intermediates |= {f"{number}.{name}": stage for name, stage in stages.items()}
+    def forward(self, x: Tensor) -> Tensor:
+        """Run tokens x (batch, tokens, embed_dim) through every block."""
+        for block in self:
+            x = block(x)
         return x
 
     def __iter__(self) -> Iterator[EncoderBlock]:

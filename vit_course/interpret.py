@@ -1,6 +1,6 @@
 """Looking into a trained model: where its heads look, how far, and what its first and last layers have learned.
 
-Tensors in, tensors out; nothing here imports a model.
+Tensors in, tensors out, as :func:`record` gives them; nothing here imports a model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,19 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from vit_course.recording import record
+
+__all__ = [
+    "attention_rollout",
+    "class_token_maps",
+    "mean_attention_distance",
+    "patch_filters",
+    "patch_weights",
+    "position_similarity",
+    "predict_with_attention",
+    "record",
+]
 
 
 def attention_rollout(weights: Sequence[Tensor]) -> Tensor:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from vit_course.config import PatchEmbeddingKind, grid_of
 
 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
-    """Cut images into square patches and lay each one out as a vector.
+    """Cut images into square patches, ``patch_size`` pixels a side, and lay each one out as a vector.
 
     Tokens follow the image row by row; inside a token the order is channel, pixel row, pixel column.
 
-    Args:
-        images: (batch, channels, height, width), any dtype, any memory layout.
-        patch_size: side of a patch in pixels.
-
-    Returns:
-        (batch, tokens, channels * patch_size**2), the same dtype and device.
+    Shapes: (batch, channels, height, width) → (batch, tokens, channels * patch_size**2), of any dtype.
 
     Raises:
         ValueError: ``images`` has not four axes, or a side is not divisible by ``patch_size``.
 
     Source: Dosovitskiy et al. 2020, section 3.1, x_p in equation 1.
 
-    >>> image = torch.arange(16).reshape(1, 1, 4, 4)
-    >>> patchify(image, 2)[0].tolist()
+    >>> import torch
+    >>> patchify(torch.arange(16).reshape(1, 1, 4, 4), patch_size=2)[0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
     """
     if images.ndim != 4:
@@ -40,15 +34,9 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
-    """Put the patches of :func:`patchify` back together.
+    """Put the patches of :func:`patchify` back together, to images of ``image_size``, (height, width) in pixels.
 
-    Args:
-        patches: (batch, tokens, channels * patch_size**2).
-        patch_size: side of a patch in pixels.
-        image_size: (height, width) in pixels.
-
-    Returns:
-        (batch, channels, height, width).
+    Shapes: (batch, tokens, channels * patch_size**2) → (batch, channels, height, width).
 
     Raises:
         ValueError: ``patches`` has not three axes, not one token for each patch of the grid, or not a whole
@@ -74,7 +62,7 @@ class PatchEmbedding(nn.Module):
     """Images to tokens: one linear map of every patch.
 
     ``projection`` is a Linear after :func:`patchify`, or, with ``kind="convolution"``, a convolution whose
-    stride is its kernel size. Both compute the same numbers, see :func:`conv_from_linear`.
+    stride is its kernel size. Both compute the same numbers, see :func:`vit_course.pretrained.conv_from_linear`.
 
     Shapes: (batch, in_channels, height, width) → (batch, tokens, embed_dim).
 
@@ -85,13 +73,7 @@ class PatchEmbedding(nn.Module):
     Source: Dosovitskiy et al. 2020, section 3.1, E in equation 1.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        patch_size: int,
-        embed_dim: int,
-        kind: PatchEmbeddingKind = "linear",
-    ) -> None:
+    def __init__(self, in_channels: int, patch_size: int, embed_dim: int, kind: PatchEmbeddingKind = "linear") -> None:
         super().__init__()
         self.in_channels = in_channels
         self.patch_size = patch_size
@@ -110,38 +92,3 @@ class PatchEmbedding(nn.Module):
         grid_of(images.shape[2], images.shape[3], self.patch_size)
         grid = self.projection(images)  # (batch, embed_dim, rows, columns)
         return grid.flatten(2).transpose(1, 2)  # (batch, tokens, embed_dim)
-
-
-def conv_from_linear(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
-    """The strided convolution that equals ``projection`` after :func:`patchify`.
-
-    Args:
-        projection: Linear from in_channels * patch_size**2 to embed_dim.
-        in_channels: channels of the image.
-        patch_size: side of a patch in pixels.
-
-    Returns:
-        A convolution with kernel and stride ``patch_size`` and a copy of the weights.
-
-    Raises:
-        ValueError: ``projection`` does not take in_channels * patch_size**2 features.
-    """
-    patch_dim = in_channels * patch_size**2
-    if projection.in_features != patch_dim:
-        raise ValueError(
-            f"projection takes {projection.in_features} features, not in_channels * patch_size**2 = {patch_dim}"
-        )
-    convolution = nn.Conv2d(
-        in_channels,
-        projection.out_features,
-        patch_size,
-        stride=patch_size,
-        bias=projection.bias is not None,
-        dtype=projection.weight.dtype,
-        device=projection.weight.device,
-    )
-    with torch.no_grad():
-        convolution.weight.copy_(projection.weight.reshape(convolution.weight.shape))
-        if convolution.bias is not None:
-            convolution.bias.copy_(projection.bias)
-    return convolution

@@ -1,9 +1,8 @@
-"""Where a patch was: tables of positions, the class token, and a new resolution."""
+"""Where a patch was: tables of positions, and the class token that joins the patches."""
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 BASE = 10_000.0
@@ -35,14 +34,10 @@ def sinusoidal_positions(num_positions: int, embed_dim: int) -> Tensor:
 
 
 def sinusoidal_positions_2d(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
-    """A table for a grid: the first half of the dimensions tells the row, the second half the column.
-
-    Args:
-        grid_size: (rows, columns) of patches.
-        embed_dim: length of a token.
+    """A table for a grid of patches: the first half of the dimensions encodes the row, the second half the column.
 
     Returns:
-        (rows * columns, embed_dim) in float32, row by row.
+        (rows * columns, embed_dim) in float32, row by row, where ``grid_size`` is (rows, columns).
 
     Raises:
         ValueError: ``embed_dim`` is not divisible by 4.
@@ -75,31 +70,3 @@ def add_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> T
     if positions.shape[-2] != num_patches + 1:
         raise ValueError(f"positions has {positions.shape[-2]} rows, not 1 + {num_patches}")
     return torch.cat([class_token.expand(batch, 1, -1), tokens], dim=1) + positions
-
-
-def resize_positions(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
-    """Fit learned positions to another grid of patches by bicubic interpolation.
-
-    Args:
-        positions: (1, 1 + rows * columns, embed_dim), the class token's row first; it is left alone.
-        old_grid: (rows, columns) that ``positions`` was learned for.
-        new_grid: (rows, columns) wanted.
-
-    Returns:
-        (1, 1 + new rows * new columns, embed_dim).
-
-    Raises:
-        ValueError: ``positions`` has not 1 + rows * columns rows.
-
-    Source: Dosovitskiy et al. 2020, section 3.2.
-    """
-    *leading, num_positions, embed_dim = positions.shape
-    rows, columns = old_grid
-    if num_positions != 1 + rows * columns:
-        raise ValueError(f"positions has {num_positions} rows, not 1 + {rows} * {columns}")
-    class_row, grid_rows = positions[..., :1, :], positions[..., 1:, :]
-    grid = grid_rows.reshape(-1, rows, columns, embed_dim)  # (1, rows, columns, embed_dim)
-    picture = grid.permute(0, 3, 1, 2)  # (1, embed_dim, rows, columns)
-    picture = F.interpolate(picture, size=new_grid, mode="bicubic", align_corners=False)
-    resized = picture.flatten(2).transpose(1, 2)  # (1, new rows * new columns, embed_dim)
-    return torch.cat([class_row, resized.reshape(*leading, -1, embed_dim)], dim=-2)

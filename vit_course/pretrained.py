@@ -2,7 +2,8 @@
 
 A state dict goes in and one comes out, with the same tensors under other names (queries, keys and values
 joined where the other library keeps them apart). A name that nobody knows stays as it is, so that
-:func:`load_weights` can name it.
+:func:`load_weights` can name it. Two functions fit weights to another model: :func:`conv_from_linear` makes a strided
+convolution of a patch embedding, :func:`resize_positions` fits positions to images of another size.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import re
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.patches import conv_from_linear
 from vit_course.vit import VisionTransformer
 
 State = Mapping[str, Tensor]
@@ -154,6 +155,69 @@ def load_weights(model: nn.Module, state: State) -> nn.Module:
         raise ValueError(f"these weights do not fit the model: {'; '.join(problems[:4])}{more}")
     model.load_state_dict(fitted)
     return model
+
+
+def conv_from_linear(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
+    """The strided convolution that equals ``projection`` after :func:`patchify`.
+
+    Args:
+        projection: Linear from in_channels * patch_size**2 to embed_dim.
+        in_channels: channels of the image.
+        patch_size: side of a patch in pixels.
+
+    Returns:
+        A convolution with kernel and stride ``patch_size`` and a copy of the weights.
+
+    Raises:
+        ValueError: ``projection`` does not take in_channels * patch_size**2 features.
+    """
+    patch_dim = in_channels * patch_size**2
+    if projection.in_features != patch_dim:
+        raise ValueError(
+            f"projection takes {projection.in_features} features, not in_channels * patch_size**2 = {patch_dim}"
+        )
+    convolution = nn.Conv2d(
+        in_channels,
+        projection.out_features,
+        patch_size,
+        stride=patch_size,
+        bias=projection.bias is not None,
+        dtype=projection.weight.dtype,
+        device=projection.weight.device,
+    )
+    with torch.no_grad():
+        convolution.weight.copy_(projection.weight.reshape(convolution.weight.shape))
+        if convolution.bias is not None:
+            convolution.bias.copy_(projection.bias)
+    return convolution
+
+
+def resize_positions(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
+    """Fit learned positions to another grid of patches by bicubic interpolation.
+
+    Args:
+        positions: (1, 1 + rows * columns, embed_dim), the class token's row first; it is left alone.
+        old_grid: (rows, columns) that ``positions`` was learned for.
+        new_grid: (rows, columns) wanted.
+
+    Returns:
+        (1, 1 + new rows * new columns, embed_dim).
+
+    Raises:
+        ValueError: ``positions`` has not 1 + rows * columns rows.
+
+    Source: Dosovitskiy et al. 2020, section 3.2.
+    """
+    *leading, num_positions, embed_dim = positions.shape
+    rows, columns = old_grid
+    if num_positions != 1 + rows * columns:
+        raise ValueError(f"positions has {num_positions} rows, not 1 + {rows} * {columns}")
+    class_row, grid_rows = positions[..., :1, :], positions[..., 1:, :]
+    grid = grid_rows.reshape(-1, rows, columns, embed_dim)  # (1, rows, columns, embed_dim)
+    picture = grid.permute(0, 3, 1, 2)  # (1, embed_dim, rows, columns)
+    picture = F.interpolate(picture, size=new_grid, mode="bicubic", align_corners=False)
+    resized = picture.flatten(2).transpose(1, 2)  # (1, new rows * new columns, embed_dim)
+    return torch.cat([class_row, resized.reshape(*leading, -1, embed_dim)], dim=-2)
 
 
 def _fit_patch_embedding(name: str, tensor: Tensor, wanted: State) -> Tensor:

@@ -6,11 +6,12 @@ A class folder made then names them, in its ``nbgrader_config.py`` and in its hi
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 # old name, of a module or of a package with all that it holds → the new one; the longest that fits counts
 NAMES = {
@@ -30,6 +31,13 @@ NAMES = {
     "vit_course.authoring": "exercise_kit.authoring",
     **{f"vit_course.{name}": f"exercise_kit.{name}" for name in ("files", "reasons", "refusals", "supported")},
 }  # fmt: skip
+# module → what could once be imported from it, and the module where that is now
+MOVED = {
+    "vit_course.config": {"PRESETS": "vit_course.recipes.presets"},
+    "vit_course.patches": {"conv_from_linear": "vit_course.pretrained"},
+    "vit_course.positions": {"resize_positions": "vit_course.pretrained"},
+    "vit_course.vit": {"initialise": "vit_course.initialisation"},
+}
 
 
 class Renamed(MetaPathFinder, Loader):
@@ -38,7 +46,9 @@ class Renamed(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of an old name; None for any other."""
+        """The spec of an old name, or of a module that something has moved out of; None for any other."""
+        if fullname in MOVED:
+            return _with_moved(PathFinder.find_spec(fullname, path, target), MOVED[fullname])
         return ModuleSpec(fullname, self, is_package=True) if new_name(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -51,6 +61,25 @@ class Renamed(MetaPathFinder, Loader):
         """It has run already, and stays what it is."""
         if module.__spec__ is not None:
             module.__spec__ = module.__spec__.loader_state
+
+
+def _with_moved(spec: ModuleSpec | None, moved: Mapping[str, str]) -> ModuleSpec | None:
+    """The spec of a module that also finds what has moved out of it, when somebody asks for it there."""
+    if spec is None or spec.loader is None:
+        return spec
+    execute = spec.loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        def find(name: str) -> Any:
+            if name not in moved:
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return getattr(import_module(moved[name]), name)
+
+        execute(module)
+        vars(module)["__getattr__"] = find
+
+    vars(spec.loader)["exec_module"] = exec_module
+    return spec
 
 
 def new_name(name: str) -> str | None:

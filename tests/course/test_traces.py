@@ -15,9 +15,9 @@ from vit_course.attention import merge_heads, scaled_dot_product_attention, spli
 from vit_course.encoder import EncoderBlock
 from vit_course.exercises.judging.reference import layer_norm
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
-from vit_course.patches import conv_from_linear, patchify, unpatchify
-from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions
-from vit_course.pretrained import load_torchvision
+from vit_course.patches import patchify, unpatchify
+from vit_course.positions import add_class_token, sinusoidal_positions
+from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
 from vit_course.training import evaluate
 from vit_course.vit import VisionTransformer
 

@@ -24,6 +24,7 @@ MODULES = {
     "vit_course.encoder",
     "vit_course.exercises.judging.practice_exam",
     "vit_course.exercises.judging.reference",
+    "vit_course.initialisation",
     "vit_course.interpret",
     "vit_course.patches",
     "vit_course.positions",

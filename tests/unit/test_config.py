@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.config import PRESETS, ViTConfig, grid_of
+from vit_course import PRESETS
+from vit_course.config import ViTConfig, grid_of
 from vit_course.positions import sinusoidal_positions
 from vit_course.vit import VisionTransformer
 

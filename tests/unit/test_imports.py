@@ -15,11 +15,12 @@ PACKAGE, KIT = Path(vit_course.__file__).parent, Path(exercise_kit.__file__).par
 LAYERS: dict[str, set[str]] = {"config": set()}
 LAYERS |= {name: {"config"} for name in ("patches", "positions", "attention")}
 LAYERS["encoder"] = {"config", "patches", "positions", "attention"}
-LAYERS["vit"] = LAYERS["encoder"] | {"encoder"}
+LAYERS["initialisation"] = {"config"}
+LAYERS["vit"] = LAYERS["encoder"] | {"encoder", "initialisation"}
 LAYERS["pretrained"] = LAYERS["vit"] | {"vit"}
 MODEL = set(LAYERS) - {"config"}
 # what `from vit_course import name` loads on demand
-LAZY = {"PRESETS": "config", "ViTConfig": "config", "VisionTransformer": "vit"}
+LAZY = {name: module.partition(".")[2] for name, module in vit_course._MODULE_OF.items() if name != "check"}
 
 
 def modules_of(package: Path) -> dict[str, Path]:
@@ -99,7 +100,7 @@ def layers_point_one_way(graph: dict[str, set[str]]) -> list[str]:
 
 
 def helpers_know_no_model(graph: dict[str, set[str]]) -> list[str]:
-    helpers = ("data", "plots", "interpret")
+    helpers = ("data", "plots", "recording", "interpret")
     return [
         f"{module} reaches {name}"
         for module in graph
@@ -210,7 +211,7 @@ def test_the_kit_imports_nothing_of_the_course() -> None:
     assert imports_of_kit() == []
 
 
-FLAT = ("config", "patches", "positions", "attention", "encoder", "vit", "pretrained", "interpret", "metrics")
+FLAT = (*LAYERS, "recording", "interpret", "metrics")
 
 
 def test_the_reference_imports_nothing_of_the_kit() -> None:

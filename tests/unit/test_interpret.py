@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
+from vit_course.encoder import EncoderBlock
 from vit_course.interpret import (
     attention_rollout,
     class_token_maps,
@@ -17,8 +21,9 @@ from vit_course.interpret import (
     patch_weights,
     position_similarity,
     predict_with_attention,
+    record,
 )
-from vit_course.patches import patchify
+from vit_course.patches import PatchEmbedding, patchify
 from vit_course.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(12, 20), patch_size=4, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2)
@@ -111,12 +116,87 @@ class TestDistance:
         assert torch.equal(patch_weights(weights[..., 1:, 1:], (2, 3)), weights[..., 1:, 1:])
 
 
+def hooks_of(model: nn.Module) -> int:
+    return sum(len(part._forward_pre_hooks) + len(part._forward_hooks) for part in model.modules())
+
+
+class TestRecord:
+    def test_stages_of_a_block_belong_together(self, model: VisionTransformer, image: Tensor) -> None:
+        stages = record(model.double(), image[None].double())
+        before = stages["embedding"]
+        for number, block in enumerate(model.blocks):
+            name = f"blocks.{number}"
+            attended, weights = block.attention(block.norm1(before), return_weights=True)
+            torch.testing.assert_close(stages[f"{name}.attention.weights"], weights)
+            torch.testing.assert_close(stages[f"{name}.attention"], attended)
+            torch.testing.assert_close(stages[f"{name}.mlp"], block.mlp(block.norm2(before + attended)))
+            before = stages[f"{name}.output"]
+            torch.testing.assert_close(before, block(stages[f"blocks.{number - 1}.output" if number else "embedding"]))
+
+    def test_mode_gradients_and_dropout_are_the_caller_s(self, image: Tensor) -> None:
+        model = VisionTransformer(replace(CONFIG, attention_dropout=0.5, embedding_dropout=0.5))
+        nn.init.normal_(model.head.weight)
+        trained = record(model, image[None])
+        assert model.training
+        assert trained["blocks.0.attention.weights"].requires_grad
+        assert (trained["embedding"] == 0).any()
+        assert not torch.equal(record(model, image[None])["logits"], trained["logits"])
+        with torch.no_grad():
+            evaluated = record(model.eval(), image[None])
+        assert not evaluated["logits"].requires_grad
+        assert torch.equal(record(model, image[None])["logits"], evaluated["logits"])
+        assert not (evaluated["embedding"] == 0).any()
+
+    def test_dropout_of_attention_meets_the_values_and_not_the_kept_weights(self, image: Tensor) -> None:
+        model = VisionTransformer(replace(CONFIG, attention_dropout=0.5))
+        for _ in range(3):
+            weights = record(model, image[None])["blocks.0.attention.weights"]
+            torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+            assert bool((weights > 0).all())
+
+    def test_the_model_is_left_as_it_was_even_when_it_refuses(self, model: VisionTransformer, image: Tensor) -> None:
+        before = model(image[None])
+        record(model, image[None])
+        assert hooks_of(model) == 0
+        with pytest.raises(ValueError, match="images must be"):
+            record(model, torch.randn(1, 2, 12, 16))
+        assert hooks_of(model) == 0
+        assert torch.equal(model(image[None]), before)
+
+    def test_hooks_of_others_stay_and_see_what_they_always_see(self, model: VisionTransformer, image: Tensor) -> None:
+        seen: list[Any] = []
+        handle = model.blocks[0].attention.register_forward_hook(lambda _, __, output: seen.append(output))
+        record(model, image[None])
+        model(image[None])
+        handle.remove()
+        assert len(seen) == 2
+
+    def test_a_model_without_blocks_has_its_other_stages(self, image: Tensor) -> None:
+        model = VisionTransformer(replace(CONFIG, depth=0))
+        names = ["patch_embedding", "class_token", "embedding", "norm", "pooled", "logits"]
+        assert list(record(model, image[None])) == names
+
+    def test_a_whole_model_of_a_lesson_can_be_recorded(self, image: Tensor) -> None:
+        """Lesson 05's solution has the parts' names, and neither a dropout nor an encoder of ours."""
+        source = (Path(__file__).parents[2] / "solutions" / "05_vit.py").read_text("utf-8")
+        cell = next(each for each in source.split("\n# %%") if each.startswith(' exercise="VisionTransformer"'))
+        names: dict[str, Any] = {
+            "nn": nn,
+            "torch": torch,
+            "PatchEmbedding": PatchEmbedding,
+            "EncoderBlock": EncoderBlock,
+        }
+        exec(cell.partition("\n")[2], names)
+        stages = record(names["VisionTransformer"](CONFIG), image[None])
+        assert list(stages) == list(record(VisionTransformer(CONFIG), image[None]))
+
+
 class TestPrediction:
     def test_it_is_what_the_model_tells_of_itself(self, model: VisionTransformer, image: Tensor) -> None:
         probabilities, seen = predict_with_attention(model.eval(), image)
-        logits, stages = model(image[None], return_intermediates=True)
+        stages = record(model, image[None])
         row = stages["blocks.2.attention.weights"][0, :, 0, 1:].mean(0)
-        assert torch.allclose(probabilities, logits[0].softmax(0))
+        assert torch.allclose(probabilities, stages["logits"][0].softmax(0))
         assert torch.allclose(seen, (row / row.sum()).reshape(3, 5))
 
     def test_the_model_is_left_as_it_was(self, model: VisionTransformer, image: Tensor) -> None:

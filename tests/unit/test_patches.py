@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.patches import PatchEmbedding, conv_from_linear, patchify, unpatchify
+from vit_course.patches import PatchEmbedding, patchify, unpatchify
+from vit_course.pretrained import conv_from_linear
 
 SIZES = [(2, 3, 8, 12, 4), (3, 2, 15, 6, 3), (2, 5, 4, 4, 1), (1, 1, 6, 6, 6), (2, 3, 12, 8, 2)]
 

@@ -6,12 +6,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from vit_course.positions import (
-    add_class_token,
-    resize_positions,
-    sinusoidal_positions,
-    sinusoidal_positions_2d,
-)
+from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
+from vit_course.pretrained import resize_positions
 
 
 @pytest.fixture(autouse=True)

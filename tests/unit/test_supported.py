@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -86,3 +87,25 @@ def test_unknown_attribute_of_the_package_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'chekc'"):
         _ = vit_course.chekc
     assert vit_course.ViTConfig is vit_course.config.ViTConfig
+
+
+def test_every_public_name_is_what_its_module_has() -> None:
+    import vit_course
+
+    assert {*vit_course.__all__} == {"__version__", *vit_course._MODULE_OF}
+    for name, module in vit_course._MODULE_OF.items():
+        assert getattr(vit_course, name) is getattr(import_module(module), name)
+        assert name in dir(vit_course)
+
+
+def test_what_has_moved_is_found_where_it_was() -> None:
+    from vit_course import config, patches, positions, pretrained, vit
+    from vit_course.config import PRESETS
+
+    assert PRESETS["vit_base_16"].depth == PRESETS["walkthrough_512"].num_heads == 12
+    assert patches.conv_from_linear is pretrained.conv_from_linear
+    assert positions.resize_positions is pretrained.resize_positions
+    assert vit.initialise.__module__ == "vit_course.initialisation"
+    for module in (config, patches, positions, vit):
+        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'presets'"):
+            _ = module.presets

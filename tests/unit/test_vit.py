@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torchinfo import summary
 
-from vit_course.config import PRESETS, PositionKind, ViTConfig
+from vit_course import PRESETS
+from vit_course.config import PositionKind, ViTConfig
+from vit_course.interpret import record
 from vit_course.patches import patchify, unpatchify
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.vit import VisionTransformer
@@ -77,7 +79,8 @@ def test_strided_images_pass() -> None:
 def test_every_tensor_follows_the_model_to_another_dtype(positions: Any, dtype: torch.dtype) -> None:
     model = random_model(positions=positions).to(dtype).eval()
     with torch.no_grad():
-        logits, stages = model(random_images().to(dtype), return_intermediates=True)
+        stages = record(model, random_images().to(dtype))
+        logits = stages["logits"]
         assert model(random_images().to(dtype)).dtype == dtype
     assert {stage.dtype for stage in stages.values()} == {dtype}
     assert bool(logits.isfinite().all())
@@ -128,7 +131,7 @@ def test_only_a_model_without_positions_is_blind_to_the_order_of_patches(positio
 def test_poolings_read_the_first_token_or_the_mean() -> None:
     for pooling in ("class_token", "mean"):
         model = random_model(pooling=pooling).double()
-        _, stages = model(random_images().double(), return_intermediates=True)
+        stages = record(model, random_images().double())
         normed = stages["norm"]
         expected = normed[:, 0] if pooling == "class_token" else normed.mean(1)
         assert torch.equal(stages["pooled"], expected)
@@ -139,7 +142,8 @@ def test_poolings_read_the_first_token_or_the_mean() -> None:
 @pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
 def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tensor]) -> None:
     model = random_model(representation_size=9, head_activation=activation)
-    logits, stages = model(random_images(), return_intermediates=True)
+    stages = record(model, random_images())
+    logits = stages["logits"]
     first, last = model.head[0], model.head[2]
     assert first.weight.shape == (9, 12)
     assert last.weight.shape == (5, 9)
@@ -150,7 +154,8 @@ def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tens
 
 def test_head_is_one_linear_without_representation_size() -> None:
     model = random_model()
-    logits, stages = model(random_images(), return_intermediates=True)
+    stages = record(model, random_images())
+    logits = stages["logits"]
     torch.testing.assert_close(logits, F.linear(stages["pooled"], model.head.weight, model.head.bias))
 
 
@@ -182,7 +187,7 @@ def test_dropout_is_active_in_training_and_off_in_evaluation(name: str) -> None:
 
 def test_embedding_dropout_comes_after_the_positions() -> None:
     model = random_model(embedding_dropout=0.5)
-    _, stages = model(random_images(batch=20), return_intermediates=True)
+    stages = record(model, random_images(batch=20))
     undropped = stages["class_token"] + model.positions
     dropped = stages["embedding"] == 0
     assert 0.4 < dropped.float().mean() < 0.6
@@ -201,7 +206,8 @@ def test_choices_reach_every_block() -> None:
 @pytest.mark.parametrize("pooling", ["class_token", "mean"])
 def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) -> None:
     model, images = random_model(pooling=pooling), random_images()
-    logits, stages = model(images, return_intermediates=True)
+    stages = record(model, images)
+    logits = stages["logits"]
     tokens = 7 if pooling == "class_token" else 6
     expected = {"patch_embedding": (3, 6, 12), "class_token": (3, tokens, 12), "embedding": (3, tokens, 12)}
     for number in (0, 1):
@@ -215,7 +221,8 @@ def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) 
 
 def test_intermediates_belong_together_and_change_no_logit() -> None:
     model, images = random_model().double(), random_images().double()
-    logits, stages = model(images, return_intermediates=True)
+    stages = record(model, images)
+    logits = stages["logits"]
     torch.testing.assert_close(model(images), logits)
     assert torch.equal(stages["patch_embedding"], model.patch_embedding(images))
     assert torch.equal(stages["class_token"][:, 1:], stages["patch_embedding"])
@@ -256,7 +263,8 @@ def test_small_presets_run_and_show_every_layer_and_head(name: str) -> None:
     config = PRESETS[name]
     model = VisionTransformer(config).eval()
     with torch.no_grad():
-        logits, stages = model(random_images(config, batch=1), return_intermediates=True)
+        stages = record(model, random_images(config, batch=1))
+        logits = stages["logits"]
     assert logits.shape == (1, config.num_classes)
     weights = [stage for stage_name, stage in stages.items() if stage_name.endswith("attention.weights")]
     assert len(weights) == config.depth

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
+from vit_course.interpret import record
 from vit_course.metrics import confusion_matrix, worst_confusions
 from vit_course.plots import show_attention
 from vit_course.plots_training import plot_runs, show_confusions
@@ -61,9 +62,9 @@ def _attention(model: VisionTransformer, config: ViTConfig, test: ImageDataset):
     device = next(model.parameters()).device
     model.eval()
     with torch.inference_mode():
-        logits, stages = model(test.normalize(images).to(device), return_intermediates=True)
+        stages = record(model, test.normalize(images).to(device))
     weights = stages[f"blocks.{config.depth - 1}.attention.weights"]
-    answers = logits.argmax(dim=-1).tolist()
+    answers = stages["logits"].argmax(dim=-1).tolist()
     names = [
         f"{test.classes[label]}\nanswer: {test.classes[answer]}"
         for label, answer in zip(present.tolist(), answers, strict=True)

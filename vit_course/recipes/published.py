@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vit_course.config import PRESETS, ViTConfig
+from vit_course.config import ViTConfig
 from vit_course.data import Augmentation
 from vit_course.recipes.ours import MUON, TWO_CORES
+from vit_course.recipes.presets import PRESETS
 from vit_course.recipes.recipe import Published, Recipe
 from vit_course.recipes.slips import (
     GELU_AFTER_MLP,

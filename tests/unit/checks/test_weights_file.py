@@ -9,7 +9,8 @@ import torch
 from exercise_kit.engine import check
 from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.probes import Probe
-from vit_course.config import PRESETS, ViTConfig
+from vit_course import PRESETS
+from vit_course.config import ViTConfig
 from vit_course.exercises.misconceptions.results import SMALL, described
 from vit_course.exercises.weights_file import Refused, read_weights, written
 from vit_course.exercises.weights_model import (

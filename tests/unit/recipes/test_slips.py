@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
+from vit_course.interpret import record
 from vit_course.recipes import slips
 from vit_course.training import CheckpointError, load_model, save_model
 from vit_course.vit import VisionTransformer
@@ -132,6 +133,6 @@ def test_torchs_own_start_leaves_no_head_at_zero() -> None:
 @pytest.mark.parametrize("slip", [value for value in vars(slips).values() if isinstance(value, slips.Slip)])
 def test_every_slip_still_gives_every_intermediate(slip: slips.Slip) -> None:
     model = model_with(slip)
-    logits, stages = model(images(), return_intermediates=True)
-    torch.testing.assert_close(logits, model(images()))
+    stages = record(model, images())
+    torch.testing.assert_close(stages["logits"], model(images()))
     assert stages["blocks.1.attention.weights"].shape == (4, 3, 5, 5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from exercise_kit.engine.rules import Rule
 
 # what calls a forbidden function from there hides it; the rest of the course that a submission finds holds no answer
-_OWN = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "interpret"))
+_OWN = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "pretrained", "interpret"))
 _ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
 _ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
 _NORMS = (

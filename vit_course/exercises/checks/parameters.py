@@ -17,8 +17,9 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.engine.words import kind_of
-from vit_course.config import PRESETS, ViTConfig
+from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
+from vit_course.recipes.presets import PRESETS
 
 count_parameters = Exercise("count_parameters", LESSON, in_training=InTraining.UNSEEN)
 

@@ -18,6 +18,7 @@ from vit_course.exercises.judging.exam import Exam
 from vit_course.exercises.misconceptions.results import described
 from vit_course.exercises.weights_file import written
 from vit_course.exercises.weights_model import CLASSES, shapes_of
+from vit_course.interpret import record
 from vit_course.vit import VisionTransformer
 
 CONFIG = ViTConfig(patch_size=16, embed_dim=16, depth=1, num_heads=2)
@@ -63,8 +64,7 @@ def _model() -> VisionTransformer:
     weights["patch_embedding.projection.weight"] *= 3
     model = VisionTransformer(CONFIG).eval()
     model.load_state_dict(weights)
-    _, stages = model(_normalised(coloured_squares(probe, 200)), return_intermediates=True)
-    features = stages["pooled"]
+    features = record(model, _normalised(coloured_squares(probe, 200)))["pooled"]
     chosen = [0]
     while len(chosen) < CLASSES:
         chosen.append(int(torch.cdist(features, features[chosen]).amin(dim=1).argmax()))

@@ -15,9 +15,9 @@ from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
 from vit_course.exercises.judging.practice_exam import vit_cifar
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
-from vit_course.patches import PatchEmbedding, conv_from_linear, patchify, unpatchify
-from vit_course.positions import add_class_token, resize_positions, sinusoidal_positions, sinusoidal_positions_2d
-from vit_course.pretrained import load_torchvision
+from vit_course.patches import PatchEmbedding, patchify, unpatchify
+from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
+from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.loop import evaluate, train_one_epoch
 from vit_course.training.optimizers import parameter_groups, warmup_cosine

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from exercise_kit.judge.hidden_fixtures import reference_student, right_objects
-from vit_course.config import PRESETS, ViTConfig
+from vit_course import PRESETS
+from vit_course.config import ViTConfig
 from vit_course.exercises.catalogue import EXERCISES
 from vit_course.exercises.checks import attends
 from vit_course.exercises.judging.reference import REFERENCE

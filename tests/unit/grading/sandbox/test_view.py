@@ -45,8 +45,13 @@ def imports_of(lesson):
     text = (SOLUTIONS / f"{lesson}.py").read_text()
     cells = "".join(part for part in re.split(r"(?m)^(?=# %%)", text) if '"experiment"' not in part.partition("\n")[0])
     for node in ast.walk(ast.parse(cells)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course") and node.module not in own:
-            yield ast.unparse(node)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course"):
+            public = node.module == "vit_course"
+            homes = {
+                vit_course._MODULE_OF.get(each.name, node.module) if public else node.module for each in node.names
+            }
+            if homes.isdisjoint(own):
+                yield ast.unparse(node)
 
 
 def modules_of(folder):
@@ -74,7 +79,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     practices = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
-    note = {"exercises/__init__", "exercises/checks/__init__", "hunts/__init__"}
+    note = {"exercises/__init__", "exercises/checks/__init__", "hunts/__init__", "recipes/__init__"}
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
     assert {path.name for path in folder.iterdir()} == {"vit_course", "exercise_kit"}
     kit = {path.relative_to(folder / "exercise_kit").as_posix() for path in (folder / "exercise_kit").rglob("*.py")}
