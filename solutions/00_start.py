@@ -32,9 +32,8 @@
 import torch
 import torch.nn.functional as F
 
-from vit_course import check
+from vit_course import check, hunt
 from vit_course.data import photo
-from vit_course.hunts import hunt
 from vit_course.plots import show_images
 
 picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")

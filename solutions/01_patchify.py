@@ -38,9 +38,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check
+from vit_course import check, hunt
 from vit_course.data import photo
-from vit_course.hunts import hunt
 from vit_course.plots import show_images, show_patches
 
 torch.manual_seed(1)

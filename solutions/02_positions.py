@@ -37,11 +37,9 @@
 import torch
 import torch.nn.functional as F
 
-from vit_course import check
+from vit_course import PatchEmbedding, check, hunt, patchify  # the course's own, as in lesson 01
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
-from vit_course.hunts import hunt
-from vit_course.patches import PatchEmbedding, patchify  # the course's own, as in lesson 01
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 
 torch.manual_seed(2)

@@ -27,12 +27,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check
+from vit_course import check, hunt, patchify, sinusoidal_positions, sinusoidal_positions_2d, unpatchify
 from vit_course.data import photo
-from vit_course.hunts import hunt
-from vit_course.patches import patchify, unpatchify
 from vit_course.plots import show_images, show_matrix, show_patches
-from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 
 torch.manual_seed(3)
 picture = photo().float() / 255  # (channels, height, width)

@@ -37,14 +37,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check
-from vit_course.attention import MultiHeadSelfAttention  # or paste your own from lesson 03
+from vit_course import MultiHeadSelfAttention  # or paste your own from lesson 03
+from vit_course import PatchEmbedding, check, hunt, patchify, sinusoidal_positions_2d, unpatchify
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
-from vit_course.hunts import hunt
-from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.plots import show_images, show_matrix
-from vit_course.positions import sinusoidal_positions_2d
 
 torch.manual_seed(4)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")

@@ -42,12 +42,8 @@ import torchvision
 from torch import nn
 from torchinfo import summary
 
-from vit_course import check
-from vit_course.config import PRESETS, ViTConfig
+from vit_course import PRESETS, EncoderBlock, PatchEmbedding, ViTConfig, check, hunt, record
 from vit_course.data import photo, shapes, train_validation_split
-from vit_course.encoder import EncoderBlock
-from vit_course.hunts import hunt
-from vit_course.patches import PatchEmbedding
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
 
@@ -66,11 +62,11 @@ from vit_course.training import TrainingSettings, fit
 # attention weights in there, and the logits.
 
 # %%
-from vit_course.vit import VisionTransformer as ReferenceViT  # the course's own, to look at from outside
+from vit_course import VisionTransformer as ReferenceViT  # the course's own, to look at from outside
 
 torch.manual_seed(5)
 config = ViTConfig(image_size=(24, 32), patch_size=8, embed_dim=48, depth=2, num_heads=4, num_classes=10)
-logits, stages = ReferenceViT(config)(torch.rand(5, 3, 24, 32), return_intermediates=True)
+stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))
 for name, stage in stages.items():
     print(f"{name:28} {tuple(stage.shape)}")
 
@@ -86,7 +82,7 @@ for name, stage in stages.items():
 # %%
 deep = ReferenceViT(ViTConfig(depth=12))
 with torch.no_grad():
-    _, stages = deep(torch.randn(8, 3, 32, 32), return_intermediates=True)
+    stages = record(deep, torch.randn(8, 3, 32, 32))
 spreads = [stages[f"blocks.{number}.output"].std().item() for number in range(12)]
 
 figure, axes = plt.subplots(figsize=(7, 2.4), facecolor="#fbfaf7", layout="constrained")

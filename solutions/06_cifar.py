@@ -47,13 +47,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check
+from vit_course import VisionTransformer  # the experiments make choices that yours of lesson 05 does not know
+from vit_course import ViTConfig, check, hunt
 from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
-from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
-from vit_course.hunts import hunt
 from vit_course.plots import show_images
-from vit_course.vit import VisionTransformer  # the experiments make choices that yours of lesson 05 does not know
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 toys = shapes(1500)  # our own drawings, to try things on while the photos wait
@@ -1456,13 +1454,14 @@ compare(
 # one core.
 
 # %% tags=["experiment"]
-from vit_course.exercises.weights_model import count_of, operations_of
+from vit_course.metrics import operations_of
 from vit_course.training import load_model, save_model
 
 config = replace(BASE, position_std=0.5)  # TODO: the table above has ideas
-print(f"{count_of(config):,} parameters, {operations_of(config) / 1e9:.2f} billion operations an image")
 print(f"seed {torch.seed()}")  # a new one every time, so that your model is nobody else's
 model = VisionTransformer(config)
+count = sum(tensor.numel() for tensor in model.state_dict().values())
+print(f"{count:,} parameters, {operations_of(config) / 1e9:.2f} billion operations an image")
 pictures = train.subset(slice(BUDGET.num_final))
 history = learn(model, pictures, validation, BUDGET.epochs, augmentation=Augmentation(max_shift=2, flip=True))
 print(f"validation: {history[-1][2]:.1%} right")

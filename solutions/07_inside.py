@@ -38,11 +38,9 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from vit_course import check
-from vit_course.config import PRESETS, ViTConfig
+from vit_course import PRESETS, VisionTransformer, ViTConfig, check, hunt, load_torchvision, record
 from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
 from vit_course.data.decoding import own_picture
-from vit_course.hunts import hunt
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.plots_attention import (
     plot_attention_distance,
@@ -53,7 +51,6 @@ from vit_course.plots_attention import (
     show_maps,
 )
 from vit_course.training import TrainingSettings, fit, load_model
-from vit_course.vit import VisionTransformer
 
 # %% [markdown]
 # ## Somebody to look into
@@ -86,9 +83,9 @@ print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it
 # %% [markdown]
 # ## Every head of every block
 #
-# The course's model tells its attention when asked with `return_intermediates=True`. Four heads in three blocks make
-# twelve tables of 65 × 65 weights for one picture. Row 0 of each is the class token's: how it shares out its look among
-# itself and 64 patches. Without the first entry that row *is* a little picture, 8 × 8.
+# `record(model, images)` runs a model and gives every stage on the way by name, the attention of each block among them.
+# Four heads in three blocks make twelve tables of 65 × 65 weights for one picture. Row 0 of each is the class token's:
+# how it shares out its look among itself and 64 patches. Without the first entry that row *is* a little picture, 8 × 8.
 
 
 # %%
@@ -96,8 +93,8 @@ def look(images, somebody=None):
     """Logits, and the weights of every block: (batch, num_heads, tokens, tokens) each."""
     with torch.no_grad():
         somebody = (somebody or model).eval()
-        logits, stages = somebody(pictures.normalize(images), return_intermediates=True)
-    return logits, [stages[f"blocks.{number}.attention.weights"] for number in range(config.depth)]
+        stages = record(somebody, pictures.normalize(images))
+    return stages["logits"], [stages[f"blocks.{number}.attention.weights"] for number in range(config.depth)]
 
 
 def class_token_maps(layer):
@@ -348,7 +345,6 @@ plot_attention_distance(distances, everywhere.item())
 import torchvision
 
 from vit_course.famous import vit_b_16
-from vit_course.pretrained import load_torchvision
 
 famous, is_real = vit_b_16()
 figure = None
@@ -356,7 +352,7 @@ if is_real:
     big = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).eval()
     prepared = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1.transforms()(photo())[None]
     with torch.no_grad():
-        _, stages = big(prepared, return_intermediates=True)
+        stages = record(big, prepared)
     layers = [stages[f"blocks.{number}.attention.weights"] for number in range(12)]
     alike = mean_attention_distance(torch.full((1, 1, 196, 196), 1 / 196), (14, 14), 16).item()
     of_layers = [mean_attention_distance(layer, (14, 14), 16) for layer in layers]
@@ -438,8 +434,9 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 # %% [markdown]
 # ## A model that nobody built to be asked
 #
-# So far the model was polite: it has a switch for its inner life. *Your* `VisionTransformer` of lesson 05 has none, and
-# neither has any model that you will meet at work. Its `forward` takes images and gives logits, and you cannot edit it.
+# So far `record` did the work. How does it? The model has no switch for its inner life: its `forward` takes images and
+# gives logits, as in *your* `VisionTransformer` of lesson 05 and in any model that you will meet at work, where you
+# cannot edit it.
 #
 # PyTorch has an answer: a **hook**. You leave a function with any module inside, and each time that this module runs
 # your function is called with what went in. What you get back is a handle. You need it to leave.

@@ -1,4 +1,7 @@
-"""How good a classifier is: logits and labels in, numbers out; no model, no data set, no picture."""
+"""How good a classifier is: logits and labels in, numbers out; no model, no data set, no picture.
+
+And what one costs: :func:`operations_of` a model, from its config alone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_course.config import ViTConfig
+
 CALIBRATION_BINS = 15
+# what an exponential, an error function or a norm costs for each of its numbers
+_COSTLY = 40
 
 
 @dataclass(frozen=True)
@@ -195,3 +202,12 @@ def _checked(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     if logits.isnan().any():
         raise ValueError(f"{int(logits.isnan().any(dim=-1).sum())} of {len(labels)} images have a logit that is NaN")
     return logits, labels
+
+
+def operations_of(config: ViTConfig) -> float:
+    """About how many floating-point operations one image costs: two for each product, more for softmax and GELU."""
+    dim, hidden, tokens = config.embed_dim, config.hidden_dim, config.num_tokens
+    products = (4 * dim + 2 * hidden) * dim + 2 * tokens * dim
+    others = _COSTLY * (tokens * config.num_heads + hidden + 4 * dim)
+    patches = config.in_channels * config.height * config.width * dim
+    return float(config.depth * tokens * (2 * products + others) + 2 * patches)

@@ -13,13 +13,12 @@ from exercise_kit.engine.words import listed, quoted, shape
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import parameter_shapes
 from vit_course.exercises.weights_file import MOST_PARAMETERS, Refused, WeightsFile
+from vit_course.metrics import operations_of
 
 VERSION = 1
 IMAGE_SIZE, CHANNELS, CLASSES = (32, 32), 3, 10
 MOST_OPERATIONS = 3e9
 _MOST_DEPTH, _MOST_SIZE = 100, 1 << 20
-# what an exponential, an error function or a norm costs for each of its numbers
-_COSTLY = 40
 _LOOK = "What did `save_model` write, and what was changed afterwards?"
 _WHOLE = ("patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads", "representation_size")
 # field → the least and the most that it can be; the others are words or whole numbers
@@ -126,15 +125,6 @@ def shapes_of(config: ViTConfig) -> dict[str, tuple[int, ...]]:
 def count_of(config: ViTConfig) -> int:
     """How many numbers the state dict of a VisionTransformer of ``config`` holds."""
     return sum(map(math.prod, shapes_of(config).values()))
-
-
-def operations_of(config: ViTConfig) -> float:
-    """About how many floating-point operations one image costs: two for each product, more for softmax and GELU."""
-    dim, hidden, tokens = config.embed_dim, config.hidden_dim, config.num_tokens
-    products = (4 * dim + 2 * hidden) * dim + 2 * tokens * dim
-    others = _COSTLY * (tokens * config.num_heads + hidden + 4 * dim)
-    patches = CHANNELS * math.prod(IMAGE_SIZE) * dim
-    return float(config.depth * tokens * (2 * products + others) + 2 * patches)
 
 
 def expect_affordable(config: ViTConfig) -> None:

@@ -20,7 +20,8 @@ from exercise_kit.engine.course import HandedIn, NotMeasured
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.data.sources import data_folder
 from vit_course.exercises.weights_file import Refused, read_weights
-from vit_course.exercises.weights_model import SavedModel, operations_of, saved_model
+from vit_course.exercises.weights_model import SavedModel, saved_model
+from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
 
 NAME = "cifar10"

@@ -13,7 +13,8 @@ from vit_course.exercises.judging.exam import Exam, Measured, exam_of_class, sta
 from vit_course.exercises.judging.practice_exam import coloured_squares, exam_of, labelled, vit_cifar
 from vit_course.exercises.misconceptions.results import SMALL, described
 from vit_course.exercises.weights_file import Refused, written
-from vit_course.exercises.weights_model import operations_of, shapes_of
+from vit_course.exercises.weights_model import shapes_of
+from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
 
 
