@@ -14,7 +14,7 @@ import pytest
 from _pytest.config import ConftestImportFailure, _prepareconfig
 from _pytest.runner import runtestprotocol
 
-from exercise_kit.judge.hidden_fixtures import ASKED, Asked, call_plainly, is_plain
+from exercise_kit.judge.hidden_fixtures import ASKED, Asked
 
 # what costs time, prints, or reaches into the process that runs us, which may be another pytest
 _LEFT_OUT = (
@@ -47,23 +47,14 @@ class OpenPytest:
         with _own_surroundings(folder):
             self._config = self._configured()
             try:
-                self._config.stash[ASKED] = self._asked = asked
+                self._config.stash[ASKED] = asked
                 self.items = self._collected()
-                self._plain = {each.nodeid for each in self.items if is_plain(each)}
             except BaseException:
                 self.close()
                 raise
 
     def run(self, item: pytest.Function) -> BaseException | None:
         """Run one check with its fixtures, all of them made anew; what it raised, None when it passed."""
-        if item.nodeid in self._plain:
-            try:
-                call_plainly(item, self._asked)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # pytest's own outcomes among them
-                return error
-            return None
         self._errors.clear()
         runtestprotocol(item, nextitem=None, log=False)
         return self._errors[0] if self._errors else None

@@ -193,7 +193,7 @@ def probe(request: pytest.FixtureRequest, exercise: str) -> Probe:
     """Where a check draws everything from, its sizes too: other draws for every submission and check."""
     asked = request.config.stash.get(ASKED, None)
     key = asked.key if asked else request.config.getoption("probe_seed", "0").encode()
-    return _probe_of(key, exercise, request.function)
+    return Probe(seed_of(key, exercise, request.function.__name__))
 
 
 @pytest.fixture
@@ -206,49 +206,7 @@ def device() -> torch.device:
 def results(request: pytest.FixtureRequest, student: Student, probe: Probe) -> object:
     """What the course measures of a file: ``results.measured()``, ``results.expect_at_least(60)`` percent."""
     asked = request.config.stash.get(ASKED, None)
-    return _results(student, probe, asked.measure if asked else None)
-
-
-def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
     measured = course().results
     if measured is None:
         pytest.fail("the course asks for no files, and so measures none", pytrace=False)
-    return measured.fixture(student, probe, measure)
-
-
-def _probe_of(key: bytes, exercise: str, check: object) -> Probe:
-    return Probe(seed_of(key, exercise, getattr(check, "__name__", "")))
-
-
-_OURS = {"_fresh_settings", "exercise", "student", "reference", "probe", "device", "results"}
-
-
-def is_plain(item: pytest.Function) -> bool:
-    """Whether only our own fixtures and marks are at work in a check: then a bare call does what pytest does."""
-    definitions, cases = item._fixtureinfo.name2fixturedefs, _cases(item)
-    named = set(item.fixturenames) - {"request"} - cases.keys()  # request: of our own fixtures, or it is an argument
-    if not named <= _OURS or not cases.keys() <= {"device"} or "request" in item._fixtureinfo.argnames:
-        return False
-    ours = (definitions[name][-1].func.__module__ == __name__ for name in named)
-    return all(ours) and all(mark.name in (MARK, "parametrize") for mark in item.iter_markers())
-
-
-def _cases(item: pytest.Function) -> dict[str, object]:
-    return dict(item.callspec.params) if hasattr(item, "callspec") else {}
-
-
-def call_plainly(item: pytest.Function, asked: Asked) -> None:
-    """Call a check as pytest does, without its half a millisecond: for one that :func:`is_plain`."""
-    assert asked.student is not None, "the judge sets it before it asks"
-    probe = _probe_of(asked.key, asked.exercise, item.function)
-    values = {
-        "exercise": asked.exercise,
-        "student": asked.student,
-        "reference": right_objects(),
-        "probe": probe,
-        **_cases(item),
-    }
-    with fresh_settings():
-        if "results" in item.fixturenames:
-            values["results"] = _results(asked.student, probe, asked.measure)
-        item.function(**{name: values[name] for name in item._fixtureinfo.argnames})
+    return measured.fixture(student, probe, asked.measure if asked else None)
