@@ -21,13 +21,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from . import pages, scratch_watch, walls
 from . import scratch as scratch_folder
-from . import scratch_watch, walls
 from .endings import OUT_OF_DISK
 from .kernel import WallError, prctl
 
 MESSAGE_BYTES = 1 << 20
 SET_CHILD_SUBREAPER = 36
+_MANY = 20  # children from which on memory is gathered into large pages, which pays after some forty
 _TICK = 0.0005  # seconds between two looks at a child that is ending
 
 
@@ -46,12 +47,11 @@ def main(descriptor: int) -> None:
         fence = _fenced(setup)
         scratch = str(fence.scratch) if fence else setup["scratch"]
         _settle_in(scratch)
-        from . import child, pages, preload
+        from . import child, preload
 
         shell = preload.everything(setup["device"])
         gc.collect()
         gc.freeze()
-        pages.gather(fence.proc if fence else None)
         _tell(control, {"ready": True, "walls": fence.names if fence else []})
         _Nursery(control, scratch, fence, partial(child.live, [*setup["listable"], *setup["readable"]], shell)).serve()
     except WallError as error:
@@ -100,6 +100,7 @@ class _Nursery:
         self._live = live
         self._child = 0
         self._watcher: int | None = None
+        self._forks = 0
 
     def serve(self) -> None:
         """Do what the judge asks, until it is gone."""
@@ -119,6 +120,9 @@ class _Nursery:
             self._end(patience=0.0)
 
     def _fork(self, asked: dict[str, Any], channel: int) -> None:
+        self._forks += 1
+        if self._forks == _MANY:
+            pages.gather(self._fence.proc if self._fence else None)
         self._child = os.fork()
         if self._child == 0:
             self._control.close()
