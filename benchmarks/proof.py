@@ -33,10 +33,10 @@ from timing import machine
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the proof is part of the tests
 
-from exercise_kit.engine.answers import same_record  # noqa: E402
 from exercise_kit.engine.diagnosis import Observe, Record  # noqa: E402
 from exercise_kit.engine.exercise import Misconception  # noqa: E402
-from exercise_kit.engine.two_at_once import Pair, pairs_of  # noqa: E402
+from exercise_kit.engine.records import same_record  # noqa: E402
+from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
 from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
 from exercise_kit.judge.naming import Replays, commonest, name_failures  # noqa: E402

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from exercise_kit.supported import problem_with
-from exercise_kit.worker.survey import Walls, available
+from exercise_kit.versions import problem_with
+from exercise_kit.worker.capabilities import Walls, available
 
 Verdict = Literal["fine", "weaker", "missing"]
 # one warm process with torch and a worker at its limit; its files and the class' results

@@ -23,8 +23,8 @@ def report(
 ) -> None:
     """Write one page about a class: scores, mistakes, what to teach next; without names, to be shown in a lecture."""
     with needs("grading"):
-        from exercise_kit.report.work import ReportError
-        from exercise_kit.report.writing import write_report
+        from exercise_kit.report.gathering import ReportError
+        from exercise_kit.report.page import write_report
     with in_words(ReportError), needs("grading"):
         written = write_report(directory, out, lesson, names)
     # a path is never broken over two lines: it is there to be copied

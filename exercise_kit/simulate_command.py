@@ -55,7 +55,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     with needs("grading"):
-        from exercise_kit.judge.collecting import HiddenChecksError
+        from exercise_kit.judge.pytest_host import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
@@ -84,8 +84,7 @@ def _tell(made: Simulated) -> None:
 def _check(directory: Path, jobs: int) -> None:
     with needs("grading"):
         from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
-        from exercise_kit.simulate.comparing import compare, share_named
-        from exercise_kit.simulate.simulate import SimulationError, read_truth
+        from exercise_kit.simulate.simulate import SimulationError, compare, read_truth, share_named
     with in_words(SimulationError):
         truth = read_truth(directory)
     with tempfile.TemporaryDirectory() as folder, in_words(GradeError, GradeUsageError), needs("grading"):

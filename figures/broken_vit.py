@@ -10,7 +10,7 @@ from typing import Any
 from canvas import Canvas
 from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
 
-from exercise_kit.engine.in_training import TIE
+from exercise_kit.engine.exercise import TIE
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_classics.json"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34

@@ -9,7 +9,7 @@ from canvas import Canvas
 from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
 from style import BLUE, GREY, HAIR, INK, QUIET, VERMILION, save_all
 
-from exercise_kit.engine.in_training import TIE
+from exercise_kit.engine.exercise import TIE
 
 STEP = 7.2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exercise_kit.worker.survey import available
+from exercise_kit.worker.capabilities import available
 
 CAPABILITIES = available()
 needs_sandbox = pytest.mark.skipif(

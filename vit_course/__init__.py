@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.supported import require_supported
+from exercise_kit.versions import require_supported
 from vit_course import renamed
 
 if TYPE_CHECKING:

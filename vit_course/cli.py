@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
     with needs("grading"):
-        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.rehearsal import RehearsalError
         from vit_course.tour import TourError, run_tour

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
-from exercise_kit.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
-from exercise_kit.authoring.opening import repository_address
-from exercise_kit.authoring.problems import AuthoringError, Problem
+from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
+from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
 from exercise_kit.authoring.rules import problems_of
 from exercise_kit.files import write
 

@@ -1,4 +1,6 @@
-"""Read a lesson's source, Python in jupytext's percent format, into cells that know their role and line.
+"""How the builder says what is wrong with a lesson, and where.
+
+Read a lesson's source, Python in jupytext's percent format, into cells that know their role and line.
 
 A role stands in the header of a cell and nowhere else::
 
@@ -11,7 +13,7 @@ A role stands in the header of a cell and nowhere else::
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -20,7 +22,39 @@ from typing import Any
 import jupytext
 import nbformat
 
-from exercise_kit.authoring.problems import AuthoringError, Problem
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend in a file.
+
+    Args:
+        path: the file, relative to the repository's root.
+        message: what is wrong and what to do about it.
+        line: line in the file, counted from 1; None where the whole file is meant.
+        cell: the cell's number, counted from 1.
+    """
+
+    path: Path
+    message: str
+    line: int | None = None
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        place = str(self.path)
+        if self.line is not None:
+            place += f":{self.line}"
+        if self.cell is not None:
+            place += f" (cell {self.cell})"
+        return f"{place}: {self.message}"
+
+
+class AuthoringError(Exception):
+    """A lesson cannot be built; `problems` says why, all at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
 
 # magics stay as they are written: jupytext would otherwise turn the comment "# Why?" into a call for help
 PERCENT_FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}

@@ -1,13 +1,24 @@
-"""Turn a lesson into notebooks: the one with answers, which is nbgrader's source, and the student's."""
+"""Draw `colab_badge.png`, the button at the top of every notebook.
+
+Run it by `python -m exercise_kit.authoring.notebook`. The drawing is ours and lies inside the notebook,
+so that opening one makes no request to anybody.
+
+What the builder adds below a lesson's title: the Colab badge and the setup cell.
+
+Turn a lesson into notebooks: the one with answers, which is nbgrader's source, and the student's.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Polygon
 from nbformat import NotebookNode
 from nbgrader.preprocessors import (
     CheckCellMetadata,
@@ -19,10 +30,86 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
-from exercise_kit.authoring.figures import inline_figures
-from exercise_kit.authoring.lesson import Cell, Lesson, Role
-from exercise_kit.authoring.opening import badge_source, setup_source
+from exercise_kit.authoring.figures import data_address, inline_figures
+from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem, Role
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
+from exercise_kit.engine.course import package
+from exercise_kit.versions import MINIMUM_PYTHON
+
+FILE = Path(__file__).with_name("colab_badge.png")
+ALT = "Open this notebook in Colab"
+WIDTH, HEIGHT, DOTS_PER_INCH = 142, 28, 96
+INK, ORANGE, WHITE = "#1b2733", "#E69F00", "#ffffff"
+
+
+def draw() -> Figure:
+    """The badge: an arrow head and three words on a dark, rounded card."""
+    size = (WIDTH / DOTS_PER_INCH, HEIGHT / DOTS_PER_INCH)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor="none")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, HEIGHT))
+    axes.axis("off")
+    rounded = "round,pad=0,rounding_size=5"
+    axes.add_patch(FancyBboxPatch((0, 0), WIDTH, HEIGHT, boxstyle=rounded, facecolor=INK, linewidth=0))
+    axes.add_patch(Polygon([(13, 7), (13, HEIGHT - 7), (26, HEIGHT / 2)], facecolor=ORANGE, linewidth=0))
+    axes.text(36, HEIGHT / 2, "Open in Colab", color=WHITE, size=9.5, va="center_baseline", weight="bold")
+    return figure
+
+
+if __name__ == "__main__":
+    draw().savefig(FILE, metadata={"Software": None})
+
+
+SETUP = '''\
+# Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).
+import os
+import sys
+from importlib.util import find_spec
+
+class NotReady(Exception):
+    def _render_traceback_(self):
+        return [str(self)]  # so that Jupyter shows a sentence and no traceback
+
+if sys.version_info < {python}:
+    raise NotReady("This course needs Python {python_words} or newer, and this is " + sys.version.split()[0] +
+                   ". On Colab: Runtime > Change runtime type. Elsewhere: Kernel > Change Kernel.")
+sys.path.append(os.path.abspath(".."))  # where the package is when you work in a clone of the course
+if find_spec("{package}") is None:
+    %pip install --quiet "{distribution} @ git+{repository}"
+try:
+    from {package} import check
+except ImportError as problem:
+    raise NotReady(f"The course's package is not ready: {{problem}}") from None\
+'''  # fmt: skip
+
+
+def repository_address(root: Path) -> str:
+    """The repository's address, read from the one place where it stands.
+
+    Raises:
+        AuthoringError: `pyproject.toml` is missing or does not name it.
+    """
+    path = Path("pyproject.toml")
+    try:
+        settings = tomllib.loads((root / path).read_text(encoding="utf-8"))
+        return str(settings["project"]["urls"]["Repository"]).removesuffix("/")
+    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
+        message = "cannot read the repository's address; it stands in [project.urls] as Repository"
+        raise AuthoringError([Problem(path, message)]) from error
+
+
+def badge_source(repository: str, lesson: str) -> str:
+    """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
+    owner_and_name = "/".join(repository.split("/")[-2:])
+    page = f"https://colab.research.google.com/github/{owner_and_name}/blob/main/notebooks/{lesson}.ipynb"
+    return f"[![{ALT}]({data_address(FILE)})]({page})"
+
+
+def setup_source(repository: str) -> str:
+    """The setup cell's code."""
+    words = ".".join(map(str, MINIMUM_PYTHON))
+    names = {"package": package(), "distribution": package().replace("_", "-"), "repository": repository}
+    return SETUP.format(python=MINIMUM_PYTHON, python_words=words, **names)
+
 
 # no versions: they would differ from machine to machine
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from exercise_kit.batch.executors import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
 from exercise_kit.batch.index import look_up
 from exercise_kit.batch.job import Done, Task, unjudged
 from exercise_kit.batch.places import Place, place_of
-from exercise_kit.batch.slots import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
 from exercise_kit.batch.store import Store
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.finding import HandedIn, find
@@ -36,7 +36,7 @@ class Grader:
         confined: in the sandbox.
         fresh: grade all again, whatever is kept.
         exercise: the only one to grade; None: all of a lesson.
-        device: where the students' code computes, as :func:`~exercise_kit.batch.device.checked` gives it.
+        device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
 
     Raises:

@@ -1,9 +1,15 @@
-"""``vit-course grade``: grade what paths name, and tell."""
+"""Results for people who read a terminal: a table of many, a sheet of one.
+
+Which device the students' code computes on, as it is named on the command line.
+
+``vit-course grade``: grade what paths name, and tell.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,19 +17,137 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.device import DeviceError, checked
 from exercise_kit.batch.job import Done
 from exercise_kit.batch.places import PlaceError, place_of
 from exercise_kit.batch.store import write_text
-from exercise_kit.batch.told import broken_checks, overview, sheet
-from exercise_kit.judge.result import Result, as_json, one_line
+from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.finding import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, with_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, is_class, operators_class
+
+MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
+WITHOUT_COUNT = {
+    LogKind.BROKEN_CHECK: "A hidden check broke {}",
+    LogKind.REFUSED_CHECK: "A hidden check refuses the lesson's model answer {}",
+    LogKind.GRADER_FAILED: "The grader failed in a hidden check {}",
+}
+
+
+def overview(results: Sequence[Result]) -> RenderableType:
+    """A row for each submission: whose, the lesson, the score, and what there is to say; below it how many."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in ("student or file", "lesson", "score", "remarks"):
+        table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
+    shared = _shared_folder([result.path for result in results])
+    for result in results:
+        who = one_line(result.student or result.path[shared:])
+        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_signs(result)))
+    graded = [result for result in results if result.status == "graded"]
+    odd = sum(result.reason is not None for result in graded)
+    told = f"; {odd} of them with something to look at, see the remarks" if odd else ""
+    return Group(table, Text(f"{len(graded)} of {len(results)} graded{told}"))
+
+
+def sheet(result: Result) -> RenderableType:
+    """One submission: each exercise with its score, and each check that did not pass with what the student reads."""
+    head = Text(f"{one_line(result.path)}  {_score(result)}", style="bold")
+    lines: list[RenderableType] = [head]
+    if remarks := _signs(result):
+        lines.append(Text(remarks))
+    for exercise in result.exercises:
+        lines += _exercise(exercise)
+    return Group(*lines)
+
+
+def broken_checks(results: Sequence[Result]) -> Iterator[str]:
+    """For each hidden check that does not count somewhere: why, on how many submissions, and the first's details."""
+    found: dict[tuple[str, str, LogKind], list[str]] = {}
+    for entry in (entry for result in results for entry in result.log if entry.check and entry.kind in WITHOUT_COUNT):
+        found.setdefault((entry.exercise, entry.check, entry.kind), []).append(legible(entry.text))
+    for (exercise, check, kind), details in found.items():
+        where = f"{len(details)} of {len(results)} submissions"
+        what = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
+        yield f"{what} on {where}, and does not count there:\n{details[0].rstrip()}"
+
+
+def _shared_folder(paths: Sequence[str]) -> int:
+    """How many characters the folder has that all paths begin with."""
+    shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
+    return shared.rfind(os.sep) + 1
+
+
+def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
+    named = f"  looks like: {exercise.misconception}" if exercise.misconception else ""
+    yield Text(f"{exercise.name}  {exercise.score:g} of {exercise.max_score:g}{named}", style="bold")
+    if exercise.problem:
+        yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
+    for check in exercise.checks:
+        mark, colour = MARKS.get(check.verdict, ("?", "yellow"))
+        yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=colour), (0, 0, 0, 2))
+        if check.message and check.verdict != "pass":
+            yield Padding(Text(legible(check.message)), (0, 0, 0, 4))
+
+
+def _score(result: Result) -> str:
+    return f"{result.score:g} of {result.max_score:g}" if result.status == "graded" else result.status
+
+
+def _signs(result: Result) -> str:
+    named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
+    parts = [*(f"[{flag}]" for flag in result.flags), *([result.reason] if result.reason else ()), *named]
+    return one_line("; ".join(parts))
+
+
+NAMES = "cpu, cuda, or cuda:1 for the second GPU"
+_CUDA = re.compile(r"cuda(?::(\d{1,3}))?")
+
+
+class DeviceError(ValueError):
+    """No student's code can be graded on the device; the message says why, and what can be named."""
+
+
+def checked(name: str, *, here: bool = True) -> str:
+    """The device in full: "cpu", "cuda:0".
+
+    Args:
+        name: as on the command line.
+        here: look whether this machine has it; not where other machines grade.
+
+    Raises:
+        DeviceError: it is no such device, or not there.
+    """
+    if name == "cpu":
+        return name
+    if name.split(":")[0] == "mps":
+        raise DeviceError("Apple's GPUs have no float64, which the hidden checks ask for; grade on cpu or cuda")
+    found = _CUDA.fullmatch(name)
+    if not found:
+        raise DeviceError(f"{name!r} is no device to grade on; name one of: {NAMES}")
+    number = int(found[1] or 0)
+    if here:
+        _look_for(number)
+    return f"cuda:{number}"
+
+
+def _look_for(number: int) -> None:
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        raise DeviceError(
+            "PyTorch sees no NVIDIA GPU on this machine. On Colab: Runtime > Change runtime type > GPU; "
+            "or grade with --device cpu"
+        )
+    if number >= count:
+        there = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        raise DeviceError(f"there is no cuda:{number} on this machine; it has {there}")
 
 
 class GradeUsageError(Exception):
@@ -132,7 +256,7 @@ def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
 
 
 def _require_walls(device: str) -> None:
-    from exercise_kit.worker.survey import available
+    from exercise_kit.worker.capabilities import available
 
     walls = available()
     if not (walls.enough or (device != "cpu" and walls.enough_for_a_gpu)):

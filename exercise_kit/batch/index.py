@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exercise_kit.batch.keys import code_digest, stamp
 from exercise_kit.batch.places import Place
+from exercise_kit.batch.store import code_digest, stamp
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes

@@ -1,4 +1,9 @@
-"""Grade one submission in this process: read it, take over what is kept, let the judge do the rest, and keep that.
+"""How much memory a job's process may take: the last wall against a submission that would take the machine's.
+
+The limit is on private writable memory (RLIMIT_DATA, see getrlimit(2)), relative to what the process holds when it is
+set, and soft, so that a process that is started from here can lift it for itself.
+
+Grade one submission in this process: read it, take over what is kept, let the judge do the rest, and keep that.
 
 This runs in a job's process, which a submission that brings it down costs nobody else.
 """
@@ -6,6 +11,7 @@ This runs in a job's process, which a submission that brings it down costs nobod
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import warnings
@@ -19,11 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch import index
-from exercise_kit.batch.keys import exercise_keys, stamp
-from exercise_kit.batch.memory import ROOM_TO_GRADE, ROOM_TO_START, is_short, leave_room
-from exercise_kit.batch.places import Place
-from exercise_kit.batch.secret import alone_in
-from exercise_kit.batch.store import ChangedResult, Store, merged
+from exercise_kit.batch.places import Place, alone_in
+from exercise_kit.batch.store import ChangedResult, Store, exercise_keys, merged, stamp
 from exercise_kit.judge.result import Result, Status
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.view import view_of
@@ -36,7 +39,35 @@ from exercise_kit.submission.submission import NoSubmission, Submission
 
 if TYPE_CHECKING:
     from exercise_kit.judge.judge import Judge
-    from exercise_kit.judge.refused import Refused
+    from exercise_kit.judge.scoring import Refused
+
+
+# while torch and the judge are still to be imported, and a submission is read
+ROOM_TO_START = 4 << 30
+# beyond the judge; it reads 64 MB at a time, and its own tensors are tiny
+ROOM_TO_GRADE = 2 << 30
+
+
+def leave_room(room: int) -> None:
+    """Let this process take ``room`` bytes more than it holds now; where the kernel does not tell, nothing changes."""
+    held, (_, hard) = _held(), resource.getrlimit(resource.RLIMIT_DATA)
+    if held:
+        most = held + room
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def is_short() -> bool:
+    """Whether less than half of the room to grade is left, so that another process should take over."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return soft != resource.RLIM_INFINITY and _held() > soft - ROOM_TO_GRADE // 2
+
+
+def _held() -> int:
+    """Bytes of private writable memory; 0 where that cannot be seen."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[5]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 @dataclass(frozen=True)
@@ -146,7 +177,7 @@ def _refused(
 
     Of graders that start at once one does it, and the others take over what it has kept.
     """
-    from exercise_kit.judge.refused import refused_by
+    from exercise_kit.judge.scoring import refused_by
     from exercise_kit.submission.reading import read
 
     lessons = _lessons(place.class_dir, released)
@@ -280,7 +311,7 @@ _bench = _Bench()
 
 
 def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
-    from exercise_kit.judge.collecting import HiddenChecksError
+    from exercise_kit.judge.pytest_host import HiddenChecksError
 
     try:
         result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))

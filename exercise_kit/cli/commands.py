@@ -42,7 +42,7 @@ def build(
     """Build the students' and the solution notebooks from solutions/*.py."""
     with needs("grading"):
         from exercise_kit.authoring.build import build as build_notebooks
-        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.authoring.lesson import AuthoringError
     with in_words(AuthoringError):
         built = build_notebooks(root, check=check)
     for path in (*built.written, *built.stale):
@@ -63,7 +63,7 @@ def new_class(
     """Make an nbgrader course folder, ready for generate_assignment and formgrader."""
     with needs("grading"):
         from exercise_kit.authoring.build import build as build_notebooks
-        from exercise_kit.authoring.problems import AuthoringError
+        from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
     with in_words(ClassFolderError):

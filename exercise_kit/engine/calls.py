@@ -13,13 +13,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine import practices
-from exercise_kit.engine.answers import same_record
+from exercise_kit.engine import fixtures
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
-from exercise_kit.engine.isolation import settings_kept
-from exercise_kit.worker.calls import observe
-from exercise_kit.worker.parts import observe_parts
+from exercise_kit.engine.probes import settings_kept
+from exercise_kit.engine.records import same_record
+from exercise_kit.worker.calls import observe, observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -113,8 +112,8 @@ class ObjectsHere:
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """See :class:`Objects`."""
-        practices.add(course().practices)
-        return Answer(*_attempt(practices.practice_called(practice), (self._objects[name],), fields))
+        fixtures.add(course().practices)
+        return Answer(*_attempt(fixtures.practice_called(practice), (self._objects[name],), fields))
 
 
 class ModuleHere:

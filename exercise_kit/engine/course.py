@@ -124,7 +124,7 @@ class Course:
     judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
     objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
     examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
-    practices (:mod:`exercise_kit.engine.practices`); ``copied_from``, the modules from which an answer may have been
+    practices (:mod:`exercise_kit.engine.fixtures`); ``copied_from``, the modules from which an answer may have been
     copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
     """
 

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache, partial
 
-from exercise_kit.engine.answers import incomparable, same_record
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
-from exercise_kit.engine.isolation import fresh_settings
-from exercise_kit.engine.likely_pairs import Evidence, likely_pairs
-from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.probes import Probe, fresh_settings
+from exercise_kit.engine.records import incomparable, same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_at_once import Pair, most_asked, pairs_of
+from exercise_kit.engine.two_mistakes import Evidence, Pair, likely_pairs, most_asked, pairs_of
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 
 Record = list[object]

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
+from exercise_kit.engine.compare import brief, quoted, said
 from exercise_kit.engine.course import package
 from exercise_kit.engine.verdict import Failure, NotWritten
-from exercise_kit.engine.words import brief, quoted, said
 from exercise_kit.reasons import Reason
 
 _NOT_THE_STUDENTS = (

@@ -1,17 +1,178 @@
-"""An exercise: its name, its public checks, and the misconceptions that are known of it."""
+"""How a mistake looks in training: does the loss fall anyway?
+
+Training here is that of lesson 06: square colour pictures, float32, the course's loop; for weights that are loaded it
+is the fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py, which
+trains every one of them and writes exercises/in_training.json. All others were decided one by one.
+
+The worked examples of the exercises' docstrings, and whether a student's code gives what they say.
+
+The text of each stands here as in the lesson, put there by :meth:`exercise_kit.engine.exercise.Exercise.example`.
+
+An exercise: its name, its public checks, and the misconceptions that are known of it.
+"""
 
 from __future__ import annotations
 
+import ast
+import doctest
+import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from exercise_kit.engine.examples import EXAMPLES, expect_example
-from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, Looks, looks
+import numpy as np
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import quoted
+from exercise_kit.engine.course import course, package
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Cause
+from exercise_kit.engine.verdict import Cause, Failure
+
+TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
+STANDSTILL = 0.1  # of the way that the right model's loss falls from guessing
+
+
+class InTraining(StrEnum):
+    """What the one who looks at the loss and the accuracy sees of a mistake."""
+
+    UNSEEN = "no curve shows it: training never meets it, or goes exactly as it should"
+    HIDDEN = "the loss falls as usual, and the accuracy is about the same"
+    BETTER = "the loss falls, and the accuracy is even higher"
+    WORSE = "the loss falls all the same, and the accuracy is lower"
+    STUCK = "the loss hardly falls"
+    STOPS = "training stops with an error"
+    MISREAD = "training goes as it should, and the numbers that are shown of it are wrong"
+    FLATTERED = "the numbers that are shown look better than the model is"
+    UNMEASURED = "not measured yet"
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How one mistake looks in training.
+
+    Attributes: ``kind``; where somebody trained a small ViT with it, the ``accuracy`` that it came to on CIFAR-10's
+    test images (0 to 1), and that of the ``right`` model, trained alike.
+    """
+
+    kind: InTraining
+    accuracy: float | None = None
+    right: float | None = None
+
+    @property
+    def told(self) -> str:
+        """A sentence for the one who made the mistake; empty where nobody has measured."""
+        if self.accuracy is None or self.right is None:
+            return ""
+        return f"Trained with it, a small ViT reaches {self.accuracy:.1%} on CIFAR-10, and {self.right:.1%} without it."
+
+
+NOT_MEASURED = Looks(InTraining.UNMEASURED)
+
+
+def looks(key: str, known: dict[str, Any] | None = None) -> Looks:
+    """How an architecture mistake looks, by its key ("Mlp: no activation"), as the benchmark found.
+
+    Args:
+        key: the name of its exercise and its own.
+        known: the benchmark's findings, those of the package unless given.
+    """
+    known = _findings() if known is None else known
+    found = known["mistakes"].get(key, {})
+    if "stops" in found:
+        return Looks(InTraining.STOPS)
+    if found.get("same_as") == "right":
+        return Looks(InTraining.UNSEEN)
+    if "same_as" in found:
+        return looks(found["same_as"], known)
+    if "accuracy" not in found:
+        return NOT_MEASURED
+    return Looks(_kind(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
+
+
+def _kind(found: dict[str, float], right: dict[str, float]) -> InTraining:
+    guessing = math.log(right["classes"])
+    if guessing - found["loss"] < STANDSTILL * (guessing - right["loss"]):
+        return InTraining.STUCK
+    gain = found["accuracy"] - right["accuracy"]
+    if abs(gain) <= TIE:
+        return InTraining.HIDDEN
+    return InTraining.BETTER if gain > 0 else InTraining.WORSE
+
+
+@cache
+def _findings() -> dict[str, Any]:
+    path = Path(str(files(package()))) / "exercises" / "in_training.json"
+    findings: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"mistakes": {}}
+    return findings
+
+
+EXAMPLES: dict[str, str] = {}
+"""The doctest in the docstring of the object of that name."""
+# examples print four decimals at least where they do not round themselves
+_ROUNDING = 1e-4
+_LONGEST = 160
+
+
+def expect_example(student: Student) -> None:
+    """Fail unless the example in the docstring of each of the exercise's objects comes out as written there."""
+    for name in student.names:
+        steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
+        source = "".join(each.source for each in steps)
+        others = {**course().records, **course().examples}
+        used = {each: home for each, home in others.items() if each != name and re.search(rf"\b{each}\b", source)}
+        found = student.example(name, source, used)
+        shown = [each for each in steps if each.want]
+        for step, value in zip(shown, found, strict=True):
+            if not _alike(_told(value), _read(step.want)):
+                source, wanted = (" ".join(text.split()) for text in (step.source, step.want))
+                raise Failure(
+                    f"the docstring's example {quoted(source)} gave {quoted(_shown(value), _LONGEST)}",
+                    f"`{wanted}`, as the docstring says",
+                    "Run that example in a cell, line by line. Which number is the first that you do not expect?",
+                )
+
+
+def _shown(value: Any) -> str:
+    """A value as Python prints it; of what no example gives, the type alone."""
+    if type(value) in (list, tuple):
+        left, right = "[]" if type(value) is list else "()"
+        return f"{left}{', '.join(map(_shown, value))}{right}"
+    plain = value is None or isinstance(value, bool | int | float | str | Tensor)
+    return repr(value) if plain else f"<{type(value).__name__}>"
+
+
+def _read(want: str) -> Any:
+    """What an example prints as a value; a tensor as ("tensor", its numbers)."""
+    bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
+    return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
+
+
+def _told(value: Any) -> Any:
+    """A value of a student's in the form of :func:`_read`."""
+    if isinstance(value, Tensor):
+        is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
+        return value.item() if is_answer else ("tensor", value.tolist())
+    if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
+        return value.item()
+    return type(value)(map(_told, value)) if type(value) in (list, tuple) else value
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        same = type(found) is type(wanted) and len(found) == len(wanted)
+        return same and all(map(_alike, found, wanted))
+    if isinstance(wanted, float) and isinstance(found, float | int) and not isinstance(found, bool):
+        return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(found) is type(wanted) and bool(found == wanted)
+
 
 CheckFunction = Callable[[Student, Probe], None]
 Needs = CheckFunction | tuple[CheckFunction, ...]

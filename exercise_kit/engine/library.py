@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining, Looks
+from exercise_kit.engine.exercise import Exercise, InTraining, Looks
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,25 +1,219 @@
-"""``check``: run an exercise's public checks on a student's code and report in words."""
+"""What ``check`` was given: the exercise that is meant, and what is wrong with the objects, in words.
+
+An error carried forward: an answer that calls another exercise's is also evaluated with the reference there.
+
+``check``: run an exercise's public checks on a student's code and report in words.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
-from exercise_kit.engine.arguments import find, problem_with, unknown
+from torch import nn
+
 from exercise_kit.engine.calls import Around, ObjectsHere, as_it_is
-from exercise_kit.engine.carried import parts_of, reference_in_place_of, sentence
-from exercise_kit.engine.course import course
+from exercise_kit.engine.compare import kind_of, listed, quoted
+from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
-from exercise_kit.engine.isolation import quiet, uncompiled
+from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.rules import not_allowed
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
-from exercise_kit.engine.words import quoted
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.watch import Watch
+
+
+def find(name: object) -> Exercise | None:
+    """The exercise called ``name``, in whatever case."""
+    return _by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
+
+
+def _by_lower_case() -> dict[str, Exercise]:
+    return {name.lower(): exercise for name, exercise in course().exercises.items()}
+
+
+def unknown(name: object, objects: tuple[object, ...]) -> str:
+    """What to say when ``name`` is no exercise."""
+    if not isinstance(name, str):
+        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), _first())
+        return f"The name of the exercise comes first, in quotes: {usage(meant)}. This is {kind_of(name)}."
+    if not name.strip():
+        return f"Which exercise? Give its name, and what you wrote for it: {usage(_first())}."
+    known = _by_lower_case()
+    near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
+    all_of_them = ", ".join(each.name for each in known.values())
+    hint = f"Did you mean {usage(known[near[0]])}?" if near else f"There are: {all_of_them}."
+    return f"There is no exercise called {quoted(name, 60)}. {hint}"
+
+
+def _first() -> Exercise:
+    return next(iter(course().exercises.values()))
+
+
+def usage(exercise: Exercise) -> str:
+    """The call that checks ``exercise``, as code."""
+    if exercise.file:
+        return f'`check("{exercise.name}", "{exercise.file.name}")`'
+    return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
+
+
+def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
+    """Why these objects cannot be checked; None when they can."""
+    wanted = len(exercise.objects)
+    if len(objects) != wanted:
+        count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"
+        return f"{exercise.name} needs {_counted(wanted, exercise)}. {count} given. Write {usage(exercise)}."
+    names = [getattr(each, "__name__", None) for each in objects]
+    if names != list(exercise.objects) and set(names) == set(exercise.objects):
+        return f"These are the right ones in the wrong order. Write {usage(exercise)}."
+    if exercise.file:
+        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {usage(exercise)}."
+        return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
+    for index, given in enumerate(objects):
+        if problem := _wrong_kind(exercise, index, given) or _wrong_parameters(exercise, index, given):
+            return problem
+    return None
+
+
+def _counted(wanted: int, exercise: Exercise) -> str:
+    if exercise.file:
+        return "the name of your file"
+    kind = ("class", "classes") if exercise.is_class else ("function", "functions")
+    return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
+
+
+def _wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
+    kind = "class" if exercise.is_class else "function"
+    if inspect.isclass(given) if exercise.is_class else callable(given) and not inspect.isclass(given):
+        return None
+    advice = "Write"
+    if isinstance(given, str):
+        advice = "Leave out the quotes:"
+    elif not callable(given) and given is not None:
+        advice = f"Give the {kind} itself, without calling it:"
+    elif exercise.is_class and isinstance(given, nn.Module):
+        advice = "Give the class itself, without building it:"
+    return f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {usage(exercise)}."
+
+
+def _wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
+    """Whether ``given`` can be called with as many arguments as the exercise's own signature has."""
+    expected = _parameters(exercise, index)
+    try:
+        signature = inspect.signature(given)  # type: ignore[arg-type]  # _wrong_kind let callables pass only
+    except (TypeError, ValueError):  # some callables do not tell
+        return None
+    if expected is None or _takes(signature, len(expected)):
+        return None
+    name = exercise.objects[index]
+    verb = "is built" if exercise.is_class else "is called"
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    yours = quoted(signature.replace(parameters=bare, return_annotation=signature.empty))
+    return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _parameters(exercise: Exercise, index: int) -> list[str] | None:
+    """Names of the parameters without a default, as the wrong implementations have them too."""
+    for wrong in exercise.misconceptions:
+        parameters = _own_parameters(wrong.objects[index])
+        if parameters and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
+            return [each.name for each in parameters if each.default is each.empty]
+    return None
+
+
+def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
+    """The other exercises' answers that these objects call: exercise → the student's objects by name.
+
+    Args:
+        exercise: what the objects were written for.
+        objects: functions and classes; what calls by other ways than a global name is not seen.
+    """
+    functions = [function for each in objects for function in _functions(each)]
+    names = {name for function in functions for name in _names(function.__code__)}
+    found: dict[str, dict[str, Any]] = {}
+    for part in course().homes:
+        known = course().exercises[part]
+        if known.lesson != exercise.lesson or known.checks is exercise.checks or names.isdisjoint(known.objects):
+            continue
+        held = {name: function.__globals__[name] for name in known.objects for function in functions
+                if name in function.__globals__}  # fmt: skip
+        if held.keys() == set(known.objects):
+            found[part] = held
+    return found
+
+
+@contextlib.contextmanager
+def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
+    """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
+    homes_of = course().homes
+    right = {name: getattr(import_module(homes_of[part]), name) for part, held in parts.items() for name in held}
+    homes = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
+    kept = [(home, {name: home[name] for name in right if name in home}) for home in homes.values()]
+    try:
+        for home, before in kept:
+            home.update({name: right[name] for name in before})
+        yield
+    finally:
+        for home, before in kept:
+            home.update(before)
+
+
+def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+    """What the student reads about the parts.
+
+    Args:
+        name: of the exercise.
+        parts: the names of the exercises whose answers it calls.
+        wrong: those of which checks of their own fail; empty where these were not evaluated.
+        gained: how many checks pass only with right answers to the parts.
+        failed: how many checks fail all the same.
+    """
+    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
+    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
+    if not failed:
+        return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
+    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
+    return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
+
+
+def _functions(of: object) -> Iterator[Callable[..., Any]]:
+    """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
+    ours = f"{package()}."
+    held = vars(of).values() if inspect.isclass(of) else (of,)
+    for each in map(inspect.unwrap, filter(callable, held)):
+        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(ours):
+            yield each
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function looks up, in the functions inside it too."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
+
 
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
 _COURSE = str(Path(__file__).parents[2])
@@ -118,7 +312,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = 
 
 
 def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
-    """Why two mistakes at once, of :func:`exercise_kit.engine.two_at_once.pairs_of`, are not told as what they are.
+    """Why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not told as what they are.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
     """

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.device import checked
+from exercise_kit.batch.command import checked
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
+from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.remote import RemoteStudent
-from exercise_kit.sandbox.sandbox import Sandbox, Worker, WorkerLost
+from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.finding import find
 from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
-from exercise_kit.submission.result_file import contents
-from exercise_kit.submission.submission import ExerciseAnswer, Submission
-from exercise_kit.worker.survey import available
+from exercise_kit.submission.submission import ExerciseAnswer, Submission, contents
+from exercise_kit.worker.capabilities import available
 
 
 class AskedSubmission:

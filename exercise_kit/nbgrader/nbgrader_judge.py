@@ -1,30 +1,119 @@
-"""The judge inside `nbgrader autograde` and the formgrader page: it takes the place of nbgrader's own execution."""
+"""What a student reads of the judge's verdict on nbgrader's feedback page: claims and words, no hidden check.
+
+A submission that cannot be graded: no points in the gradebook, and a page that says why.
+
+The judge inside `nbgrader autograde` and the formgrader page: it takes the place of nbgrader's own execution.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
+from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
+from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Integer
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import unjudged
 from exercise_kit.batch.places import PlaceError
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.judge.result import Result, one_line
-from exercise_kit.nbgrader.cleaning import PLACE
-from exercise_kit.nbgrader.feedback import as_output
-from exercise_kit.nbgrader.ungraded import SAVER, UNGRADED, say_ungraded
+from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, one_line
+from exercise_kit.nbgrader.cleaning import PLACE, tamed
 from exercise_kit.submission.finding import HandedIn
+
+
+@dataclass(frozen=True)
+class _Told(CheckResult):
+    """A line of a report that comes with its words."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def parts(self) -> Mapping[str, str]:
+        return self.words
+
+
+def as_html(result: ExerciseResult, points: float) -> str:
+    """One exercise as HTML without style sheet or script; everything of the student's in it is escaped."""
+    passing = sum(check.verdict == Verdict.PASS for check in result.checks)
+    earned = points_of(result, points)
+    summary = f"{result.name}: {passing} of {len(result.checks)} checks pass, {round(earned, 2):g} of {points:g} points"
+    verdict = Verdict.PASS if earned == points else Verdict.FAIL
+    body = paragraph(f"<strong>{escape(summary)}</strong>")
+    if result.problem:
+        body += paragraph(rich(result.problem))
+    if earned or not result.problem:
+        items = "".join(entry(_line(check)) for check in result.checks)
+        body += f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{items}</ul>'
+    return section(summary, body, verdict)
+
+
+def points_of(result: ExerciseResult, points: float) -> float:
+    """The earned share of ``points``, which nbgrader's own cell may set higher or lower than the judge knew."""
+    share = result.score / result.max_score if result.max_score else 0.0
+    return min(round(points * share, 4), points)
+
+
+def _line(check: CheckOutcome) -> CheckResult:
+    words = check.parts or ({"Seen": check.message} if check.message else {})
+    return _Told(check.name, check.claim or check.name, Verdict(check.verdict), words=words)
+
+
+def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
+    """The output of a check's cell: nbgrader reads the points from its plain form, a person the HTML."""
+    data = {
+        "text/plain": repr(float(points_of(result, points))),
+        "text/html": as_html(result, points),
+        REPORT_MIME: result.as_dict(),
+    }
+    return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
+
+
+UNGRADED = "vit_course_ungraded"  # in the resources that nbgrader's steps hand on
+SAVER = "SaveGrades"
+
+
+class SaveGrades(SaveAutoGrades):
+    """nbgrader's step that keeps the points; of a submission that was not graded it keeps that a person must look."""
+
+    def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        if UNGRADED not in resources["nbgrader"]:
+            super()._add_score(cell, resources)
+            return
+        name = cell.metadata["nbgrader"]["grade_id"]
+        grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
+        grade.auto_score, grade.needs_manual_grade = None, True
+        self.gradebook.db.commit()
+
+    def _add_comment(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        if UNGRADED not in resources["nbgrader"]:  # else nbgrader would say that there is no answer
+            super()._add_comment(cell, resources)
+
+
+def say_ungraded(notebook: NotebookNode, result: Result) -> None:
+    """Say on top of a notebook why it was not graded; its checks end in an error, for which nobody gives points."""
+    if result.status == "rejected":
+        words = f"This notebook could not be graded: {result.reason}."
+    else:
+        words = "This notebook is not graded yet: the grader stopped, and your instructor has its reason."
+    notebook.cells.insert(0, new_markdown_cell(tamed(escape(words))))
+    told = new_output("error", ename="NotGraded", evalue="", traceback=["Not graded: see the top of this page."])
+    for cell in notebook.cells:
+        cell.metadata.pop(PLACE, None)
+        if cell.cell_type == "code" and is_grade(cell) and not is_solution(cell):
+            cell.outputs = [told]
 
 
 class JudgeError(Exception):

@@ -1,14 +1,107 @@
-"""Answers to one exercise: what each earned, and how its checks fared."""
+"""Points of one answer to an exercise: what kind of answer it is, and where the lost points went.
+
+Answers to one exercise: what each earned, and how its checks fared.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
-from exercise_kit.report.shares import Lost, is_unasked, is_unwritten
-from exercise_kit.report.work import HandedInWork
+from exercise_kit.reasons import NOTHING_WRITTEN
+from exercise_kit.report.gathering import HandedInWork
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
+_QUOTED = re.compile(r"`[^`]*`")
+_UNDEFINED = re.compile(r"^`[^`]*`(?:, `[^`]*`)* (?:is|are) not defined")
+
+
+class Lost(StrEnum):
+    """Why points were lost."""
+
+    NAMED = "a named mistake"
+    UNNAMED = "one without a name"
+    FOLLOWS = "an earlier mistake"
+    UNASKED = "not checkable"
+    UNWRITTEN = "not written"
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the points that an answer lost: how many ``points``, why, and the misconception's ``name`` if any."""
+
+    points: float
+    why: Lost
+    name: str = ""
+    check: CheckOutcome | None = None
+
+
+def is_unwritten(result: ExerciseResult) -> bool:
+    """Whether there is no answer, or none but what was released."""
+    return not result.score and result.reason in NOTHING_WRITTEN
+
+
+def failures(result: ExerciseResult) -> list[CheckOutcome]:
+    """The checks that failed."""
+    return [check for check in result.checks if check.verdict == "fail"]
+
+
+def is_unasked(result: ExerciseResult) -> bool:
+    """Whether nothing could be asked of the answer: every check failed, for the one reason."""
+    failed = failures(result)
+    return bool(result.problem and failed and not any(check.message for check in failed))
+
+
+def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share]:
+    """The points that an answer lost, in equal parts for the checks that failed (their weights are not kept).
+
+    Args:
+        result: of the answer.
+        follows: it builds on an earlier answer of the same notebook that is wrong too.
+    """
+    lost, failed = result.max_score - result.score, failures(result)
+    if lost <= 0:
+        return
+    if is_unwritten(result):
+        yield Share(lost, Lost.UNWRITTEN)
+    elif is_unasked(result) or not failed:
+        yield Share(lost, Lost.UNASKED)
+    else:
+        for check in failed:
+            why = Lost.NAMED if check.misconception else Lost.FOLLOWS if follows else Lost.UNNAMED
+            yield Share(lost / len(failed), why, check.misconception or "", check)
+
+
+def first_difference(result: ExerciseResult) -> tuple[str, CheckOutcome] | None:
+    """The shape of the first message that no misconception explains, without its numbers, and its check."""
+    for check in failures(result):
+        seen = said(check)
+        if check.misconception is None and seen:
+            shape = _LIST.sub("(…)", _NUMBER.sub("#", _QUOTED.sub("…", seen)))
+            return shape, check
+    return None
+
+
+def said(check: CheckOutcome) -> str:
+    """What was seen, in the words that the student reads; of a published result, which has no parts, all of them."""
+    if check.parts:
+        return check.parts.get("Seen", "")
+    text = (check.message or "").removeprefix("Seen: ")
+    return re.split(r" (?:Expected|Likely cause|Where to look): ", text)[0]
+
+
+def reason_for_all(exercise: str, problem: str) -> str:
+    """A problem of an answer as it may be of others too: without the exercise's name, and what the code said."""
+    text = _UNDEFINED.sub("the answer is not defined", problem).replace(f"the cell of {exercise}", "its cell")
+    text = text.replace(exercise, "the answer")
+    return re.sub(r" +([.;:,]|$)", r"\1", _QUOTED.sub("", text)).rstrip(".: ")
+
 
 HALF = 0.5
 BINS = ("all points", "half or more", "less than half", "none", "not written")

@@ -1,20 +1,252 @@
-"""One anonymous example of a mistake: a student's code, and beside it what the student was told."""
+"""Students' code and words without what could tell whose they are.
+
+What a student names is kept when all of its words are the course's (its lessons, its checks, Python's and torch's
+names) and none is part of a student's name; else it becomes "name1", "name2" ... Comments and docstrings go, and of
+texts only those stay that the course could have written. The layout becomes one for all.
+
+One anonymous example of a mistake: a student's code, and beside it what the student was told.
+"""
 
 from __future__ import annotations
 
+import ast
+import builtins
+import copy
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import keyword
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
 
+from exercise_kit.engine.course import package
 from exercise_kit.judge.result import CheckOutcome
-from exercise_kit.report.anonymous import Anonymiser, Unshowable
-from exercise_kit.report.answers import Answer
-from exercise_kit.report.shares import said
-from exercise_kit.report.work import ClassWork
-from exercise_kit.submission.answers import answers_of
+from exercise_kit.report.answers import Answer, said
+from exercise_kit.report.gathering import ClassWork
+from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
-from exercise_kit.submission.result_file import ResultFile
+from exercise_kit.submission.submission import ResultFile
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_QUOTED = re.compile(r"`([^`]*)`")
+_LIBRARIES = ("torch", "torch.nn", "torch.nn.functional", "torch.Tensor", "math", "einops", "numpy")
+_MODULES = frozenset({"torch", "torchvision", "numpy", "einops", "matplotlib"}) | sys.stdlib_module_names
+_SHORT = 2  # letters: i, b, qk tell nothing
+_LONGEST_TEXT = 60
+_LARGEST = 99_999  # a longer whole number may be a student's
+_MARK = "…"
+_FIELDS = ("name", "id", "arg", "attr", "asname", "rest")  # of a node, where a name stands
+_LISTS = ("names", "kwd_attrs")  # and where several do
+MOST_LINES = 26
+
+
+class Unshowable(Exception):
+    """Code that cannot be shown; the message says why."""
+
+
+class Anonymiser:
+    """Takes out what could tell who a student is.
+
+    Args:
+        names: all that is known of the students' names: ids, first and last names, addresses.
+        texts: what the class was given to read: words in it tell nothing.
+    """
+
+    def __init__(self, names: Iterable[str], texts: Iterable[str] = ()) -> None:
+        self._theirs = {word for name in names for word in _words(name) if not _is_short(word)}
+        given = frozenset(word for text in texts for word in _words(text))
+        self._ours = (course_words() | given) - self._theirs
+        whole = sorted(
+            {name for name in names if not _is_short(name) and not (name.isalpha() and _told_by_us(name))}, key=len
+        )
+        self._whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in reversed(whole)) or r"(?!)")
+
+    def harmless(self, text: str) -> bool:
+        """Whether all words of a text are the course's, and none is a student's."""
+        return all(_is_short(word) or word in self._ours for word in _words(text)) and not any(
+            len(digits) > len(str(_LARGEST)) for digits in re.findall(r"\d+", text)
+        )
+
+    def text(self, text: str) -> str:
+        """A message, without the pieces of a student's that are quoted in it and not harmless."""
+
+        def checked(match: re.Match[str]) -> str:
+            return match[0] if self.harmless(match[1]) else f"`{_MARK}`"
+
+        return self._whole.sub(_MARK, _QUOTED.sub(checked, text))
+
+    def code(self, source: str, objects: Iterable[str]) -> str:
+        """The definitions of ``objects`` in a cell, and what they use of it.
+
+        Raises:
+            Unshowable: it is no Python, or it defines none of them.
+        """
+        try:
+            tree = ast.parse(source)
+            asked = frozenset(objects)
+            kept = _needed(tree, set(asked))
+            if not kept:
+                raise Unshowable("the cell defines nothing of what was asked for")
+            lines = self._lines(kept, asked)
+            if len(lines) > MOST_LINES:
+                lines = self._lines([each if _bound(each) & asked else _outlined(each) for each in kept], asked)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise Unshowable("it is no Python") from None
+        if len(lines) > MOST_LINES:
+            lines = [*lines[:MOST_LINES], f"# {_MARK} and {len(lines) - MOST_LINES} lines more"]
+        return "\n".join(lines)
+
+    def _lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
+        module = ast.Module([copy.deepcopy(each) for each in kept], [])
+        text = ast.unparse(ast.fix_missing_locations(_Masked(self, kept, objects).visit(module)))
+        return re.sub(r"(^class .*:\n)\n", r"\1", text, flags=re.MULTILINE).splitlines()
+
+
+def _outlined(statement: ast.stmt) -> ast.stmt:
+    """A helper's first line alone, where code has to be shortened."""
+    outline = copy.deepcopy(statement)
+    if isinstance(outline, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        outline.body = [ast.Expr(ast.Name(_MARK, ast.Load()))]
+    return outline
+
+
+def _words(text: str) -> list[str]:
+    """The words in names and sentences: "numPatches_h" → num, patches, h."""
+    runs = _LETTERS.findall(text)
+    return [word.casefold() for run in runs for word in (_CAMEL.findall(run) if run.isascii() else [run])]
+
+
+def _told_by_us(text: str) -> bool:
+    """Whether all words of a text are the course's, whatever students are called."""
+    return all(_is_short(word) or word in course_words() for word in _words(text))
+
+
+def _is_short(word: str) -> bool:
+    return len(word) <= _SHORT and word.isascii()
+
+
+@lru_cache(maxsize=1)
+def course_words() -> frozenset[str]:
+    """All words of the course's own code, and of the names that Python and torch have."""
+    home = Path(str(files(package())))
+    patterns = ("*.py", "exercises/**/*.py", "training/**/*.py")
+    texts = [path.read_text("utf-8") for pattern in patterns for path in home.glob(pattern)]
+    names = [*dir(builtins), *keyword.kwlist, "self", "cls"]
+    for library in _LIBRARIES:
+        module, _, member = library.partition(".")
+        try:
+            found = import_module(library) if member != "Tensor" else getattr(import_module(module), member)
+        except ImportError:
+            continue
+        names += dir(found)
+    return frozenset(word for text in (*texts, *names) for word in _words(text))
+
+
+def _needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
+    """The statements that bind ``wanted``, and those that bind what they use, in order; no imports."""
+    kept: set[int] = set()
+    statements = [each for each in tree.body if not isinstance(each, ast.Import | ast.ImportFrom)]
+    while True:
+        new = {index for index, each in enumerate(statements) if index not in kept and wanted & _bound(each)}
+        if not new:
+            return [statements[index] for index in sorted(kept)]
+        kept |= new
+        used = (node for index in new for node in ast.walk(statements[index]))
+        wanted |= {node.id for node in used if isinstance(node, ast.Name)}
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    nodes = ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) else ()
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+class _Masked(ast.NodeTransformer):
+    """Renames what a student named, and takes texts out."""
+
+    def __init__(self, anonymiser: Anonymiser, kept: list[ast.stmt], objects: frozenset[str]) -> None:
+        self._anonymiser = anonymiser
+        nodes = [node for statement in kept for node in ast.walk(statement)]
+        made_up = {name for node in nodes for name in _named_by(node)} - objects
+        mentioned = dict.fromkeys(name for node in nodes for name in _names_in(node) if name not in objects)
+        odd = (name for name in mentioned if not self._tells_nothing(name, name in made_up))
+        self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
+
+    def _tells_nothing(self, name: str, made_up: bool) -> bool:
+        if name == _MARK:
+            return True
+        if made_up:
+            return self._anonymiser.harmless(name)
+        return _told_by_us(name)  # "max" is torch's, even where a student is called Max
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field in _FIELDS:
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                setattr(node, field, self._names.get(value, value))
+        for field in _LISTS:
+            values = getattr(node, field, None)
+            if values and isinstance(values[0], str):
+                setattr(node, field, [self._names.get(value, value) for value in values])
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_aside(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+        return super().generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, str):
+            short = len(node.value) <= _LONGEST_TEXT and self._anonymiser.harmless(node.value)
+            return node if short else ast.Constant(_MARK)
+        if isinstance(node.value, bytes):
+            return ast.Constant(_MARK)
+        if isinstance(node.value, int | float) and abs(node.value) > _LARGEST and _is_particular(node.value):
+            return ast.Name("number", ast.Load())
+        return node
+
+
+def _is_particular(number: float) -> bool:
+    """Whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
+    return f"{abs(number):.0f}".rstrip("0") not in ("1", "inf")
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    """The names that a node mentions."""
+    for field in _FIELDS:
+        value = getattr(node, field, None)
+        if isinstance(value, str):
+            yield value
+    for field in _LISTS:
+        yield from (value for value in getattr(node, field, ()) if isinstance(value, str))
+
+
+def _named_by(node: ast.AST) -> Iterator[str]:
+    """The names that a node makes up."""
+    if not isinstance(node, ast.keyword) and not isinstance(getattr(node, "ctx", None), ast.Load):
+        yield from _names_in(node)
+
+
+def _is_aside(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing to the answer (a docstring, a print), or imports what nobody else has."""
+    match statement:
+        case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
+            return True
+        case ast.Import(names):
+            return not all(_is_known(alias.name) for alias in names)
+        case ast.ImportFrom(module):
+            return not _is_known(module or "")
+    return False
+
+
+def _is_known(module: str) -> bool:
+    return module.partition(".")[0] in {*_MODULES, package()} and _told_by_us(module)
+
 
 MOST_READ = 6  # answers of which the shortest is shown
 EXPECTED = "Expected"  # never on the page: it may hold what the hidden checks wait for

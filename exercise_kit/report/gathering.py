@@ -1,4 +1,8 @@
-"""Gather a class's work from its folder, and from the results that are kept there; nothing is graded.
+"""What waits for a person in nbgrader's gradebook, read without nbgrader and without touching the file.
+
+A class's work as the report sees it: every file that was handed in, and what is known of it.
+
+Gather a class's work from its folder, and from the results that are kept there; nothing is graded.
 
 A notebook takes long to read as the grader does, so it is not read: its bytes lead to what is kept of it, and the
 first half of each key tells whether the grader would say the same today.
@@ -6,20 +10,21 @@ first half of each key tells whether the grader would say the same today.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
-from exercise_kit.batch.keys import graders_halves
 from exercise_kit.batch.places import Place, PlaceError, place_of
-from exercise_kit.batch.store import ChangedResult, Store
+from exercise_kit.batch.store import ChangedResult, Store, graders_halves
 from exercise_kit.judge.result import VERSION, ExerciseResult, Result
 from exercise_kit.reasons import Reason
-from exercise_kit.report.by_hand import read_gradebook
-from exercise_kit.report.work import ClassWork, HandedInWork, LessonPlan, ReportError, State
 from exercise_kit.submission.finding import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, with_same_file
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
@@ -32,8 +37,158 @@ from exercise_kit.submission.released import (
     is_class,
     operators_class,
 )
-from exercise_kit.submission.result_file import find_result
-from exercise_kit.submission.submission import NoSubmission
+from exercise_kit.submission.slice import parse
+from exercise_kit.submission.submission import NoSubmission, find_result
+
+_PATIENCE = 2.0  # seconds for another program's lock
+_WAITING = """
+SELECT assignment.name, base_cell.name, COUNT(*), SUM(grade.needs_manual_grade)
+FROM grade
+JOIN base_cell ON base_cell.id = grade.cell_id
+JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
+JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
+JOIN assignment ON assignment.id = submitted_assignment.assignment_id
+GROUP BY assignment.name, base_cell.name
+HAVING SUM(grade.needs_manual_grade) > 0 OR base_cell.name NOT LIKE 'check-%'
+ORDER BY assignment.name, base_cell.name
+"""
+_STUDENTS = "SELECT id, first_name, last_name, email FROM student"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question: of which ``lesson``, its ``name``, how many answers there are, and how many wait for a grade."""
+
+    lesson: str
+    name: str
+    answers: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What the gradebook tells.
+
+    Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
+    kept off the page), and a ``problem`` (a sentence; None: it could be read).
+    """
+
+    questions: tuple[Question, ...] = ()
+    names: tuple[str, ...] = ()
+    problem: str | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many answers wait for a grade."""
+        return sum(each.waiting for each in self.questions)
+
+
+def read_gradebook(path: Path, lesson: str | None = None) -> ByHand | None:
+    """What waits in a gradebook; None: there is no gradebook.
+
+    Args:
+        path: nbgrader's ``gradebook.db``.
+        lesson: the only one; None: all.
+    """
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as book:
+            waiting = book.execute(_WAITING).fetchall()
+            names = [str(part) for row in book.execute(_STUDENTS) for part in row if part]
+    except sqlite3.Error as error:
+        return ByHand(problem=f"nbgrader's gradebook could not be read ({error}), so nobody can say what waits in it.")
+    rows = [row for row in waiting if lesson in (None, row[0])]
+    questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
+    return ByHand(questions, tuple(names))
+
+
+class ReportError(Exception):
+    """There is nothing to report on; the message says why, and what to do."""
+
+
+class State(StrEnum):
+    """What became of a file that was handed in."""
+
+    GRADED = "graded"
+    OLDER = "graded with older checks"
+    PARTLY = "graded in part"
+    WAITING = "not graded yet"
+    REJECTED = "rejected"
+    ERROR = "the grader failed"
+
+
+@dataclass(frozen=True)
+class HandedInWork:
+    """A file.
+
+    Attributes: ``path``, ``student`` and ``lesson`` where they are known, ``state``, the ``result`` that is kept of it
+    (None: there is none), the ``reason`` of a rejection, and ``files`` (the digests of what counts beside a notebook).
+    """
+
+    path: Path
+    student: str | None
+    lesson: str | None
+    state: State
+    result: Result | None = None
+    reason: str | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """The student; a file of nobody counts as a student of its own."""
+        return self.student or str(self.path)
+
+
+@dataclass(frozen=True)
+class LessonPlan:
+    """A lesson: its name, its exercises' points by name, in order, and how it was ``released``, where that is known."""
+
+    name: str
+    points: Mapping[str, float] = field(default_factory=dict)
+    released: ReleasedLesson | None = None
+
+    def builds_on(self) -> dict[str, frozenset[str]]:
+        """For each exercise, the others of the lesson whose objects its model answer uses."""
+        if self.released is None:
+            return {}
+        exercises = self.released.exercises
+        return {
+            exercise.name: frozenset(
+                other.name
+                for other in exercises
+                if other.name != exercise.name and not _names(self.released, exercise.name).isdisjoint(other.objects)
+            )
+            for exercise in exercises
+        }
+
+
+def _names(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
+    """The names that a model answer reads."""
+    tree = parse(lesson.model_answers.get(exercise, ""))
+    nodes = ast.walk(tree) if tree else ()
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+
+
+@dataclass(frozen=True)
+class ClassWork:
+    """All that a report is made of.
+
+    Attributes: ``name`` of the class (its folder's), ``handed_in``, ``lessons`` with work in them, ``by_hand``
+    (nbgrader's gradebook; None: there is none), and the ``folder`` (None: the results came in
+    a JSON file).
+    """
+
+    name: str
+    handed_in: tuple[HandedInWork, ...]
+    lessons: tuple[LessonPlan, ...]
+    by_hand: ByHand | None = None
+    folder: Path | None = None
+
+    def in_state(self, *states: State) -> list[HandedInWork]:
+        """The files of these states."""
+        return [each for each in self.handed_in if each.state in states]
+
 
 # the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
 LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")

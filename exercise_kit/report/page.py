@@ -1,4 +1,9 @@
-"""The report as one HTML page, and the private page of names: templates filled with what was counted."""
+"""The report's sentences and numbers.
+
+The report as one HTML page, and the private page of names: templates filled with what was counted.
+
+Make the report: from a class folder to a file.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,119 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib.resources import files
+from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from exercise_kit.engine.show import rich
-from exercise_kit.report import pictures
-from exercise_kit.report.anonymous import Anonymiser
-from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally
-from exercise_kit.report.examples import Example, Examples
-from exercise_kit.report.shares import Lost, reason_for_all
-from exercise_kit.report.tally import Mistake, Tally, Unnamed
-from exercise_kit.report.words import FLAGS, clean, percent, plural, points, sentences
-from exercise_kit.report.work import ClassWork, State
+from exercise_kit.engine.verdict import rich
+from exercise_kit.files import write
+from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
+from exercise_kit.report.examples import Anonymiser, Example, Examples
+from exercise_kit.report.gathering import ClassWork, ReportError, State, gather
+from exercise_kit.report.pictures import exercises, mistakes, scores, seconds, tenths
+from exercise_kit.report.tally import Mistake, Tally, Unnamed, tally
+from exercise_kit.submission import flags
+
+FLAGS = {
+    flags.TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",
+    flags.TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
+    flags.COPIED: "an answer is, but for names, the course's own code",
+    flags.FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
+    flags.POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
+    flags.TIMEOUT: "the code took too long and was stopped",
+    flags.STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
+    flags.SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
+    flags.WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
+    flags.NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
+}
+# what joins within Persian words, and within one picture made of several; and the space that does not break
+_KEPT = "\n\t\u200c\u200d\u00a0"
+
+
+def clean(text: str) -> str:
+    """``text`` as a page can hold it, whoever wrote it: no control characters, no turning round of the writing."""
+    return "".join(each if each.isprintable() or each in _KEPT else " " for each in text)
+
+
+def percent(share: float) -> str:
+    """0.714 → "71 %", with a space that does not break; what is not all or nothing is not rounded to it."""
+    rounded = round(100 * share)
+    if share < 1:
+        rounded = min(rounded, 99)
+    if share > 0:
+        rounded = max(rounded, 1)
+    return f"{rounded}\u00a0%"
+
+
+def points(value: float) -> str:
+    """12.04 → "12", 0.25 → "0.2": as many digits as a lecture needs."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """1, "notebook" → "1 notebook"; 3 → "3 notebooks"."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def sentences(found: Tally) -> list[str]:
+    """The class in three sentences; one where nothing is graded."""
+    handed_in = _handed_in(found)
+    return [handed_in, *([_how_well(found), _what_next(found)] if found.shares() else ())]
+
+
+def _handed_in(found: Tally) -> str:
+    work = found.work
+    if not work.handed_in:
+        return "Nobody has handed in anything yet."
+    students = plural(len({each.who for each in work.handed_in}), "student")
+    told = f"{students} handed in {plural(len(work.handed_in), 'notebook')}"
+    told += f" for {plural(len(work.lessons), 'lesson')}" if work.lessons else ""
+    graded = len(work.in_state(State.GRADED, State.OLDER))
+    rest = {
+        "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
+        "rejected": len(work.in_state(State.REJECTED)),
+        "lost to a failure of the grader": len(work.in_state(State.ERROR)),
+    }
+    if not any(rest.values()):
+        return f"{told}; all are graded."
+    listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
+    return f"{told}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
+
+
+def _how_well(found: Tally) -> str:
+    tried = [each for each in found.exercises if each.answers and each.points]
+    told = "Half of the graded notebooks or more earn nothing"
+    if found.median:
+        told = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
+    if len(tried) < 2:
+        return f"{told}."
+    hardest, easiest = min(tried, key=lambda each: each.mean), max(tried, key=lambda each: each.mean)
+    if hardest.mean == easiest.mean:
+        return f"{told}."
+    return (
+        f"{told}; hardest was {hardest.name}, with {percent(hardest.mean)} in the mean, "
+        f"and easiest {easiest.name}, with {percent(easiest.mean)}."
+    )
+
+
+def _what_next(found: Tally) -> str:
+    lost = found.lost
+    total = sum(lost.values())
+    if not total:
+        return "No points were lost."
+    share = lost[Lost.UNWRITTEN] / total
+    unwritten = (
+        f"{percent(share)} of the lost points are answers that nobody wrote" if share else "all answers are written"
+    )
+    if not found.mistakes:
+        return f"No lost point goes to a mistake that has a name; {unwritten}."
+    first = found.mistakes[0]
+    cost = f"{plural(first.students, 'student')} and {plural(round(first.lost), 'point')}"
+    return f"Of the mistakes that have a name, “{first.told.name}” cost the class most: {cost}; {unwritten}."
+
 
 TEMPLATES = files("exercise_kit") / "templates"
 NEXT, EXAMPLES, PICTURED, GROUPS, CHECKS, CHECKS_EACH = 5, 10, 12, 8, 12, 2  # how many of a kind a page shows
@@ -80,10 +183,10 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         unasked=_unasked(found.unasked, anonymiser),
         worst=_worst_checks(found.exercises),
         rejected=_reasons(found.work, anonymiser),
-        score_picture=Markup(pictures.scores(shares)) if shares else "",
-        exercise_picture=Markup(pictures.exercises(_answered(found))) if shares else "",
-        mistake_picture=Markup(pictures.mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
-        time_picture=Markup(pictures.seconds(found.exercises)) if timed else "",
+        score_picture=Markup(scores(shares)) if shares else "",
+        exercise_picture=Markup(exercises(_answered(found))) if shares else "",
+        mistake_picture=Markup(mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
+        time_picture=Markup(seconds(found.exercises)) if timed else "",
     )  # fmt: skip
 
 
@@ -149,7 +252,7 @@ def _lessons(found: Tally) -> list[LessonRow]:
         first, middle, last = quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (shares * 3 or [0] * 3)
         quartiles = (first, middle, last) if shares else None
         average = mean(shares) if shares else None
-        rows.append(LessonRow(lesson.name, len(here), graded, quartiles, average, pictures.tenths(shares)))
+        rows.append(LessonRow(lesson.name, len(here), graded, quartiles, average, tenths(shares)))
     return rows
 
 
@@ -185,3 +288,50 @@ def _reasons(work: ClassWork, anonymiser: Anonymiser) -> list[tuple[str, int]]:
 
 def _without_paths(text: str) -> str:
     return " ".join("…" if "/" in word or "\\" in word else word for word in text.split())
+
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report that was written: where, the private page's place if there is one, and its first sentences."""
+
+    page: Path
+    names: Path | None
+    sentences: tuple[str, ...]
+    work: ClassWork
+
+
+def write_report(
+    path: Path, out: Path | None = None, lesson: str | None = None, names: Path | None = None, today: date | None = None
+) -> Written:
+    """Write the report on a class.
+
+    Args:
+        path: a class folder, or a JSON file of ``vit-course grade``.
+        out: the page's file; else report.html in the class folder, or beside the JSON file.
+        lesson: the only one; None: all.
+        names: where a second page goes that tells who is who; None: nowhere.
+        today: the date on the page.
+
+    Raises:
+        ReportError: there is nothing to report on, or a page would fall on what it must not.
+        OSError: a page cannot be written; nothing half-written is left.
+    """
+    work = gather(path, lesson)
+    out = out or ((path if work.folder else path.parent) / REPORT)
+    for place in filter(None, (out, names)):
+        if place.is_dir():
+            raise ReportError(f"{place} is a folder; name a file")
+    if names and names.absolute() == out.absolute():
+        raise ReportError(f"the page of names would be the lecture's page, {out}; name another file")
+    if path.is_file() and path.resolve() in {place.resolve() for place in (out, names) if place}:
+        raise ReportError(f"the page would take the place of {path}; name another file")
+    title, day, found = work.name if lesson is None else f"{work.name}, {lesson}", today or date.today(), tally(work)
+    pages = {out: lecture_page(found, title, day)}
+    if names:
+        pages[names] = private_page(found, title, day)
+    for place, text in pages.items():
+        write(place, text.encode(), 0o600 if place == names else None)
+    return Written(out, names, tuple(sentences(found)), work)

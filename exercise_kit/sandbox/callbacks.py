@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.worker.packing import tensors_in
+from exercise_kit.worker.values import tensors_in
 from exercise_kit.worker.wire import WireError
 
 _MOST_NUMBERS = 1 << 20  # of one tensor on the way: the scores, the output

@@ -1,8 +1,23 @@
-"""How much of the machine a submission may use."""
+"""How much of the machine a submission may use.
+
+How a worker was lost, in a kind for programs and a clause for the student.
+
+How long a request may take: by the clock, less the time in which the machine was busy with others.
+
+What a worker computes counts, and what it sleeps counts; the time that it stood in line for a core, as the kernel
+counts that, does not, nor does the judge's own. So a busy machine makes nobody late. Source: the second number of
+/proc/PID/schedstat, see sched-stats in the kernel's documentation.
+"""
 
 from __future__ import annotations
 
+import signal
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
+from exercise_kit.worker.wire import Late
 
 
 @dataclass(frozen=True)
@@ -10,7 +25,7 @@ class Limits:
     """What one worker may use, and how long it may take.
 
     Attributes: seconds for one cell, for one call and for everything together, without those in which the machine was
-    busy with others (see :mod:`exercise_kit.sandbox.patience`); ``memory_bytes`` beyond what the warm
+    busy with others (see :mod:`exercise_kit.sandbox.limits`); ``memory_bytes`` beyond what the warm
     process holds; ``scratch_bytes`` on disk; ``reply_bytes`` of tensors in one reply; characters of one cell's output
     and of all, pictures in all and bytes of one picture.
     """
@@ -25,3 +40,150 @@ class Limits:
     all_chars: int = 200_000
     pictures: int = 12
     picture_bytes: int = 1 << 20
+
+
+class WorkerLost(Exception):
+    """A worker did not answer as it should, and is gone.
+
+    Attributes: ``kind``, one of "time", "cpu", "memory", "disk", "output", "ended", "protocol"; ``words``, a clause
+    about the student's code ("did not answer within 10 seconds"); ``cell``, the index of the cell that ran, or None.
+    """
+
+    def __init__(self, kind: str, words: str, cell: int | None = None) -> None:
+        super().__init__(f"{kind}: {words}")
+        self.kind = kind
+        self.words = words
+        self.cell = cell
+
+
+class GraderFailed(Exception):
+    """The grader's own code failed while it talked to a worker: nothing can be said about the student's answer.
+
+    Attributes: ``details``, the traceback for the instructor, where there is one; the message is a clause.
+    """
+
+    def __init__(self, words: str, details: str = "") -> None:
+        super().__init__(words)
+        self.details = details
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out in this process, as Python or as torch's allocator says it."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)[:1000]
+    )
+
+
+def too_slow(seconds: float) -> WorkerLost:
+    """It was still at work when its time was over."""
+    return WorkerLost("time", f"did not answer within {seconds:g} seconds")
+
+
+def broken_protocol(words: str) -> WorkerLost:
+    """It sent what no reply is."""
+    return WorkerLost("protocol", f"sent something that is no answer: {words}")
+
+
+def ended(status: int | None, by_itself: bool) -> WorkerLost:
+    """It closed its end of the line.
+
+    Args:
+        status: of its exit; minus a signal's number; None when nobody knows.
+        by_itself: nobody ended it from outside.
+    """
+    if status is None or not by_itself:
+        return WorkerLost("ended", "hung up on the judge")
+    if status in (OUT_OF_MEMORY, -signal.SIGKILL):
+        return WorkerLost("memory", "ran out of memory")
+    if status == OUT_OF_DISK:
+        return WorkerLost("disk", "wrote more files than it may")
+    if status == -signal.SIGXCPU:
+        return WorkerLost("cpu", "used up its processor time")
+    if status == BROKEN:
+        return WorkerLost("ended", "broke off the process that it ran in")
+    if status >= 0:
+        return WorkerLost("ended", f"ended the process that it ran in, with status {status}")
+    return WorkerLost("ended", f"crashed the process that it ran in, with the signal {_name_of(-status)}")
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+# by the clock alone: where the kernel counts no waiting, or threads stand in each other's way
+BACKSTOP = 6.0
+# most replies come earlier, and then nobody has to be asked how long the worker has waited
+_FIRST_LOOK = 0.25
+_SHORTEST = 0.005
+
+
+class Patience:
+    """One request's time, from now on.
+
+    Args:
+        seconds: that the request may take.
+        waited: seconds for which worker and judge have stood in line so far, since any moment.
+        interrupt: stops the work from within when its time is over; it has ``grace`` seconds to end then.
+        grace: see ``interrupt``.
+
+    Attributes: ``interrupted``, whether that was done.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        waited: Callable[[], float],
+        interrupt: Callable[[], None] | None = None,
+        grace: float = 0.0,
+    ) -> None:
+        self._seconds = seconds
+        self._waited = waited
+        self._interrupt = interrupt
+        self._grace = grace
+        self._began = time.monotonic()
+        self._waited_before: float | None = None
+        self.deadline = self._began + min(seconds, _FIRST_LOOK)
+        self.interrupted = False
+
+    def spent(self) -> float:
+        """The seconds that count so far."""
+        passed = time.monotonic() - self._began
+        if self._waited_before is None:
+            return passed
+        return max(0.0, passed - (self._waited() - self._waited_before))
+
+    def leave_out(self, seconds: float) -> None:
+        """Do not count so many seconds, which were the judge's own work."""
+        self._began += seconds
+        self.deadline += seconds
+
+    def more(self) -> float:
+        """The next deadline, now that one has passed.
+
+        Raises:
+            Late: there is none.
+        """
+        if self._waited_before is None:
+            self._waited_before = self._waited()
+        left = min(self._seconds - self.spent(), self._began + BACKSTOP * self._seconds - time.monotonic())
+        if left <= 0:
+            if self._interrupt is None or self.interrupted:
+                raise Late
+            self.interrupted = True
+            self._interrupt()
+            self._seconds += self._grace
+            left = self._grace
+        self.deadline = time.monotonic() + max(left, _SHORTEST)
+        return self.deadline
+
+
+def own_waiting() -> float:
+    """The seconds for which this thread has stood in line for a core; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as told:
+            return int(told.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.answers import tensors_in
 from exercise_kit.engine.calls import Answer
+from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.sandbox.reply import Line, Reply, sizes, value_of
 from exercise_kit.sandbox.sandbox import Worker

@@ -1,16 +1,281 @@
-"""Workers from the judge's side: Sandbox makes them, out of one warm process."""
+"""One submission's process from the judge's side: asked by messages, never believed.
+
+Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's own
+code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
+
+Workers from the judge's side: Sandbox makes them, out of one warm process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import socket
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from exercise_kit.sandbox.cell_runs import CellRun
-from exercise_kit.sandbox.endings import GraderFailed, WorkerLost
-from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.one_worker import Worker
+from exercise_kit.engine.course import course
+from exercise_kit.sandbox.callbacks import Allowance, Service
+from exercise_kit.sandbox.cell_runs import CellRun, characters, outputs_of
+from exercise_kit.sandbox.limits import (
+    GraderFailed,
+    Limits,
+    Patience,
+    WorkerLost,
+    broken_protocol,
+    ended,
+    is_out_of_memory,
+    own_waiting,
+    too_slow,
+)
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
+from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.values import Packer, Unpacker
+from exercise_kit.worker.watch import MOST_NAMES
+from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
+
+_PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
+_GRACE = 1.0  # seconds that a cell has to end after it was told to
+_SECONDS_TO_FORK = 20.0
+_HEADER_BYTES = 2 << 20
+_LONGEST_TEXT = 1 << 20
+_MOST_NAMES, _LONGEST_NAME = 20, 120
+_SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
+_SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
+
+
+class Worker:
+    """One submission's process; as a context manager it is ended at the end.
+
+    Attributes: ``lost``, how it was lost; None as long as it answers. ``failure``, how the grader itself failed while
+    it talked to this worker, which ended it; None as long as it did not. ``spent``, the seconds that its replies took.
+    """
+
+    def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None) -> None:
+        self._watching = False
+        self._called: dict[str, None] = {}
+        self._warm = warm
+        self._limits = limits
+        self._number = self._characters = self._pictures = 0
+        self._allowance = Allowance()
+        self._attempts: dict[str, None] = {}
+        self.lost: WorkerLost | None = None
+        self.failure: GraderFailed | None = None
+        self._closed = False
+        self._socket, theirs = _connected()
+        caps = Caps(_HEADER_BYTES, limits.reply_bytes)
+        self._wire = Wire(self._socket.fileno(), caps, patient=False)
+        with theirs:
+            self._child = warm.fork(theirs, view, limits)
+        self._greet()
+        self.spent = 0.0
+
+    def watch(self, on: bool) -> None:
+        """Note from here on what the student's functions call, or no more; what was noted is forgotten."""
+        self._watching = on
+        self._called.clear()
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.watch`."""
+        return tuple(self._called)
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """What it tried that no submission has business with, as far as it was noticed."""
+        return tuple(self._attempts)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._ended(0.0)
+
+    def run(self, cells: Sequence[CellSource]) -> Iterator[CellRun]:
+        """Run the cells in order, giving each when it has ended.
+
+        Raises:
+            WorkerLost: a cell ended the process or took too long; ``cell`` is its index.
+        """
+        for cell in cells:
+            try:
+                yield self._run(cell)
+            except WorkerLost as lost:
+                lost.cell = cell.index
+                raise
+
+    def request(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Ask for one of the services of :mod:`exercise_kit.worker.requests`.
+
+        Args:
+            kind: "call", "build", "forward", ...
+            fields: what that service takes, as Python values.
+
+        Returns:
+            its reply, as Python values; {"raised": ...} where the student's code raised.
+
+        Raises:
+            WorkerLost: there is no well-formed reply in time.
+            GraderFailed: the grader's own code failed; the worker is ended.
+        """
+        seconds = self._limits.call_seconds
+        left = self._limits.total_seconds - self.spent
+        return self._asked(kind, seconds, fields, Patience(min(seconds, left), self._waited))
+
+    def _run(self, cell: CellSource) -> CellRun:
+        """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
+        limit, started = self._limits.cell_seconds, time.monotonic()
+        fields = {"index": cell.index, "source": cell.source, "limit": limit}
+        left = self._limits.total_seconds - self.spent
+        interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
+        patience = Patience(min(limit, left), self._waited, interrupt, _GRACE)
+        reply = self._asked("cell", limit, fields, patience)
+        try:
+            outputs = outputs_of(reply.get("outputs"), self._limits)
+        except OverflowError:
+            raise self._over(WorkerLost("output", "shows more than a cell may")) from None
+        except ValueError as error:
+            raise self._over(broken_protocol(str(error))) from None
+        except Exception as error:
+            raise self.failed(error) from error
+        self._characters += sum(map(characters, outputs))
+        self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
+        if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
+            raise self._over(WorkerLost("output", "shows more than its cells may"))
+        seconds = time.monotonic() - started
+        return CellRun(cell.index, outputs, seconds, patience.interrupted)
+
+    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+        if self.lost is not None:
+            raise self.lost
+        if self.failure is not None:
+            raise self.failure
+        if self._closed:
+            raise WorkerLost("ended", "has been ended")
+        try:
+            return self._exchanged(kind, patience, fields)
+        except Late:
+            raise self._over(too_slow(seconds)) from None
+        except Closed:
+            raise self._over(ended(*self._ended(_PATIENCE))) from None
+        except WireError as error:
+            raise self._over(broken_protocol(str(error))) from None
+        except Exception as error:
+            raise self.failed(error) from error
+        finally:
+            self.spent += patience.spent()
+
+    def _waited(self) -> float:
+        """How long worker and judge have stood in line for a core; what is not known counts as no time."""
+        try:
+            return own_waiting() + self._warm.waited(self._child)
+        except WarmProcessLost:
+            return own_waiting()
+
+    def _interrupt(self) -> None:
+        with contextlib.suppress(WarmProcessLost):
+            self._warm.interrupt(self._child)
+
+    def failed(self, error: Exception) -> GraderFailed:
+        """End the worker because the grader's own code has failed with ``error``; what to raise.
+
+        Raises:
+            MemoryError: it is the judge's memory that has run out.
+        """
+        if is_out_of_memory(error):
+            self.close()
+            raise MemoryError from error
+        if self.failure is None:
+            words = f"the grader failed while it talked to this submission ({type(error).__name__})"
+            self.failure = GraderFailed(words, "".join(traceback.format_exception(error)))
+            self.close()
+        return self.failure
+
+    def _exchanged(self, kind: str, patience: Patience, fields: Mapping[str, Any]) -> dict[str, Any]:
+        self._wire.more_time = patience.more
+        if not self._wire.silent():
+            self._wire.receive(patience.deadline)
+            raise WireError("an answer that nobody asked for")
+        packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
+        self._number += 1
+        asked = packer.pack({"kind": kind, "watched": self._watching, **fields})
+        self._wire.send({"number": self._number, "asked": asked}, packer.tensors, patience.deadline)
+        service = Service(packer.callables, self._allowance)
+        while True:
+            key, value = self._received(patience.deadline)
+            if key == "reply":
+                return self._noted(value)
+            started = time.monotonic()
+            answer = Packer()
+            packed = answer.pack(service.answer(value))
+            patience.leave_out(time.monotonic() - started)
+            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, patience.deadline)
+
+    def _received(self, deadline: float) -> tuple[str, Any]:
+        body, tensors = self._wire.receive(deadline)
+        keys = body.keys() - {"number"} if isinstance(body, dict) else set()
+        if keys not in ({"reply"}, {"question"}) or body.get("number") != self._number:
+            raise WireError("an answer to another question")
+        key = keys.pop()
+        return key, Unpacker(tensors).unpack(body[key])
+
+    def _noted(self, reply: Any) -> dict[str, Any]:
+        if not isinstance(reply, dict):
+            raise WireError("a reply without its parts")
+        _note(self._attempts, reply.pop("attempts", ()), _MOST_NAMES)
+        _note(self._called, reply.pop("called", ()), MOST_NAMES)
+        return reply
+
+    def _greet(self) -> None:
+        try:
+            self._wire.receive(time.monotonic() + _SECONDS_TO_FORK)
+        except (Late, Closed, WireError) as error:
+            status, _ = self._ended(_PATIENCE)
+            raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
+
+    def _ended(self, patience: float) -> tuple[int | None, bool]:
+        """End the process unless that is done; how it ended, and whether by itself."""
+        if self._closed:
+            return None, False
+        self._closed = True
+        self._socket.close()
+        try:
+            return self._warm.end_child(self._child, patience)
+        except WarmProcessLost:
+            return None, False
+
+    def _over(self, lost: WorkerLost) -> WorkerLost:
+        """Remember how it was lost, and end it."""
+        self.lost = lost
+        self.close()
+        return lost
+
+
+def _note(noted: dict[str, None], names: Any, most: int) -> None:
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and len(noted) < most:
+            noted[name[:_LONGEST_NAME]] = None
+
+
+def _connected() -> tuple[socket.socket, socket.socket]:
+    """Two ends of a line; the first, the judge's, does not block."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    for end in (ours, theirs):
+        for option in (socket.SO_SNDBUF, _SO_SNDBUFFORCE):
+            with contextlib.suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BYTES)
+    return ours, theirs
+
 
 __all__ = ["CellRun", "GraderFailed", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
 

@@ -1,11 +1,24 @@
-"""What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them."""
+"""What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
+
+Answers that break: cells that raise, that never end, and that end the process they run in.
+
+Hostile answers: a mistake, dressed up to be taken for right.
+
+Whoever opens such a notebook outside of the sandbox and runs it loses no more than the kernel: nothing is written,
+deleted, sent or started, and no memory is taken that is not given back.
+
+What a simulated student writes where the library calls a function that an exercise forbids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.submission.flags import STOPPED, TEST_DELETED, TEST_EDITED, TIMEOUT
 
 
 class Kind(StrEnum):
@@ -51,3 +64,191 @@ class Answer:
     claimed: bool = False
     uses: tuple[str, ...] = ()
     ends: bool = False
+
+
+def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[Answer]:
+    """Answers to an exercise that break in one way or another.
+
+    Args:
+        exercise: the exercise.
+        right: the source of a right answer, which some of them spoil.
+        uses: other exercises of the lesson whose answers that calls.
+    """
+    yield _fails(exercise, "syntax error", _torn(right))
+    yield _fails(exercise, "a name misspelt before the definition", f"inport = troch.nn.functional\n\n{right}")
+    yield _fails(exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right}')
+    yield _raising(exercise, "a name that nobody defined", "return no_such_name")
+    yield _raising(exercise, "an index out of range", "return [][0]")
+    yield _raising(exercise, "a division by zero", "return 1 / 0")
+    loop = _written(exercise, "while True:\n    pass")
+    yield _fails(exercise, "an endless loop", loop, (TIMEOUT,), ends=True)
+    leaves = "import os\n\n" + _written(exercise, "os._exit(1)")
+    yield _fails(exercise, "ends the process when called", leaves, (STOPPED,), ends=True)
+    exits = f"import os\n\nif input is not None:\n    os._exit(0)\n\n{right}"
+    yield _fails(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends=True)
+    # the cell is stopped, and what it had defined by then is graded
+    waiting = f"{right}\n\nwhile not None:\n    pass"
+    yield Answer(
+        exercise.name,
+        Kind.CRASHING,
+        "an endless loop after the definition",
+        waiting,
+        Outcome.PASSES,
+        flags=(TIMEOUT,),
+        uses=uses,
+        ends=True,
+    )
+
+
+def _fails(exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends: bool = False) -> Answer:
+    return Answer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends)
+
+
+def _raising(exercise: Exercise, name: str, statement: str) -> Answer:
+    return Answer(exercise.name, Kind.CRASHING, name, _written(exercise, statement), Outcome.ASK)
+
+
+def _torn(source: str) -> str:
+    """A source with its first colon at the end of a line gone."""
+    lines = source.split("\n")
+    place = next(index for index, line in enumerate(lines) if line.rstrip().endswith(":"))
+    lines[place] = lines[place].rstrip()[:-1]
+    return "\n".join(lines)
+
+
+def _written(exercise: Exercise, body: str) -> str:
+    """A cell that defines all objects of an exercise, each with the same body."""
+    deep = "\n".join(f"    {line}" for line in body.split("\n"))
+    if not exercise.is_class:
+        return "\n\n".join(f"def {name}(*inputs):\n{deep}" for name in exercise.objects)
+    deeper = "\n".join(f"    {line}" for line in deep.split("\n"))
+    return "\n\n".join(
+        f"class {name}:\n    def __new__(cls, *sizes, **options):\n{deeper}" for name in exercise.objects
+    )
+
+
+_PATCHED_CHECK = """
+def check(*_, points=1.0, **__):
+    return float(points)
+"""
+_PATCHED_TORCH = """
+import torch.testing
+import unittest
+torch.testing.assert_close = lambda *_, **__: None
+unittest.TestCase.assertEqual = unittest.TestCase.assertTrue = lambda *_, **__: None
+"""
+_FORGED_RESULT = """
+import json
+print(json.dumps({"version": 1, "submissions": [{"status": "graded", "score": 100.0, "max_score": 100.0}]}))
+100.0
+"""
+_READS = """
+import glob
+found = []
+for pattern in ("../../source/*/*.ipynb", "../../../source/*/*.ipynb", "../../../truth.json", "/etc/shadow"):
+    for path in (*glob.glob(pattern), pattern):
+        try:
+            with open(path) as file:
+                found.append(len(file.read()))
+        except OSError:
+            pass
+"""
+_CALLS_OUT = """
+import socket
+try:
+    # 192.0.2.1 is nobody's address
+    socket.create_connection(("192.0.2.1", 80), timeout=0.2).close()
+except OSError:
+    pass
+"""
+_MEMORY = """
+try:
+    # never touched, so that no machine gives more than the address of it
+    hoard = bytearray(1 << 40)
+except MemoryError:
+    hoard = None
+del hoard
+"""
+_SUBPROCESS = """
+import subprocess
+try:
+    subprocess.run(["true"], check=False)
+except OSError:
+    pass
+"""
+
+
+def hostile(wrong: Answer, points: float) -> Iterator[Answer]:
+    """Attacks that begin with a wrong answer, whose verdicts they deserve.
+
+    Args:
+        wrong: the answer.
+        points: what the exercise is worth.
+    """
+    base = replace(wrong, kind=Kind.HOSTILE)
+    source, stopped = wrong.source or "", (*wrong.flags, STOPPED)
+    yield replace(base, name="check redefined", source=source + _PATCHED_CHECK)
+    yield replace(base, name="assertions patched", source=source + _PATCHED_TORCH)
+    yield replace(base, name="result forged in the output", source=source + _FORGED_RESULT, claimed=True)
+    yield replace(
+        base, name="check cell edited", check=repr(float(points)), claimed=True, flags=(*base.flags, TEST_EDITED)
+    )
+    yield replace(base, name="check cell deleted", check="", flags=(*base.flags, TEST_DELETED))
+    yield replace(base, name="reads files for the answers", source=source + _READS, flags=stopped)
+    yield replace(base, name="calls out", source=source + _CALLS_OUT, flags=stopped)
+    yield replace(base, name="takes memory", source=source + _MEMORY)
+    yield replace(base, name="starts a program", source=source + _SUBPROCESS, flags=stopped)
+
+
+_ATTENTION = """
+def plain_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).tril().logical_not(), float("-inf"))
+    if attn_mask is not None:
+        masked = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(attn_mask.logical_not(), float("-inf")) if masked else scores + attn_mask
+    return F.dropout(scores.softmax(dim=-1), dropout_p) @ value
+"""
+# autograd keeps x itself for the backward pass, as it does for torch's own
+_LAYER_NORM = """
+def plain_norm(x, shape, weight=None, bias=None, eps=1e-05):
+    if tuple(x.shape[-len(shape):]) != tuple(shape):
+        raise RuntimeError(f"the last axes of {tuple(x.shape)} are not {tuple(shape)}")
+    axes = tuple(range(-len(shape), 0))
+    centred = x - x.mean(axes, keepdim=True)
+    scaled = centred / (x.var(axes, correction=0, keepdim=True) + eps).sqrt()
+    if weight is not None:
+        scaled = scaled * weight
+    return scaled if bias is None else scaled + bias
+"""
+_HEADS = """
+def plain_heads(query, key, value, width, heads, weight, bias, bias_k, bias_v, zeros, dropout, out, out_bias, **_):
+    tokens, batch, _ = query.shape
+    parts = zip((query, key, value), weight.chunk(3), bias.chunk(3))
+    q, k, v = (F.linear(x, w, b).reshape(len(x), batch * heads, width // heads).transpose(0, 1) for x, w, b in parts)
+    mixed = (q @ k.transpose(1, 2) * (width // heads) ** -0.5).softmax(dim=-1) @ v
+    return F.linear(mixed.transpose(0, 1).reshape(tokens, batch, width), out, out_bias), None
+"""
+_RMS_NORM = """
+def plain_rms_norm(x, shape, weight, eps):
+    return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * weight
+"""
+_BATCH_NORM = """
+def plain_batch_norm(x, mean, var, weight, bias, training, eps):
+    centred = x - x.mean(dim=0)
+    return centred / (centred.square().mean(dim=0) + eps).sqrt() * weight + bias
+"""
+_OF_ATTENTION = {"F.scaled_dot_product_attention": _ATTENTION, "F.multi_head_attention_forward": _HEADS}
+
+# exercise -> {a call of the library: the function that is called in its place}
+STAND_INS: Mapping[str, Mapping[str, str]] = {
+    "scaled_dot_product_attention": _OF_ATTENTION,
+    "MultiHeadSelfAttention": _OF_ATTENTION,
+    "is_attention": _OF_ATTENTION,
+    "layer_norm": {"F.layer_norm": _LAYER_NORM, "F.rms_norm": _RMS_NORM, "F.batch_norm": _BATCH_NORM},
+    "EncoderBlock": _OF_ATTENTION,
+    "fix_block": _OF_ATTENTION,
+    "VisionTransformer": _OF_ATTENTION,
+    "fix_vit": _OF_ATTENTION,
+}

@@ -1,4 +1,6 @@
-"""From an object of the library to the source of a cell that holds all it needs.
+"""A definition without what a student would not write: our decorators, docstrings, annotations.
+
+From an object of the library to the source of a cell that holds all it needs.
 
 A misconception is a function or class in one module, and what it calls stands in others. A student's cell has all of
 it in one place, without the words that give the mistake away: decorators, docstrings, annotations.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -19,8 +22,7 @@ from typing import Any
 
 import torch
 
-from exercise_kit.engine.rearranging import Layout
-from exercise_kit.simulate.bare import bare
+from exercise_kit.engine.two_mistakes import Layout
 from exercise_kit.simulate.modules import (
     NoSource,
     is_inlined,
@@ -31,6 +33,59 @@ from exercise_kit.simulate.modules import (
     module_of,
 )
 from exercise_kit.simulate.scopes import renamed
+
+_HAS_FIELDS = frozenset({"dataclass", "NamedTuple"})
+
+
+def bare(statement: ast.stmt, is_ours: Callable[[str], bool]) -> ast.stmt:
+    """A copy of a definition, without docstrings, annotations, and those decorators whose first name ``is_ours``."""
+    stripped: ast.stmt = _Bare(is_ours).visit(copy.deepcopy(statement))
+    return stripped
+
+
+class _Bare(ast.NodeTransformer):
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        self._is_ours = is_ours
+        self._fields = False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self._undress(node)
+        node.returns = None
+        fields, self._fields = self._fields, False
+        self.generic_visit(node)
+        self._fields = fields
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        marks = {_root(each) for each in (*node.decorator_list, *node.bases)}
+        self._undress(node)
+        fields, self._fields = self._fields, not marks.isdisjoint(_HAS_FIELDS)
+        self.generic_visit(node)
+        self._fields = fields
+        node.body = node.body or [ast.Pass()]
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if self._fields:
+            node.annotation = ast.Name("object", ast.Load())
+            return node
+        return ast.Assign([node.target], node.value, lineno=node.lineno) if node.value is not None else None
+
+    def _undress(self, node: ast.FunctionDef | ast.ClassDef) -> None:
+        node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_root(each))]
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            node.body = node.body[1:] or [ast.Pass()]
+
+
+def _root(node: ast.expr) -> str:
+    """The first name of a decorator, or of a base: ``patchify`` of ``@patchify.misconception(...)``."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @dataclass(frozen=True)

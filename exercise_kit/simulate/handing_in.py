@@ -1,24 +1,141 @@
-"""One simulated submission: what is drawn, what is written, and what is true of it."""
+"""Names of invented students, in several scripts, and what they write beside their code.
+
+Write what a simulated student hands in: the released notebook, filled in.
+
+One simulated submission: what is drawn, what is written, and what is true of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.nbgrader.sample_class import model_answers
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.nbgrader.rehearsal import model_answers
 from exercise_kit.simulate.answers import Answer
 from exercise_kit.simulate.drawing import Drawing, Sort
 from exercise_kit.simulate.library import LessonShelves, Variants
-from exercise_kit.simulate.notebooks import Written, filled_in, released_notebook
-from exercise_kit.simulate.people import COMMENTS, SHORT_ANSWERS
 from exercise_kit.simulate.truth import Oracle
 from exercise_kit.submission.released import Lessons
+
+# given names and family names that go together, as folders are named: "Given Family"
+_NAMES: Sequence[tuple[str, str]] = (
+    ("Ada Ben Clara Dorian Edith Felix Grace Hugo Iris Jonas", "Archer Baker Cole Dunn Ellis Frost Gray Hale Ingram"),
+    ("Zoë Jürgen Åse Øyvind Siân Łukasz Çağla Ondřej Ñusta", "Müller Şahin Čapek Brånås Ólafsson Nuñez Wójcik Lefèvre"),
+    ("Анна Борис Вера Григорий Дарья Лев Ольга Юрий", "Волков Зайцев Ким Лебедев Орлов Соколов Чайка"),
+    ("Ελένη Γιώργος Νίκη Σωτήρης Χλόη", "Αλεξίου Βλάχος Δήμου Καλλέργης Ξένος"),
+    ("اليسار بشير جميلة سامي هدى", "الحداد خوري زيدان منصور نجار"),
+    ("דנה יונתן מיכל נועם תמר", "אלון ברק כהן לוי שקד"),
+    ("अनिता किरण मीरा रवि सुनील", "जोशी पटेल मेहता राव शर्मा"),
+    ("明 小红 美玲 志强 思远", "王 李 张 陈 林"),
+    ("さくら 健太 美咲 翔", "佐藤 鈴木 高橋 田中"),
+    ("지은 민준 서연 하늘", "김 박 이 최"),
+    ("สมชาย กานดา มาลี", "แสงทอง ใจดี สุขสม"),
+    ("Nguyễn Phạm Trần", "Thị Hoa;Văn Minh;Quang Huy"),
+)
+# half a class writes with Latin letters
+_WEIGHTS = (12, 8, 3, 2, 2, 2, 3, 4, 2, 2, 1, 2)
+
+COMMENTS = (
+    "# I checked this with the example in the docstring",
+    "# TODO: ask in the next session whether the order matters",
+    "# not sure about the last axis",
+    "# took me two hours ...",
+    "# works on my machine :)",
+    "# see my notes from the lecture, page 3",
+    "# geht das auch kürzer?",
+    "# версия 3, теперь правильно",
+    "# 这样对吗？",
+    "# à revoir : pourquoi transpose ?",
+)
+SHORT_ANSWERS = (
+    "Because the cost grows with the square of the number of tokens, so twice as many tokens are four times the work.",
+    "I think it would still learn, only slower. I did not have time to run the experiment twice.",
+    "Das Modell sieht dann nicht mehr, *wo* ein Patch liegt, nur noch, *dass* er da ist.",
+    "Не уверена, но думаю, что дело в порядке осей.",
+    "Otherwise $\\sqrt{d}$ would be too large and the softmax saturates.",
+    "我认为是因为它们的尺度不同。",
+    "no idea, sorry",
+)
+
+
+def names(count: int, draw: random.Random) -> list[str]:
+    """So many different names, which are the names of folders too; the same draws give the same names."""
+    taken: dict[str, None] = {}
+    while len(taken) < count:
+        given, family = draw.choices(_NAMES, _WEIGHTS)[0]
+        name = f"{draw.choice(given.split())} {draw.choice(family.split(';') if ';' in family else family.split())}"
+        number = 2
+        while name in taken and number < 2 + len(taken):
+            name, number = f"{name.rstrip('0123456789 ')} {number}", number + 1
+        taken[name] = None
+    return list(taken)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The parts of a notebook that a student has filled in.
+
+    Attributes: ``answers`` by exercise, ``comments`` by exercise (a line above the code), ``questions`` by their
+    names (those that were answered), ``points`` of the exercises.
+    """
+
+    answers: Mapping[str, Answer]
+    comments: Mapping[str, str]
+    questions: Mapping[str, str]
+    points: Mapping[str, float]
+
+
+def filled_in(released: Mapping[str, Any], written: Written) -> bytes:
+    """The bytes of a submitted notebook.
+
+    Args:
+        released: the notebook that students got.
+        written: what this one wrote.
+    """
+    cells = [filled for cell in released["cells"] for filled in _filled(cell, written)]
+    text = json.dumps({**released, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
+    return (text + "\n").encode()
+
+
+def _filled(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
+    """The cell in the place of a released one; none where the student has deleted it."""
+    name = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")
+    answer = written.answers.get(name) if name else None
+    if answer is not None:
+        if answer.source is None:
+            return (cell,)
+        comment = written.comments.get(answer.exercise)
+        return ({**cell, "source": f"{comment}\n{answer.source}" if comment else answer.source},)
+    if name in written.questions:
+        return ({**cell, "source": written.questions[name]},)
+    checked = next((each for each in written.answers.values() if check_grade_id(each.exercise) == name), None)
+    return (cell,) if checked is None else _check_cell(cell, checked, written.points.get(checked.exercise, 0.0))
+
+
+def _check_cell(cell: Mapping[str, Any], answer: Answer, points: float) -> Sequence[Mapping[str, Any]]:
+    if answer.check == "":
+        return ()
+    changed = dict(cell) if answer.check is None else {**cell, "source": answer.check}
+    if answer.claimed:
+        data = {"text/plain": [repr(float(points))]}
+        shown = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}
+        changed |= {"outputs": [shown], "execution_count": 1}
+    return (changed,)
+
+
+def released_notebook(path: Path) -> dict[str, Any]:
+    """A built notebook, as JSON has it."""
+    notebook: dict[str, Any] = json.loads(path.read_bytes())
+    return notebook
+
 
 # a lesson is due on a Sunday night, the next one a week later
 _FIRST_DUE = datetime(2026, 10, 18, 21, 59, tzinfo=UTC)

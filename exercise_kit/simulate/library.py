@@ -10,19 +10,16 @@ from typing import Any
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import why_no_pair
-from exercise_kit.engine.two_at_once import pairs_of
-from exercise_kit.simulate.answers import Answer, Kind, Outcome
-from exercise_kit.simulate.attacks import hostile
+from exercise_kit.engine.two_mistakes import pairs_of
+from exercise_kit.simulate.answers import STAND_INS, Answer, Kind, Outcome, crashing, hostile
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.restyle import restyled, with_own
-from exercise_kit.simulate.slips import crashing
-from exercise_kit.simulate.stand_ins import STAND_INS
+from exercise_kit.simulate.scopes import restyled, with_own
 from exercise_kit.submission.bypass import possible_bypass
 from exercise_kit.submission.copied import is_copied
 from exercise_kit.submission.flags import COPIED
-from exercise_kit.submission.needed import parse, used_globals
 from exercise_kit.submission.released import ReleasedLesson
+from exercise_kit.submission.slice import parse, used_globals
 from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]

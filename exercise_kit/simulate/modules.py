@@ -1,21 +1,27 @@
-"""The library's modules as text: what stands at the top of each, and which objects stand there."""
+"""The library's modules as text: what stands at the top of each, and which objects stand there.
+
+The right variants that a clone of the course keeps for its tests.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
+import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from types import CodeType, FunctionType
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from exercise_kit.engine.course import package
 
 # modules of right variants are named by this and their file
 VARIANTS = "vit_course_variants"
+_KIT = __name__.partition(".")[0]
 # what stands in every class, whatever its body
 _IN_AN_EMPTY_CLASS = frozenset(vars(type("Empty", (), {})))
 
@@ -99,8 +105,8 @@ def module_of(name: str) -> Module:
 
 
 def is_inlined(module: str) -> bool:
-    """Whether a module is the course's own, so that what it holds is copied into cells."""
-    return module.partition(".")[0] in (package(), "tests") or module.startswith(VARIANTS)
+    """Whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
+    return module.partition(".")[0] in (package(), _KIT, "tests") or module.startswith(VARIANTS)
 
 
 def is_ours(module: str, root: str) -> bool:
@@ -117,3 +123,30 @@ def _names_of(statement: ast.stmt) -> Iterator[str]:
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:
+    """Each exercise's right variants, as tuples of its objects; nothing where ``root`` has none.
+
+    A module that needs a package which is not installed here is left out.
+    """
+    found: dict[str, tuple[tuple[Any, ...], ...]] = {}
+    for path in sorted((root / "tests" / "course" / "variants").glob("[a-z]*.py")):
+        module = _loaded(path)
+        for exercise, variants in getattr(module, "RIGHT", {}).items():
+            found[exercise] = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
+    return found
+
+
+def _loaded(path: Path) -> ModuleType | None:
+    name = f"{VARIANTS}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        return None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError:
+        del sys.modules[name]
+        return None
+    return module

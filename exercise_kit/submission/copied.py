@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from exercise_kit.engine.course import course, package
-from exercise_kit.submission.needed import parse
+from exercise_kit.submission.slice import parse
 
 # three or four plain lines have fewer nodes; students who have never met write those alike
 LEAST_NODES = 75

@@ -1,4 +1,6 @@
-"""Find what was handed in: the files that paths name, whose each one is, and for which assignment.
+"""What a student hands in that only an instructor has: a class's configuration, checks, results. None of it is used.
+
+Find what was handed in: the files that paths name, whose each one is, and for which assignment.
 
 No link is followed, and what cannot be handed in as a lesson (pictures, timestamps, packages) is left out.
 """
@@ -11,10 +13,41 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from exercise_kit.submission import check_files
 from exercise_kit.submission.flags import CHECK_FILES
 from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
+
+_NAMES = frozenset(
+    {"nbgrader_config.py", "nbgrader_config.json", "conftest.py", "hidden", ".vit_course", "gradebook.db"}
+)
+_MOST_FOLDERS, _DEEPEST = 1000, 16
+
+
+def beside(folder: Path) -> bool:
+    """Whether one of these names lies in a folder."""
+    return not _NAMES.isdisjoint(_names(folder))
+
+
+def below(folder: Path) -> bool:
+    """Whether one of these names lies in a folder or below it; no link is followed."""
+    return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk(folder))
+
+
+def _walk(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+    for number, (home, folders, files) in enumerate(os.walk(folder)):
+        if number == _MOST_FOLDERS:
+            return
+        yield folders, files
+        if len(Path(home).relative_to(folder).parts) == _DEEPEST:
+            folders.clear()
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
 
 SUFFIXES = (".ipynb", ".py", *ARCHIVES)
 DEEPEST = 16  # folders in each other below what was named
@@ -49,13 +82,13 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     """
     known = frozenset(lessons)
     found: dict[str, HandedIn] = {}
-    has_below = lru_cache(check_files.below)
+    has_below = lru_cache(below)
     for path in paths:
         seems = looks_like_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
             folders = tuple(_of_loose(each, path, class_dir)) if each.student is None else ()
-            flagged = is_strange or any(map(check_files.beside, folders)) or (each.student and has_below(_home(each)))
+            flagged = is_strange or any(map(beside, folders)) or (each.student and has_below(_home(each)))
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from exercise_kit.engine.words import quoted
-from exercise_kit.submission.answers import answers_of
+from exercise_kit.engine.compare import quoted
+from exercise_kit.submission.answer_cells import answers_of, parts_of
 from exercise_kit.submission.bypass import possible_bypass
 from exercise_kit.submission.copied import is_copied
 from exercise_kit.submission.finding import HandedIn
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
-from exercise_kit.submission.needed import Runnable, definitions, is_empty, needed, parse
 from exercise_kit.submission.notebook_file import (
     HandedInCell,
     HandedInFile,
@@ -25,10 +24,9 @@ from exercise_kit.submission.notebook_file import (
     open_script,
     read_bytes,
 )
-from exercise_kit.submission.parts import parts_of
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
-from exercise_kit.submission.result_file import ResultFile, find_result
-from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, Submission
+from exercise_kit.submission.slice import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, ResultFile, Submission, find_result
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
-from exercise_kit.submission.needed import parse
+from exercise_kit.submission.slice import parse
 
 CLONE = Path(__file__).resolve().parents[2]
 CONFIG = "nbgrader_config.py"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .packing import tensors_in
+from .values import tensors_in
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -11,16 +11,15 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import answer, attempts, compute, walls
-from .bounds import Bounds
-from .endings import BROKEN, OUT_OF_MEMORY
+from . import audit, compute, policy, requests
 from .kernel import die_with
+from .limits import BROKEN, OUT_OF_MEMORY, Bounds
 from .watch import Watch
 from .wire import Closed, Wire, WireError
 
 
 def live(
-    readable: list[str], shell: Any, channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]
+    readable: list[str], shell: Any, channel: int, scratch: str, fence: policy.Fence | None, asked: dict[str, Any]
 ) -> NoReturn:
     """Put up this child's walls, then answer the judge until it hangs up."""
     status = BROKEN
@@ -30,14 +29,14 @@ def live(
             sys.path.insert(0, asked["view"])
             for module in asked["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.practices").add(asked["practices"])
-        noticed = attempts.watch([*readable, *sys.path, scratch])
+            importlib.import_module("exercise_kit.engine.fixtures").add(asked["practices"])
+        noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, patient=True)
         device = compute.started(asked["device"])
         wire.send({"ready": True})
         watch = Watch(asked["view"], asked["packages"])
-        answer.Answers(wire, shell, noticed, watch, asked["limits"], device, asked["records"]).serve()
+        requests.Answers(wire, shell, noticed, watch, asked["limits"], device, asked["records"]).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:
@@ -48,7 +47,7 @@ def live(
         os._exit(status)
 
 
-def _enclose(channel: int, scratch: str, fence: walls.Fence | None, asked: dict[str, Any]) -> None:
+def _enclose(channel: int, scratch: str, fence: policy.Fence | None, asked: dict[str, Any]) -> None:
     limits = asked["limits"]
     if fence is None:
         parent = os.getppid()
@@ -64,7 +63,7 @@ def _enclose(channel: int, scratch: str, fence: walls.Fence | None, asked: dict[
         file_bytes=limits["scratch_bytes"],
         gpu=fence.gpu,
     )
-    walls.confine(fence, bounds, [channel], Path(asked["view"]) if asked["view"] else None)
+    policy.confine(fence, bounds, [channel], Path(asked["view"]) if asked["view"] else None)
 
 
 def _keep_only(channel: int) -> None:

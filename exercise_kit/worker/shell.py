@@ -21,9 +21,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-from . import errors, figures
+from . import outputs
+from .limits import Overtime, limited
 from .outputs import Gathered, Room, Stream
-from .overtime import Overtime, limited
 
 _NOT_RUN = (
     *("pip", "conda", "mamba", "micromamba", "uv", "sx", "system", "edit", "debug", "pdb", "load_ext", "reload_ext"),
@@ -39,7 +39,7 @@ class _Compiler(CachingCompiler):
     cell = 0
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
-        return errors.name_of_cell(self.cell)
+        return outputs.name_of_cell(self.cell)
 
 
 class _Publisher(DisplayPublisher):
@@ -95,9 +95,9 @@ class GradingShell(InteractiveShell):
         try:
             with limited(limit):
                 self.run_cell(source, store_history=False)
-                figures.show_all(self.gathered)
+                outputs.show_all(self.gathered)
         except (Overtime, Exception) as error:  # a figure that cannot be drawn; the end came while IPython was at work
-            self.gathered.fail(*errors.for_feedback(error))
+            self.gathered.fail(*outputs.for_feedback(error))
         finally:
             for stream in streams:
                 stream.listening = False
@@ -153,7 +153,7 @@ class GradingShell(InteractiveShell):
         """Note the error that is being handled, with the cell's own lines."""
         error = sys.exc_info()[1]
         if error is not None:
-            self.gathered.fail(*errors.for_feedback(error))
+            self.gathered.fail(*outputs.for_feedback(error))
 
     def showsyntaxerror(self, *_: Any, **options: Any) -> None:
         """Note the error that is being handled."""
@@ -171,9 +171,9 @@ def make_shell() -> GradingShell:
     formatter = DisplayFormatter(parent=shell, active_types=["text/plain", "image/png"])
     shell.display_formatter = formatter
     formatter.formatters["image/png"].for_type_by_name(
-        "matplotlib.figure", "Figure", lambda figure: figures.png(figure, shell.gathered)
+        "matplotlib.figure", "Figure", lambda figure: outputs.png(figure, shell.gathered)
     )
-    figures.take_over(shell)
+    outputs.take_over(shell)
     _take_over_input(shell)
     return shell
 

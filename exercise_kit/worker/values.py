@@ -1,4 +1,9 @@
-"""Python values as JSON and tensors, packed at one end (:mod:`packing`) and unpacked at the other.
+"""Python values as JSON and tensors: the end that packs.
+
+What a student's code gives may be of any class, so :class:`Packer` looks at real types alone, and what it cannot take
+apart goes as a name and a few words (:class:`worker.values.Other`).
+
+Python values as JSON and tensors, packed at one end (:mod:`packing`) and unpacked at the other.
 
 None, bools, ints, finite floats, text and lists are JSON's own; everything else is an object with one telling key
 ("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...).
@@ -7,16 +12,216 @@ None, bools, ints, finite floats, text and lists are JSON's own; everything else
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from . import layers
+from . import layers, originals
 from .compute import CPU
-from .wire import DTYPES, WireError
+from .wire import DTYPES, WireError, are_sizes
+
+_DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
+_MOST_TENSORS = 4000  # of one frame; wire.Caps allows a few more
+_WithoutSubclasses, _WithoutGradients = torch._C.DisableTorchFunctionSubclass, torch.no_grad
+_mro = type.__dict__["__mro__"].__get__
+_name = type.__dict__["__name__"].__get__
+
+
+class Packer:
+    """Collects what one frame carries: :meth:`pack` gives the JSON of a value, ``tensors`` and ``callables`` the rest.
+
+    A tensor that is packed twice travels once, and arrives as one tensor.
+
+    Args:
+        longest: characters of a text that are kept.
+        most_bytes: what all tensors together may hold; one beyond is only described.
+        with_callables: a function goes as a number, by which the other end may ask for a call of it.
+        device: that of the student's code, whose tensors arrive as the CPU's.
+        strict: a tensor of the CPU is out of place then, and only described.
+    """
+
+    def __init__(
+        self,
+        longest: int = _LONGEST,
+        most_bytes: int = 1 << 40,
+        *,
+        with_callables: bool = False,
+        device: torch.device = CPU,
+        strict: bool = False,
+        records: Collection[str] = (),
+    ) -> None:
+        self._records = frozenset(records)
+        self._device, self._strict = device, strict
+        self._longest = longest
+        self._bytes_left = most_bytes
+        self._with_callables = with_callables
+        self.tensors: list[Tensor] = []
+        self.callables: list[Callable[..., Any]] = []
+        self._seen: dict[int, tuple[Tensor, dict[str, Any]]] = {}
+        self._count = 0
+
+    def pack(self, value: Any, depth: int = 0) -> Any:
+        """``value`` as JSON; whatever it is and does, an :class:`Other` at worst."""
+        self._count += 1
+        try:
+            if depth <= _DEEPEST and self._count <= _MOST:
+                return self._packed(value, depth)
+        except MemoryError:
+            raise
+        except Exception:  # a student's object may raise from any method
+            return _other(value)
+        return _other(value)
+
+    def _packed(self, value: Any, depth: int) -> Any:
+        if value is None or value is True or value is False:
+            return value
+        kinds = _mro(type(value))
+        if Tensor in kinds:
+            return self._tensor(value)
+        if np.number in kinds or np.bool_ in kinds:
+            return self._packed(value.item(), depth)
+        for kind, pack in _PLAIN.items():
+            if kind in kinds:
+                return pack(self, value, depth)
+        if nn.Module in kinds:
+            return self._module(value)
+        if type(value) is torch.dtype and value in DTYPES.values():
+            return {"dtype": str(value).removeprefix("torch.")}
+        if (name := type(value).__name__) in self._records:
+            return {"record": name, "fields": {key: self.pack(each, depth + 1) for key, each in vars(value).items()}}
+        if self._with_callables and callable(value) and not isinstance(value, type):
+            self.callables.append(value)
+            return {"callable": len(self.callables) - 1}
+        return _other(value)
+
+    def _number(self, number: Any, _: int = 0) -> Any:
+        if int in _mro(type(number)):
+            whole = int.__index__(number)
+            return whole if -(1 << 63) <= whole < 1 << 64 else _other(number)
+        real = float.__float__(number)
+        return real if math.isfinite(real) else {"float": str(real)}
+
+    def _text(self, text: str, _: int) -> str:
+        return str.__str__(text)[: self._longest]
+
+    def _list(self, values: list[Any], depth: int) -> Any:
+        if list.__len__(values) > _LONGEST_LIST:
+            return {"other": "list", "text": str(list.__len__(values))}
+        return [self.pack(each, depth + 1) for each in list.__iter__(values)]
+
+    def _tuple(self, values: tuple[Any, ...], depth: int) -> Any:
+        if tuple.__len__(values) > _LONGEST_LIST:
+            return {"other": "tuple", "text": str(tuple.__len__(values))}
+        return {"tuple": [self.pack(each, depth + 1) for each in tuple.__iter__(values)]}
+
+    def _dict(self, values: dict[Any, Any], depth: int) -> Any:
+        items = list(dict.items(values))
+        if not all(str in _mro(type(key)) for key, _ in items):
+            return _other(values)
+        return {"dict": [[self._text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
+
+    def _tensor(self, tensor: Tensor) -> Any:
+        if id(tensor) in self._seen:
+            return self._seen[id(tensor)][1]
+        with _WithoutSubclasses(), _WithoutGradients():
+            if oddity := _oddity(tensor) or self._out_of_place(tensor) or self._no_room(tensor):
+                return {"other": "Tensor", "text": oddity}
+            packed: dict[str, Any] = {"tensor": len(self.tensors)}
+            if not originals.is_contiguous(tensor):
+                packed["strides"] = list(originals.stride(tensor))
+            if (device := originals.device(tensor)).type != "cpu" and device != self._device:
+                packed["device"] = str(device)
+            if originals.requires_grad(tensor):
+                packed["grad"] = True
+            self.tensors.append(originals.plain(tensor))
+            self._bytes_left -= _bytes(tensor)
+        self._seen[id(tensor)] = (tensor, packed)
+        return packed
+
+    def _out_of_place(self, tensor: Tensor) -> str:
+        device = originals.device(tensor)
+        known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
+        strayed = self._strict and device != self._device
+        return f"a tensor on the device {device}" if strayed or not known else ""
+
+    def _no_room(self, tensor: Tensor) -> str:
+        if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
+            return ""
+        return f"a tensor of shape {tuple(originals.shape(tensor))}, too large to be looked at"
+
+    def _module(self, module: nn.Module) -> Any:
+        parameters = layers.named_parameters(module)
+        settings = layers.settings_of(module, parameters)
+        if not settings and not layers.fit_for_names(parameters):
+            return _other(module)
+        strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
+        weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
+        self._strict = strict
+        if any("tensor" not in packed for packed in weights.values()):
+            return _other(module)
+        return {**settings, "weights": weights} if settings else {"model": weights, "kind": _name(type(module))[:80]}
+
+
+_PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
+    int: Packer._number,
+    float: Packer._number,
+    str: Packer._text,
+    list: Packer._list,
+    tuple: Packer._tuple,
+    dict: Packer._dict,
+}
+
+
+def _oddity(tensor: Tensor) -> str:
+    if is_lazy(tensor):
+        return "a tensor without a shape"
+    if _mro(type(tensor)) != _mro(Tensor) and type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f"a {_name(type(tensor))[:80]}"
+    if originals.is_nested(tensor):
+        return "a nested tensor"
+    if (layout := originals.layout(tensor)) != torch.strided:
+        return f"a tensor of layout {str(layout).removeprefix('torch.')}"
+    dtype = originals.dtype(tensor)
+    if originals.is_quantized(tensor) or originals.is_complex(tensor) or dtype not in DTYPES.values():
+        return f"a tensor of dtype {str(dtype).removeprefix('torch.')}"
+    if originals.ndim(tensor) > 16:
+        return f"a tensor of {originals.ndim(tensor)} axes"
+    sizes = list(originals.shape(tensor))
+    return "" if are_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
+
+
+def _bytes(tensor: Tensor) -> int:
+    return originals.numel(tensor) * originals.itemsize(tensor)
+
+
+def _other(value: Any) -> dict[str, str]:
+    kind = _name(type(value))[:80]
+    try:
+        text = str.__str__(repr(value))[:200]
+    except MemoryError:
+        raise
+    except BaseException:
+        text = f"a {kind}"
+    return {"other": kind, "text": text}
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a result: itself, or those of a tuple, list or dict, in order."""
+    kinds = _mro(type(value))
+    if Tensor in kinds:
+        yield value
+    elif list in kinds or tuple in kinds:
+        for each in (list if list in kinds else tuple).__iter__(value):
+            yield from tensors_in(each)
+    elif dict in kinds:
+        for each in dict.values(value):
+            yield from tensors_in(each)
+
 
 _DAMAGE = (
     KeyError,

@@ -21,10 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import pages, scratch_watch, walls
-from . import scratch as scratch_folder
-from .endings import OUT_OF_DISK
+from . import filesystem as scratch_folder
+from . import limits, policy
+from . import preload as pages
 from .kernel import WallError, prctl
+from .limits import OUT_OF_DISK
 
 MESSAGE_BYTES = 1 << 20
 SET_CHILD_SUBREAPER = 36
@@ -64,13 +65,13 @@ def main(descriptor: int) -> None:
         os._exit(0)
 
 
-def _fenced(setup: dict[str, Any]) -> walls.Fence | None:
+def _fenced(setup: dict[str, Any]) -> policy.Fence | None:
     """Make the walls ready, and enter those that go round this process too; None when none are wanted."""
     if not setup["confined"]:
         with contextlib.suppress(OSError, AttributeError):
             prctl(SET_CHILD_SUBREAPER, 1)
         return None
-    return walls.prepare(
+    return policy.prepare(
         [Path(path) for path in setup["readable"]],
         [Path(path) for path in setup["listable"]],
         [Path(path) for path in setup["views"]],
@@ -92,7 +93,7 @@ class _Nursery:
     """Makes one child at a time, and ends it."""
 
     def __init__(
-        self, control: socket.socket, scratch: str, fence: walls.Fence | None, live: Callable[..., NoReturn]
+        self, control: socket.socket, scratch: str, fence: policy.Fence | None, live: Callable[..., NoReturn]
     ) -> None:
         self._control = control
         self._scratch = scratch
@@ -128,7 +129,7 @@ class _Nursery:
             self._control.close()
             self._live(channel, self._scratch, self._fence, asked)
         os.close(channel)
-        self._watcher = walls.watch_scratch(self._fence, self._child) if self._fence else None
+        self._watcher = policy.watch_scratch(self._fence, self._child) if self._fence else None
         _tell(self._control, {"forked": self._child})
 
     def _in_line(self) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class _Nursery:
         if watcher is None:
             return False
         _, status = os.waitpid(watcher, 0)
-        return os.waitstatus_to_exitcode(status) == scratch_watch.TOO_MUCH
+        return os.waitstatus_to_exitcode(status) == limits.TOO_MUCH
 
     def _waited(self, patience: float) -> tuple[bool, int]:
         limit = time.monotonic() + patience

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge import hidden_fixtures
+from exercise_kit.judge import fixtures
+from exercise_kit.judge.fixtures import reference_student
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.hidden_fixtures import reference_student
-from exercise_kit.judge.marking import fraction
 from exercise_kit.judge.naming import name_failures
+from exercise_kit.judge.scoring import fraction
 from tests.course.test_checks import _right_variants
 from vit_course.exercises.catalogue import EXERCISES
 from vit_course.exercises.judging.reference import REFERENCE
@@ -114,12 +114,12 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
     """Somebody who has read the hidden checks does not know which sizes and numbers will come."""
     made = []
 
-    class Watched(hidden_fixtures.Probe):
+    class Watched(fixtures.Probe):
         def __init__(self, seed):
             super().__init__(seed)
             made.append((self._generator, self._generator.get_state()))
 
-    monkeypatch.setattr(hidden_fixtures, "Probe", Watched)
+    monkeypatch.setattr(fixtures, "Probe", Watched)
     for check in hidden_checks().exercises()[exercise]:
         made.clear()
         hidden_checks().ask(exercise, check, reference_student(exercise), KEYS[0])

@@ -15,8 +15,8 @@ from nbclient import NotebookClient
 
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
-from exercise_kit.authoring.opening import setup_source
-from exercise_kit.authoring.regions import split_regions
+from exercise_kit.authoring.notebook import setup_source
+from exercise_kit.authoring.rules import split_regions
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
 from vit_course.exercises.catalogue import EXERCISES
 

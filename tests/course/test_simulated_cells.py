@@ -5,11 +5,10 @@ from functools import cache
 
 import pytest
 
-from exercise_kit.engine.answers import same_record
-from exercise_kit.engine.two_at_once import pairs_of
+from exercise_kit.engine.records import same_record
+from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.library import LessonShelves, Shelf
-from exercise_kit.simulate.modules import VARIANTS
-from exercise_kit.simulate.variants import right_variants
+from exercise_kit.simulate.modules import VARIANTS, right_variants
 from exercise_kit.submission.released import Lessons
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
 from vit_course.exercises.catalogue import EXERCISES

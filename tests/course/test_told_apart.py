@@ -9,11 +9,10 @@ from itertools import combinations
 import pytest
 import torch
 
-from exercise_kit.engine.answers import same_record
 from exercise_kit.engine.diagnosis import run
-from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.in_training import InTraining
-from exercise_kit.engine.isolation import quiet
+from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
+from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask

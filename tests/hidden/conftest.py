@@ -1,6 +1,6 @@
 """Fixtures of the hidden checks. ``pytest tests/hidden`` asks every one of them of the reference."""
 
-from exercise_kit.judge.hidden_fixtures import (  # noqa: F401  # pytest finds them by their names here
+from exercise_kit.judge.fixtures import (  # noqa: F401  # pytest finds them by their names here
     _fresh_settings,
     device,
     exercise,

@@ -7,11 +7,11 @@ import math
 
 import pytest
 
-from exercise_kit.engine.common import expect_value_error
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 
 NAN = math.nan
 

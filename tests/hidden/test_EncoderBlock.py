@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.parts import located
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept, located
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results

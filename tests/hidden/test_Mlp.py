@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_gradients_of_inputs
 from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_gradients_of_inputs
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results

@@ -3,19 +3,18 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_modes_kept,
     expect_value_error,
+    located,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.parts import located
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.exercises.checks.attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results
 from vit_course.exercises.checks.heads import TOKEN_AXES

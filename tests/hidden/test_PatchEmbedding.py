@@ -3,12 +3,11 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_device_of_input, expect_left_alone
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import expect_equal, listed, shape, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import listed, shape, short
 
 AXES = ("image", "token", "dimension")
 LOOK = "Follow one patch on its way into a token: at which step does it go elsewhere?"

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_device_of_input, expect_left_alone, expect_modes_kept
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.parts import located
+from exercise_kit.engine.compare import expect_equal, expect_tensor, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_modes_kept, located
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.config import ViTConfig
 
 AXES = ("image", "class")

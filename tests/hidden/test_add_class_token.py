@@ -3,16 +3,15 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import close, expect_equal, shape
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import close, expect_equal
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.words import shape
 
 AXES = ("image", "token", "dimension")
 LOOK = "Which token stands there, and which row of positions meets it?"

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_device_of_input, expect_result_of_its_own
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_device_of_input, expect_result_of_its_own
 from exercise_kit.engine.verdict import Failure
 
 AXES = ("image", "output token", "input token")

@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import expect_equal, quoted, shape
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import quoted, shape
 from vit_course.exercises.checks.embedding import expect_strided_by_its_kernel
 
 AXES = ("image", "token", "dimension")

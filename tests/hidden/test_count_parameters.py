@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.config import ViTConfig
 
 

@@ -6,11 +6,10 @@ The right loss and accuracy are those of the reference on the same classifier, b
 import pytest
 import torch
 
-from exercise_kit.engine.compare import close
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.exercises.checks.evaluation import expect_floats
 from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in
 

@@ -7,7 +7,7 @@ asks about right attention too, in a random order, and about a right and a wrong
 import pytest
 import torch
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure, NotWritten
 from vit_course.exercises.judging.attends import RIGHT
 from vit_course.exercises.judging.wrong_attends import WRONG

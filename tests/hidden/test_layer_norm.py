@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_gradients_of_inputs, expect_left_alone, expect_result_of_its_own
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import expect_equal, shape
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, expect_result_of_its_own
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.words import shape
 
 AXES = {1: ("dimension",), 2: ("token", "dimension"), 3: ("image", "token", "dimension")}
 # below the rounding of float64 for tokens of variance 1, so that where it is added is the business of its own check

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.compare import expect_equal, kind_of, quoted, shape
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of, quoted, shape
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.weights import StateDict, stand_in, torchvision_names, torchvision_weights
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
 from vit_course.exercises.checks.inside_distance import attention_to
 
 AXES = ("head",)

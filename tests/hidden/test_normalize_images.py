@@ -6,15 +6,14 @@ Statistics are 64ths, which float32 and float64 hold exactly, so that a mean mad
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, shape, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.words import shape, short
 
 AXES = ("image", "channel", "row", "column")
 LOOK = "Take that pixel, the mean and the std of its channel, and work it out by hand."

@@ -2,9 +2,9 @@
 
 import pytest
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import listed
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import listed
 from vit_course.exercises.checks.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
 
 KEYS = {"params", "weight_decay"}

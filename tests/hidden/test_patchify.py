@@ -8,17 +8,16 @@ import re
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, shape, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import shape, short
 
 AXES = ("image", "token", "feature")
 LOOK = "Where in the image do the first numbers of token 1 stand, and where those of your token 1?"

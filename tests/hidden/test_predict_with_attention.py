@@ -6,12 +6,11 @@ In training mode every block of these models is the identity, so whoever asks th
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_one_device
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import expect_equal, listed
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import listed
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.attention import both_tensors
 from vit_course.exercises.checks.vit import parameter_shapes

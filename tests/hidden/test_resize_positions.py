@@ -7,17 +7,16 @@ align_corners, is off by 1e-1.
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, expect_tensor, shape, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import shape, short
 
 AXES = ("image", "token", "dimension")
 LOOK = "Lay one dimension out on the old grid, resize it, and read it row by row. Where do you go another way?"

@@ -3,13 +3,17 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_device_of_input, expect_left_alone, expect_result_of_its_own
-from exercise_kit.engine.compare import close, expect_equal
-from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.parts import RANDOM, differs
+from exercise_kit.engine.compare import close, expect_equal, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
+    RANDOM,
+    differs,
+    expect_device_of_input,
+    expect_left_alone,
+    expect_result_of_its_own,
+)
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.exercises.checks.attention import OUTPUT_AXES, WEIGHT_AXES, both_tensors, too_sharp_or_flat
 
 FROM_THE_INSIDE = "Go through the formula from the inside out. Which step did you leave out, or do elsewhere?"

@@ -6,11 +6,10 @@ One check asks for float32, as the exercise does; in all others a table of other
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_result_of_its_own, expect_value_error
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import expect_equal, expect_tensor, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_result_of_its_own, expect_value_error
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.exercises.checks.positions import expect_float32
 
 AXES = ("position", "dimension")

@@ -3,17 +3,16 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_result_of_its_own,
     expect_value_error,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.exercises.checks.heads import SPLIT_AXES, TOKEN_AXES
 
 SIDE_BY_SIDE = "Print the result for a tensor whose numbers count up. Who sits beside whom in memory?"

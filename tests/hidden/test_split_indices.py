@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from exercise_kit.engine.common import expect_value_error
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.splitting import expect_int64_tensors, split
 

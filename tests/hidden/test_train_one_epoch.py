@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from exercise_kit.engine.compare import close
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.loops import Setting, expect_on_the_device, number_in

@@ -6,16 +6,15 @@ Pixels are moved, not computed, so every comparison asks for the very numbers of
 import pytest
 import torch
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, shape, short
+from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
     expect_result_of_its_own,
 )
-from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import shape, short
 
 AXES = ("image", "channel", "row", "column")
 LOOK = "Undo the steps of patchify one by one, the last one first."

@@ -5,10 +5,9 @@ from numbers import Real
 import pytest
 import torch
 
-from exercise_kit.engine.compare import close
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.exercises.checks.loops import number_in
 
 

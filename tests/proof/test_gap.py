@@ -7,10 +7,10 @@ a public check each, which other tests hold.
 import pytest
 
 from exercise_kit.engine.diagnosis import run
-from exercise_kit.engine.isolation import quiet
+from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.judge.marking import fraction
+from exercise_kit.judge.scoring import fraction
 from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import solution_mutants, solved

@@ -176,10 +176,11 @@ def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
 
 
 def test_grade_refuses_without_walls_and_names_the_remedy(handed_in, monkeypatch):
-    from exercise_kit.worker import survey
+    from exercise_kit.worker import capabilities
 
-    missing = survey.Walls(landlock=0, seccomp=False, namespaces=False, missing={"landlock": "use Linux 5.13 or newer"})
-    monkeypatch.setattr(survey, "available", lambda: missing)
+    remedies = {"landlock": "use Linux 5.13 or newer"}
+    missing = capabilities.Walls(landlock=0, seccomp=False, namespaces=False, missing=remedies)
+    monkeypatch.setattr(capabilities, "available", lambda: missing)
     result = runner.invoke(app, ["grade", str(handed_in)])
     assert result.exit_code == 1
     assert "use Linux 5.13 or newer" in result.stderr

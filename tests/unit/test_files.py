@@ -125,9 +125,9 @@ def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):
 OTHERS = {
     "data/torchvision_sets.py",
     "sandbox/view.py",
-    "worker/scratch.py",
+    "worker/filesystem.py",
     "nbgrader/class_folder.py",
-    "nbgrader/receiving.py",
+    "nbgrader/submission_exporter.py",
 }
 
 

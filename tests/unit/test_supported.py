@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.supported import MINIMUM_PYTHON, MINIMUM_TORCH, problem_with, require_supported
+from exercise_kit.versions import MINIMUM_PYTHON, MINIMUM_TORCH, problem_with, require_supported
 
 
 @pytest.mark.parametrize("torch_version", ["2.9.0", "2.11.0+cu128", "2.10.0a0+git1234", "3.0"])
@@ -51,7 +51,7 @@ def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.Monk
         raise PackageNotFoundError(name)
 
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr("exercise_kit.supported.version", not_installed)
+    monkeypatch.setattr("importlib.metadata.version", not_installed)
     with pytest.raises(ImportError, match="pip install torch torchvision"):
         require_supported()
 

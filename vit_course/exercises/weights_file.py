@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from exercise_kit.engine.compare import quoted
 from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import quoted
 
 if TYPE_CHECKING:
     from torch import Tensor

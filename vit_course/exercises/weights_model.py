@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from exercise_kit.engine.words import listed, quoted, shape
+from exercise_kit.engine.compare import listed, quoted, shape
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import parameter_shapes
 from vit_course.exercises.weights_file import MOST_PARAMETERS, Refused, WeightsFile

@@ -11,8 +11,8 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import combinations
 
+from exercise_kit.engine.compare import kind_of, quoted
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.words import kind_of, quoted
 from vit_course.exercises.catalogue import EXERCISES
 from vit_course.hunts.ground import Bug, Ground, GroundError, read_ground
 

@@ -4,10 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from exercise_kit.engine.common import expect_value_error
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
 
 LESSON = "00_numbers"
 AXES = ("row", "place")

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from exercise_kit.authoring.build import BuildReport, build
-from exercise_kit.authoring.problems import AuthoringError
+from exercise_kit.authoring.lesson import AuthoringError
 
 from .conftest import ADDRESS
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from exercise_kit.authoring.lesson import Role, read_lesson
-from exercise_kit.authoring.problems import AuthoringError
+from exercise_kit.authoring.lesson import AuthoringError, Role, read_lesson
 
 
 def read(repository, text, name="01_double"):

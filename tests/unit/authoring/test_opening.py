@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from exercise_kit.authoring.colab_badge import FILE, HEIGHT, WIDTH
-from exercise_kit.authoring.opening import setup_source
+from exercise_kit.authoring.notebook import FILE, HEIGHT, WIDTH, setup_source
 
 ADDRESS = "https://github.com/someone/some_course"
 RUN = """

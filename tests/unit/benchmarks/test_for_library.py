@@ -5,7 +5,7 @@ import json
 from broken_vit import RESULTS, RIGHT, SELECTIONS, Row
 from for_library import LIBRARY, findings
 
-from exercise_kit.engine.in_training import InTraining, Looks, looks
+from exercise_kit.engine.exercise import InTraining, Looks, looks
 
 REASONS = {
     "Mlp: same": "same logits and gradients as the right model",

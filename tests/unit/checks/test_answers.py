@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.answers import same_record, snapshot
-from exercise_kit.engine.show import as_html
+from exercise_kit.engine.records import same_record, snapshot
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, Verdict
+from exercise_kit.engine.verdict import Failure, Verdict, as_html
 from vit_course.patches import patchify
 
 INPUT = torch.arange(6.0).reshape(2, 3)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.show import as_html
-from exercise_kit.engine.verdict import Verdict
+from exercise_kit.engine.verdict import Verdict, as_html
 from vit_course.patches import patchify
 
 

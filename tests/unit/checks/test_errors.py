@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from exercise_kit.engine.answers import same_record
+from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, NotWritten
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exercise_kit.engine.examples import EXAMPLES, expect_example
+from exercise_kit.engine.exercise import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.judge.hidden_fixtures import reference_student
+from exercise_kit.judge.fixtures import reference_student
 from vit_course.exercises.catalogue import EXERCISES
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import NOT_MEASURED, TIE, InTraining, Looks, looks
+from exercise_kit.engine.exercise import NOT_MEASURED, TIE, Exercise, InTraining, Looks, looks
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from vit_course.exercises.catalogue import EXERCISES
 

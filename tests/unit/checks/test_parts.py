@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.parts import located
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.expect import located
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 
 NAMES = ("norm", "fc1", "fc2")

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercise_kit.engine.practices import practice_called
+from exercise_kit.engine.fixtures import practice_called
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.practice import PracticeModel, elsewhere, loop

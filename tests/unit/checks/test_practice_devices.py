@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from exercise_kit.engine.common import expect_device_of_input
-from exercise_kit.engine.practice_devices import device
+from exercise_kit.engine.expect import expect_device_of_input
+from exercise_kit.engine.fixtures import device
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 

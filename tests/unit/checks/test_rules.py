@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.rules import not_allowed
-from exercise_kit.engine.tensor_operations import is_operation
+from exercise_kit.engine.rules import is_operation, not_allowed
 from exercise_kit.worker.watch import MOST_NAMES, OPERATORS, REMOVED
 from vit_course.attention import MultiHeadSelfAttention
 from vit_course.exercises.checks.allowed import RULES

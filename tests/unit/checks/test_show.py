@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from exercise_kit.engine import show
+from exercise_kit.engine import verdict as show
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
 

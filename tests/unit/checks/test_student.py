@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure, NotWritten
 
 INPUT = torch.arange(6.0).reshape(2, 3)

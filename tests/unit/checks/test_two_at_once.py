@@ -8,15 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from exercise_kit.engine.answers import same_record
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.diagnosis import _observe
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.isolation import quiet
-from exercise_kit.engine.rearranging import Layout
+from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.records import same_record
 from exercise_kit.engine.run import check, run_checks, why_no_pair
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_at_once import _DECLARED, Parts, declare, pairs_of, place_of
+from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.naming import Replays, commonest, name_failures
 from vit_course.exercises.catalogue import EXERCISES

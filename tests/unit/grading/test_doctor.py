@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from exercise_kit import doctor as module
 from exercise_kit.doctor import Finding, examine
 from exercise_kit.doctor_command import doctor
-from exercise_kit.worker.survey import Walls
+from exercise_kit.worker.capabilities import Walls
 
 NO_WALLS = Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux"))
 ALL_WALLS = Walls(7, True, True, {})

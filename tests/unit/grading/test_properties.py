@@ -15,10 +15,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script
-from exercise_kit.submission.notebook_json import load
-from exercise_kit.worker.packing import Packer
-from exercise_kit.worker.values import Unpacker
+from exercise_kit.submission.notebook_file import Unreadable, load, open_notebook, open_script
+from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
 
 few = settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_tensor
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 
 # a branch that is skipped in one run of ten is seen with a probability of 1 - 0.9 ** 30 = 0.96

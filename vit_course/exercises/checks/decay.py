@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import kind_of, listed
+from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of, listed
 from vit_course.exercises.checks.splitting import LESSON
 
 Parts = Mapping[str, tuple[str, tuple[int, ...]]]

@@ -12,13 +12,12 @@ from typing import Any
 
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_value_error
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.exercises.checks.splitting import LESSON
 
 NAN = math.nan

@@ -9,15 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.common import expect_device_of_input
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, shape
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_device_of_input
 from exercise_kit.engine.probes import TALL, WIDE, Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of, shape
 from vit_course.exercises.checks.patches import LESSON, patches_of
 
 TOKEN_AXES = ("image", "token", "dimension")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_gradients_of_inputs, expect_value_error
 from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.checks.attention import LESSON

@@ -13,14 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_one_device
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import expect_equal, expect_tensor, listed
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import listed
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.attention import both_tensors, weights_of
 from vit_course.exercises.checks.vit import (

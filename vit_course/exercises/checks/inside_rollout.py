@@ -10,14 +10,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_device_of_input
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import expect_equal, expect_tensor, shape, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_device_of_input
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import shape, short
 
 LESSON = "07_inside"
 AXES = ("image", "output token", "input token")

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_gradients_of_inputs, expect_left_alone
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close
+from exercise_kit.engine.compare import close, kind_of
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.engine.words import kind_of
 
 CLASSES, PIXELS = 5, (3, 4, 2)
 RAGGED = (6, 6, 2)  # images in each batch, the last one not full

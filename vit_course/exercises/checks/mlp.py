@@ -11,12 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_gradients_of_inputs, gradient_of
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import expect_gradients_of_inputs, gradient_of
 from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.chance import expect_same_in_every_run
 from vit_course.exercises.checks.layer_norm import LESSON, TOKEN_AXES

@@ -11,12 +11,11 @@ from dataclasses import replace
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import LESSON, NO_QKV_BIAS, TALL_MODEL, WIDE_MODEL, parameter_shapes
 from vit_course.recipes.presets import PRESETS

@@ -10,14 +10,12 @@ import cmath
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_value_error
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 
 LESSON = "02_positions"
 TABLE_AXES = ("position", "dimension")

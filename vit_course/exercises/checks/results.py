@@ -13,8 +13,7 @@ from typing import TypeVar
 import torch
 
 from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
-from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Waiting

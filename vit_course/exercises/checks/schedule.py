@@ -11,13 +11,11 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of
 from vit_course.exercises.checks.loops import number_in
 from vit_course.exercises.checks.splitting import LESSON
 

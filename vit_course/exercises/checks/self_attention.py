@@ -9,19 +9,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.common import (
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_value_error,
     gradient_of,
+    located,
 )
-from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.parts import located
 from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.checks.attention import LESSON, WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.exercises.checks.chance import expect_one_kind, kinds_of_results

@@ -12,13 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_value_error
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import kind_of, listed, shape, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of, listed, shape, short
 
 LESSON = "06_cifar"
 Case = tuple[int, int, int]

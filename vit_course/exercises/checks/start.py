@@ -11,10 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_device_of_input, expect_left_alone, expect_value_error
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import close
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure

@@ -13,15 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.common import expect_device_of_input
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.parts import located
+from exercise_kit.engine.expect import expect_device_of_input, located
 from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.student_module import StudentModule
+from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import short
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.patches import patches_of
 

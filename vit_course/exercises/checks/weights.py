@@ -13,12 +13,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.compare import kind_of, quoted, shape
+from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.engine.words import kind_of, quoted, shape
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.vit import LESSON, WIDE_MODEL, logits_of, parameter_shapes

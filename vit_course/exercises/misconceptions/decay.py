@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.decay import parameter_groups
 
 DECAYED = "06_cifar, Who is decayed"

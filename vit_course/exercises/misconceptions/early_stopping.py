@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.early_stopping import EarlyStopping
 
 STOP = "06_cifar, When to stop"

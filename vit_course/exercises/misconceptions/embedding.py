@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.embedding import PatchEmbedding, conv_from_linear
 from vit_course.exercises.checks.patches import patches_of
 from vit_course.exercises.misconceptions.patches import ORDER, TOKEN, column_order, on_the_cpu, strips_not_squares

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.inside_prediction import attention_of, predict_with_attention
 from vit_course.exercises.checks.vit import classified, embedded, logits_of, normed

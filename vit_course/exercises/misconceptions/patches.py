@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.patches import (
     patches_of,
     patchify,

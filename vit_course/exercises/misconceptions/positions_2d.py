@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.positions import sinusoidal_positions_2d, sinusoids
 
 GRID = "02_positions, Images are not sentences"

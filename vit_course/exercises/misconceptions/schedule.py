@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.schedule import factors_of, warmup_cosine
 
 SCHEDULE = "06_cifar, Warm up, then glide"

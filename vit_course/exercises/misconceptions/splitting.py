@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.splitting import split_indices
 
 PILES = "06_cifar, Three piles of pictures"

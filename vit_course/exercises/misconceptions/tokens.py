@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.exercises.checks.tokens import add_class_token, with_class_token
 from vit_course.exercises.misconceptions.patches import on_the_cpu
 

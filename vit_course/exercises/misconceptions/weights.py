@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import InTraining
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.weights import StateDict, load_torchvision, torchvision_names
 

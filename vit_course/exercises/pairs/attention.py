@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.attention import scaled_dot_product_attention, weights_of
 from vit_course.exercises.misconceptions import attention as wrong
 

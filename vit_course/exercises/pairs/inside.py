@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.inside_distance import Grid, distance, mean_attention_distance
 from vit_course.exercises.checks.inside_prediction import predict_with_attention
 from vit_course.exercises.checks.inside_rollout import attention_rollout, followed

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.layer_norm import layer_norm
 from vit_course.exercises.misconceptions import layer_norm as wrong
 

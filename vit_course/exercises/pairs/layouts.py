@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.rearranging import Layout
-from exercise_kit.engine.two_at_once import declare
+from exercise_kit.engine.two_mistakes import Layout, declare
 from vit_course.exercises.checks.heads import heads_of, merged, split_heads
 from vit_course.exercises.checks.patches import patches_of, patchify, unpatchify
 from vit_course.exercises.misconceptions.patches import images_of

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.positions import sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.exercises.misconceptions import positions as wrong
 from vit_course.exercises.misconceptions import positions_2d as wrong_2d

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.decay import parameter_groups
 from vit_course.exercises.checks.schedule import factors_of, warmup_cosine
 from vit_course.exercises.misconceptions import decay

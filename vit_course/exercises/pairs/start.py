@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.start import normalize_images
 from vit_course.exercises.misconceptions import start as wrong
 

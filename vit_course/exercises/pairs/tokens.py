@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.tokens import add_class_token, resize_positions
 from vit_course.exercises.misconceptions import resizing, tokens
 

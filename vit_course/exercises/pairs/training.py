@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.exercises.checks.evaluation import evaluate
 from vit_course.exercises.checks.training_loop import train_one_epoch
 from vit_course.exercises.misconceptions import evaluation as measured

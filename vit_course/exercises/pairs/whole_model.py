@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.two_at_once import Parts, declare
+from exercise_kit.engine.two_mistakes import Parts, declare
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.embedding import conv_from_linear
 from vit_course.exercises.checks.parameters import count_parameters, number_of_parameters

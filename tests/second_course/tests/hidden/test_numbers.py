@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from exercise_kit.engine.common import expect_input_gradients, expect_value_error
 from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.expect import expect_input_gradients, expect_value_error
 
 AXES = ("row", "place")
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch import batch, job, slots
+from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.job import do
-from exercise_kit.batch.memory import ROOM_TO_START
+from exercise_kit.batch.executors import JobProcess
+from exercise_kit.batch.job import ROOM_TO_START, do
 from exercise_kit.batch.places import Place
-from exercise_kit.batch.slots import JobProcess
 
 ROOT = Path(__file__).parents[4]
 
@@ -81,7 +80,7 @@ def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, mon
     def broken(*_: object, **__: object):
         raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
 
-    monkeypatch.setattr("exercise_kit.batch.slots.ProcessPoolExecutor", broken)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", broken)
     with Grader(place) as grader:
         (result,) = grader.grade(rejected[:1])
     assert result.status == "error"
@@ -118,14 +117,14 @@ def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(pla
 
 
 def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
-    monkeypatch.setattr(slots, "PATIENCE", 0.0)
+    monkeypatch.setattr(executors, "PATIENCE", 0.0)
     with Grader(place) as grader:
         results = list(grader.grade(rejected[:1]))
     assert "did not end" in results[0].reason
 
 
 def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
-    monkeypatch.setattr(slots, "MOST_WORK", -1.0)
+    monkeypatch.setattr(executors, "MOST_WORK", -1.0)
     with Grader(place) as grader:
         results = list(grader.grade(rejected[:1]))
         monkeypatch.undo()
@@ -152,7 +151,7 @@ def _takes_it_all(_):
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(slots.job, "do", greedy)
+    monkeypatch.setattr(executors.job, "do", greedy)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"
@@ -161,11 +160,11 @@ def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch)
 
 
 def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(slots, "PATIENCE", 0.1)
+    monkeypatch.setattr(executors, "PATIENCE", 0.1)
     asked = Future()
     asked.cancel()
     with pytest.raises(CancelledError):
-        slots._in_time(asked, os.getpid())
+        executors._in_time(asked, os.getpid())
 
 
 def test_stopping_half_way_leaves_no_process(place, rejected):

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from exercise_kit.batch.told import broken_checks, overview, sheet
+from exercise_kit.batch.command import broken_checks, overview, sheet
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from exercise_kit.nbgrader.receiving import receive, remove_copies
+from exercise_kit.nbgrader.submission_exporter import receive, remove_copies
 
 LESSON = "01_double"
 

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from exercise_kit.nbgrader.restore import RestoreCells
+from exercise_kit.nbgrader.cleaning import RestoreCells
 
 LESSON = "01_double"
 # what nbgrader notes of a released lesson: an exercise and the cell that checks it

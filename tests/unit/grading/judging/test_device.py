@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.batch.device import DeviceError, checked
+from exercise_kit.batch.command import DeviceError, checked
 from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.finding import HandedIn
 from exercise_kit.submission.reading import read

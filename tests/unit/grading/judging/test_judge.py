@@ -9,8 +9,8 @@ import pytest
 
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.refused import refused_by
-from exercise_kit.sandbox import one_worker, reply, warm_process
+from exercise_kit.judge.scoring import refused_by
+from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
@@ -285,7 +285,7 @@ def test_an_error_of_ours(judge):
     assert judge.grade(submission(("patchify", 8.0, PATCHIFY))).score == 8.0
 
 
-def failing(monkeypatch, checks, place=(one_worker.Unpacker, "unpack")):
+def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
     """The grader's own code fails, in these checks of patchify, while it talks to the worker."""
     home, name = place
     right, running = getattr(home, name), []
@@ -308,10 +308,10 @@ def failing(monkeypatch, checks, place=(one_worker.Unpacker, "unpack")):
 
 
 PLACES = {
-    "packs": (one_worker.Packer, "pack"),
-    "sends": (one_worker.Wire, "send"),
-    "reads": (one_worker.Wire, "receive"),
-    "unpacks": (one_worker.Unpacker, "unpack"),
+    "packs": (sandbox.Packer, "pack"),
+    "sends": (sandbox.Wire, "send"),
+    "reads": (sandbox.Wire, "receive"),
+    "unpacks": (sandbox.Unpacker, "unpack"),
     "reads a reply": (reply.Reply, "answer"),
 }
 
@@ -338,7 +338,7 @@ def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
 
 
 def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
-    monkeypatch.setattr(one_worker, "outputs_of", lambda *_: {}["a bug of ours"])
+    monkeypatch.setattr(sandbox, "outputs_of", lambda *_: {}["a bug of ours"])
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason

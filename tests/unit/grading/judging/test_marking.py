@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
-from exercise_kit.judge.marking import fraction, marked, unasked
+from exercise_kit.judge.scoring import fraction, marked, unasked
 from exercise_kit.reasons import Reason
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")

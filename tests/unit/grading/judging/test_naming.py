@@ -7,8 +7,8 @@ import torch
 
 from exercise_kit.engine.student import Student
 from exercise_kit.judge import naming
+from exercise_kit.judge.fixtures import reference_student, right_objects
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.hidden_fixtures import reference_student, right_objects
 from exercise_kit.judge.naming import Replays, commonest, name_failures
 from vit_course.exercises.catalogue import EXERCISES
 

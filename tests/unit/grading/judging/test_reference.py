@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from exercise_kit.judge.hidden_fixtures import reference_student, right_objects
+from exercise_kit.judge.fixtures import reference_student, right_objects
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalogue import EXERCISES

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.keys import exercise_keys
 from exercise_kit.batch.places import place_of
-from exercise_kit.batch.store import Store
+from exercise_kit.batch.store import Store, exercise_keys
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.submission.finding import HandedIn
 from exercise_kit.submission.reading import read

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exercise_kit.report.anonymous import MOST_LINES, Anonymiser, Unshowable
+from exercise_kit.report.examples import MOST_LINES, Anonymiser, Unshowable
 
 NAMES = ["Zoë Quist", "max", "s4711", "zq@example.org", "张伟", "O'Brien"]
 

@@ -6,8 +6,7 @@ import pytest
 
 from exercise_kit.judge.result import as_json
 from exercise_kit.report import gathering
-from exercise_kit.report.gathering import gather
-from exercise_kit.report.work import ReportError, State
+from exercise_kit.report.gathering import ReportError, State, gather
 from tests.unit.grading.report.conftest import LESSON, Class, exercise
 
 NOT_YET = "patchify is not written yet"

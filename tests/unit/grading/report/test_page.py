@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from exercise_kit.reasons import Reason
-from exercise_kit.report.by_hand import ByHand, Question
-from exercise_kit.report.gathering import gather
+from exercise_kit.report.gathering import ByHand, Question, gather
 from exercise_kit.report.page import lecture_page, private_page
 from exercise_kit.report.pictures import tenths
 from exercise_kit.report.tally import tally

@@ -6,11 +6,10 @@ import pytest
 
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
-from exercise_kit.report.causes import known
-from exercise_kit.report.shares import Lost, first_difference, lost_points, reason_for_all, said
-from exercise_kit.report.tally import tally
-from exercise_kit.report.words import percent, plural, points, sentences
-from exercise_kit.report.work import ClassWork, HandedInWork, LessonPlan, State
+from exercise_kit.report.answers import Lost, first_difference, lost_points, reason_for_all, said
+from exercise_kit.report.gathering import ClassWork, HandedInWork, LessonPlan, State
+from exercise_kit.report.page import percent, plural, points, sentences
+from exercise_kit.report.tally import known, tally
 from tests.unit.grading.report.conftest import LESSON, exercise, failed, passed
 from vit_course.exercises.catalogue import EXERCISES
 

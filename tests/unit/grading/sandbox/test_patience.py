@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from exercise_kit.sandbox import patience, warm_process
-from exercise_kit.sandbox.patience import BACKSTOP, Patience
-from exercise_kit.sandbox.sandbox import Limits, Sandbox, WorkerLost
+from exercise_kit.sandbox import limits, warm_process
+from exercise_kit.sandbox.limits import BACKSTOP, Limits, Patience, WorkerLost
+from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.wire import Late
 
@@ -25,24 +25,24 @@ class Machine:
         began = self.now
         with contextlib.suppress(Late):
             while True:
-                passed = max(0.0, patience.deadline - self.now) + 1e-6
+                passed = max(0.0, limits.deadline - self.now) + 1e-6
                 self.now += passed
                 self.waited += self.busy * passed
-                patience.more()
+                limits.more()
         return self.now - began
 
 
 @pytest.mark.parametrize(("busy", "factor"), [(0.0, 1.0), (0.5, 2.0), (0.75, 4.0), (1.0, BACKSTOP)])
 def test_who_stands_in_line_has_longer(monkeypatch, busy, factor):
     machine = Machine(busy)
-    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
     took = machine.until_late(Patience(10.0, lambda: machine.waited))
     assert took == pytest.approx(10.0 * factor, rel=0.1)
 
 
 def test_a_cell_is_interrupted_first(monkeypatch):
     machine, told = Machine(), []
-    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
     limit = Patience(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
     assert machine.until_late(limit) == pytest.approx(12.0, abs=0.1)
     assert told == [pytest.approx(10.0, abs=0.1)]
@@ -51,7 +51,7 @@ def test_a_cell_is_interrupted_first(monkeypatch):
 
 def test_the_judge_s_own_work_does_not_count(monkeypatch):
     machine = Machine()
-    monkeypatch.setattr(patience.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
     limit = Patience(10.0, lambda: machine.waited)
     machine.now += 30.0
     limit.leave_out(30.0)
@@ -63,8 +63,8 @@ SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
 
 
 def test_a_busy_machine_stops_nobody(monkeypatch):
-    began = patience.time.monotonic()
-    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: patience.time.monotonic() - began)
+    began = limits.time.monotonic()
+    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: limits.time.monotonic() - began)
     with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
@@ -85,4 +85,4 @@ def test_the_kernel_tells_how_long_a_worker_waited():
     with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
         assert worker._warm.waited(worker._child) >= 0
         assert worker._warm.waited(worker._child + 1) == 0
-        assert patience.own_waiting() >= 0
+        assert limits.own_waiting() >= 0

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from exercise_kit.engine.answers import same_record
 from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.hidden import HiddenChecks

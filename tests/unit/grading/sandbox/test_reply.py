@@ -6,7 +6,7 @@ from torch import nn
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.sandbox.endings import WorkerLost
+from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.sandbox.reply import Stopped, value_of
 from exercise_kit.worker.layers import NamedParameters

@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from exercise_kit.sandbox import warm_process
-from exercise_kit.sandbox.sandbox import Limits, Sandbox, WarmProcessLost, WorkerLost
+from exercise_kit.sandbox.limits import Limits, WorkerLost
+from exercise_kit.sandbox.sandbox import Sandbox
+from exercise_kit.sandbox.warm_process import WarmProcessLost
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
 

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 import torch
 
+from exercise_kit.simulate.answers import STAND_INS
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.restyle import restyled, with_own
-from exercise_kit.simulate.stand_ins import STAND_INS
+from exercise_kit.simulate.scopes import restyled, with_own
 from vit_course.config import ViTConfig
 from vit_course.exercises.checks.patches import patches_of
 from vit_course.exercises.misconceptions import attention, patches, vit

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from exercise_kit.simulate.comparing import compare, share_named
+from exercise_kit.simulate.simulate import compare, share_named
 
 EXERCISE = {
     "name": "patchify", "kind": "misconception", "answer": "column order", "misconception": "column order",

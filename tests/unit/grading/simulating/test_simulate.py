@@ -12,7 +12,7 @@ import pytest
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
 from exercise_kit.simulate.drawing import HOSTILE, SORTS, sorts
-from exercise_kit.simulate.people import names
+from exercise_kit.simulate.handing_in import names
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
 
 ROOT = Path(__file__).parents[4]

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from exercise_kit.submission.magics import as_python, holds_magics
+from exercise_kit.submission.slice import as_python, holds_magics
 
 
 @pytest.mark.parametrize(

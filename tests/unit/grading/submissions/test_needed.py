@@ -2,7 +2,7 @@
 
 import pytest
 
-from exercise_kit.submission.needed import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.slice import Runnable, definitions, is_empty, needed, parse
 
 
 def run(*sources, students=(-1,)):

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from exercise_kit.submission import notebook_json
+from exercise_kit.submission import notebook_file
 from exercise_kit.submission.notebook_file import FILE_BYTES, Unreadable, open_notebook, open_script, read_bytes
 
 
@@ -99,21 +99,21 @@ def test_outputs_of_any_size_are_read_over():
 
 
 def test_outputs_of_endless_pieces_are_not_read_to_their_end(monkeypatch):
-    monkeypatch.setattr(notebook_json, "MAX_PIECES", 1000)
+    monkeypatch.setattr(notebook_file, "MAX_PIECES", 1000)
     with pytest.raises(Unreadable, match="more pieces"):
         open_notebook(notebook(code("", outputs=[{}] * 501)))
 
 
 def test_pictures_that_were_pasted_in_are_kept_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(notebook_json, "MAX_ATTACHED_BYTES", 100)
+    monkeypatch.setattr(notebook_file, "MAX_ATTACHED_BYTES", 100)
     picture = {"a.png": {"image/png": "A" * 60}}
-    read = notebook_json.load(notebook(code("", attachments=picture), code("", attachments=picture)))
+    read = notebook_file.load(notebook(code("", attachments=picture), code("", attachments=picture)))
     assert [cell["attachments"] for cell in read["cells"]] == [picture, {}]
 
 
 def test_a_file_that_swells_as_objects_is_refused_before_it_does(monkeypatch):
     """16 MB of empty objects would become 7 GB in nbformat."""
-    monkeypatch.setattr(notebook_json, "MAX_KEPT_PIECES", 10_000)
+    monkeypatch.setattr(notebook_file, "MAX_KEPT_PIECES", 10_000)
     content = notebook(metadata={"x": []}).replace(b'"x": []', b'"x": [{}' + b",{}" * 1_000_000 + b"]")
     tracemalloc.start()
     with pytest.raises(Unreadable, match="more pieces"):

@@ -43,9 +43,9 @@ import torch.utils.checkpoint
 import torch.utils.data
 from matplotlib import pyplot
 
-from exercise_kit.worker import readable, walls
+from exercise_kit.worker import policy, readable
+from exercise_kit.worker.filesystem import emptied
 from exercise_kit.worker.kernel import LIBC, prctl, syscall
-from exercise_kit.worker.scratch import emptied
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()
@@ -483,13 +483,13 @@ attempts(
 )
 
 
-def result_of(fence: walls.Fence, function: Callable[[], Any]) -> dict[str, Any]:
+def result_of(fence: policy.Fence, function: Callable[[], Any]) -> dict[str, Any]:
     """Run one attempt in a confined child: its value, or error and errno; and how the child ended."""
     answer, reply = os.pipe()
     child = os.fork()
     if child == 0:
-        bounds = walls.Bounds(cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
-        walls.confine(fence, bounds, keep=[reply], view=Path(PLACES["view"]))
+        bounds = policy.Bounds(cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
+        policy.confine(fence, bounds, keep=[reply], view=Path(PLACES["view"]))
         try:
             came = {"value": function()}
         except BaseException as error:
@@ -497,7 +497,7 @@ def result_of(fence: walls.Fence, function: Callable[[], Any]) -> dict[str, Any]
         os.write(reply, json.dumps(came).encode())
         os._exit(0)
     os.close(reply)
-    watcher = walls.watch_scratch(fence, child)
+    watcher = policy.watch_scratch(fence, child)
     with open(answer, "rb") as pipe:
         text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -515,7 +515,7 @@ def main() -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    fence = walls.prepare(
+    fence = policy.prepare(
         [*paths, Path(PLACES["own"]).parent],
         folders,
         [Path(PLACES["view"]), Path(PLACES["other_view"])],

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.worker import errors
+from exercise_kit.worker import outputs
 
-GRADING = Path(errors.__file__).parents[1]
+GRADING = Path(outputs.__file__).parents[1]
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ GRADING = Path(errors.__file__).parents[1]
     ],
 )
 def test_words_tell_no_folder_of_the_graders(words, told):
-    assert errors.words_of(ValueError(words)) == told
+    assert outputs.words_of(ValueError(words)) == told

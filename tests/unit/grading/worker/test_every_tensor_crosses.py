@@ -13,8 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from exercise_kit.sandbox.reply import value_of
-from exercise_kit.worker.packing import Packer
-from exercise_kit.worker.values import Other, Unpacker
+from exercise_kit.worker.values import Other, Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, Caps, Wire
 
 LIMIT = 1 << 16

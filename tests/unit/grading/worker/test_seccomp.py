@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.worker import kernel, seccomp
-from exercise_kit.worker.syscalls import ABSENT, ALLOWED, LOOKED_AT, NEWEST, UNSUPPORTED
+from exercise_kit.worker.seccomp import ABSENT, ALLOWED, LOOKED_AT, NEWEST, UNSUPPORTED
 
 # where a compiler's headers are installed; aarch64 takes the numbers that new architectures share
 HEADERS = {

@@ -8,12 +8,13 @@ import platform
 
 import pytest
 
-from exercise_kit.worker import kernel, landlock, survey
+from exercise_kit.worker import capabilities, kernel
+from exercise_kit.worker import kernel as landlock
 
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:
     before = (os.getpid(), os.listdir("/proc/self/fd"), os.getuid())
-    found = survey.available()
+    found = capabilities.available()
     assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
     assert found.landlock == landlock.version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
@@ -23,7 +24,7 @@ def test_it_finds_what_there_is_and_changes_nothing() -> None:
 
 def test_another_system_is_told_to_grade_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    found = survey.available()
+    found = capabilities.available()
     assert not found.enough
     assert all("Grade on Linux" in remedy for remedy in found.missing.values())
 
@@ -36,9 +37,9 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
     def refuse(*arguments: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    for module in (landlock, survey):
+    for module in (landlock, capabilities):
         monkeypatch.setattr(module, "syscall", refuse)
-    found = survey.available()
+    found = capabilities.available()
     assert found.landlock == 0
     assert not found.enough
     assert platform.release() in found.missing["landlock"]

@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from exercise_kit.worker.layers import NamedParameters
-from exercise_kit.worker.packing import Packer
-from exercise_kit.worker.values import Other, Unpacker
+from exercise_kit.worker.values import Other, Packer, Unpacker
 from exercise_kit.worker.wire import WireError
 from vit_course.config import ViTConfig
 

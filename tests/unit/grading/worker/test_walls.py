@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.worker import scratch_watch, walls
+from exercise_kit.worker import limits, policy
 from exercise_kit.worker.kernel import WallError
 from tests.machine import CAPABILITIES, needs_sandbox
 
@@ -259,7 +259,7 @@ def test_the_scratch_folder_is_of_limited_size(scene: Scene, name: str) -> None:
         assert number == errno.ENOSPC
         assert written <= 17
     else:
-        assert (scene[name]["exit"], scene[name]["watched"]) == (-signal.SIGKILL, scratch_watch.TOO_MUCH)
+        assert (scene[name]["exit"], scene[name]["watched"]) == (-signal.SIGKILL, limits.TOO_MUCH)
 
 
 def test_a_child_is_nobody_in_particular(scene: Scene) -> None:
@@ -341,9 +341,9 @@ def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) ->
     warm = os.fork()
     if warm == 0:
         try:
-            fence = walls.prepare([], [], scratch=tmp_path, namespaces_wanted=namespaces)
+            fence = policy.prepare([], [], scratch=tmp_path, namespaces_wanted=namespaces)
             if os.fork() == 0:
-                walls.confine(fence, walls.Bounds(), keep=[reply])
+                policy.confine(fence, policy.Bounds(), keep=[reply])
                 os.write(reply, b"up")
             time.sleep(60)
         finally:
@@ -364,13 +364,13 @@ def test_a_user_that_this_machine_does_not_have_is_not_taken(tmp_path: Path, mon
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(os, "chown", refuse)
-    assert walls.prepare([], [], scratch=tmp_path, namespaces_wanted=False).uid is None
+    assert policy.prepare([], [], scratch=tmp_path, namespaces_wanted=False).uid is None
 
 
 @needs_sandbox
 def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
     with pytest.raises(WallError, match="no scratch folder is named"):
-        walls.prepare([], [], namespaces_wanted=False)
+        policy.prepare([], [], namespaces_wanted=False)
 
 
 def _tried_with_a_device(reply: int) -> None:
@@ -398,8 +398,8 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     if child == 0:
         try:
             tmp_path.chmod(0o755)
-            fence = walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
-            walls.confine(fence, walls.Bounds(gpu=fence.gpu), keep=[reply])
+            fence = policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+            policy.confine(fence, policy.Bounds(gpu=fence.gpu), keep=[reply])
             _tried_with_a_device(reply)
         finally:
             os._exit(0)
@@ -421,9 +421,9 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
 def test_without_landlock_a_gpu_is_used_as_another_user_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walls.landlock, "version", lambda: 0)
-    fence = walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+    monkeypatch.setattr(policy.landlock, "version", lambda: 0)
+    fence = policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
     assert (fence.names, fence.uid, fence.capabilities) == (("seccomp",), NOBODY, 0)
-    monkeypatch.setattr(walls, "can_change_user", lambda: False)
+    monkeypatch.setattr(policy, "can_change_user", lambda: False)
     with pytest.raises(WallError, match="no Landlock"):
-        walls.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+        policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])

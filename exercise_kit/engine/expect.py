@@ -1,0 +1,317 @@
+"""Claims that many exercises share.
+
+Where a module goes wrong: the first of its parts that is given, or that gives, other numbers than in a right one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import (
+    Describe,
+    close,
+    expect_equal,
+    expect_tensor,
+    first_difference,
+    quoted,
+    tolerance_of,
+)
+from exercise_kit.engine.records import tensors_in
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.reasons import Reason
+from exercise_kit.worker.calls import cotangent
+
+if TYPE_CHECKING:
+    from exercise_kit.engine.student import StudentModule
+
+
+def expect_gradients_of_inputs(
+    found: Sequence[Tensor | None], wanted: Sequence[Tensor | None], names: Sequence[str], axes: Sequence[str] = ()
+) -> None:
+    """Fail unless every input has the gradient that it has in a right answer, up to rounding of the largest.
+
+    Args:
+        found: the gradients that the student's code gives, as ``input_gradients`` has them.
+        wanted: those of a right answer; None for an input that has none.
+        names: of the inputs.
+        axes: a name for every axis of the inputs.
+    """
+    look = "Which line leaves torch's graph: detach, .data, .item(), no_grad, a detour through numpy or torch.tensor?"
+    for gradient, right, name in zip(found, wanted, names, strict=True):
+        if right is None:
+            continue
+        if gradient is None:
+            raise Failure(f"no gradient reaches {name}", "one for every number in it", look)
+        scale = max(1.0, float(right.abs().max()))
+        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=look)
+
+
+def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The gradient that ``input_gradients`` would find for ``x``, of an oracle."""
+    leaf = x.detach().clone().requires_grad_()
+    output = function(leaf)
+    return torch.autograd.grad(output, leaf, cotangent(output))[0]
+
+
+def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> None:
+    """Fail when two runs of the student's code on the same input differ, whatever the numbers are.
+
+    Args:
+        student: whose code runs.
+        run: runs it and gives its tensor.
+        shape: of that tensor.
+    """
+    first, second = (expect_tensor(run(), shape, f"the result of {student.name}") for _ in range(2))
+    same = close(first, second)
+    # the numbers themselves would be others for every place that a dropout can have
+    student.record[:] = [("same twice", same)]
+    if not same:
+        look = "Which line of yours draws random numbers, and who asked for it?"
+        raise Failure("the same input gives two different results", "one and the same", look)
+
+
+def expect_left_alone(student: Student) -> None:
+    """Fail when a call has changed one of its input tensors, or has given no tensor, so that nothing was done."""
+    answered = any(True for _ in tensors_in(student.record[-1:]))
+    student.record.append(("changed inputs", tuple(student.changed_inputs)))
+    if student.changed_inputs:
+        raise Failure(
+            f"{student.name} changed its input of shape {student.changed_inputs[0]}",
+            "the same numbers in it after the call as before",
+            "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
+        )
+    if not answered:
+        look = "Does every path end in a `return`?"
+        raise Failure(f"{student.name} gave no tensor", "an answer, made without a change to the input", look)
+
+
+def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
+    """Fail when a later call changes what an earlier one gave, or an earlier result what a later call gives.
+
+    Args:
+        student: whose first function is called with ``inputs``, with ``others``, and with ``inputs`` again.
+        inputs: tensors and plain values, for which the function gives right tensors.
+        others: of the same kinds; best of the same shapes.
+    """
+    notes = student.practise("in_a_row", inputs=tuple(inputs), others=tuple(others))
+    first, kept, again = (list(tensors_in(notes[name])) for name in ("first", "kept", "again"))
+    settings = tuple(map(str, notes["settings"]))
+    student.record[-1:] = [("results of their own", _same(first, kept), _same(first, again), settings)]
+    if settings:
+        seen, look = f"a call of {student.name} changed {settings[0]}", "Which line sets something for good?"
+        raise Failure(seen, "torch's settings as they were before the call", look)
+    wanted, look = "a result of its own for every call", "Which tensor of yours outlives the call that made it?"
+    if not _same(first, kept):
+        raise Failure(f"the first result of {student.name} changed while it was called once more", wanted, look)
+    if not _same(first, again):
+        seen = f"once the caller had written into the first result, {student.name} gave another one for the same input"
+        raise Failure(seen, wanted, look)
+
+
+def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) -> None:
+    """Fail when the forward of a module puts itself or one of its parts into training or evaluation mode.
+
+    Args:
+        student: whose first class is built, with ``arguments``.
+        arguments: of the class.
+        inputs: of forward.
+    """
+    changed = student.practise("modes", arguments=tuple(arguments), inputs=inputs)["changed"]
+    student.record[-1:] = [("modes changed by forward", bool(changed))]
+    if changed:
+        seen = f"forward changes the mode of {f'`{changed[0]}`' if changed[0] else 'the module itself'}"
+        look = "Who decides whether a model trains: its forward, or the loop around it?"
+        raise Failure(seen, "every part in training or evaluation, as the caller has put it", look)
+
+
+def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    same_shapes = [each.shape for each in some] == [each.shape for each in others]
+    return same_shapes and all(map(close, some, others))
+
+
+def expect_device_of_input(
+    student: Student,
+    *inputs: Any,
+    arguments: tuple[Any, ...] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Fail when the student's code makes a tensor on the CPU where its inputs lie on another device.
+
+    It is called with ``inputs`` on the CPU, and then on a device that every machine has and that holds no numbers:
+    see :mod:`exercise_kit.engine.fixtures`.
+
+    Args:
+        student: whose first function is called.
+        inputs: tensors, modules, lists of them and plain values.
+        arguments: of a class: the module that it makes of them is moved to the device, and called.
+        options: by keyword.
+
+    Raises:
+        Failure: tensors of two devices met, or the result is not where the inputs are.
+        Undecided: the code went well on the CPU and raised anything else there, since it looked at a number perhaps.
+    """
+    if arguments is None:
+        student.call(student.name, *inputs)
+    else:
+        told = len(student.record)
+        student.build(*arguments)(*inputs, **(options or {}))
+        del student.record[told:]  # what random first weights give is another thing for every answer
+    fields = {"inputs": inputs, "options": options, "arguments": arguments}
+    notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
+    expect_one_device(student, notes)
+
+
+def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
+    """Fail unless all went well on the other device, by the notes of a practice that stand last on record.
+
+    Raises:
+        Failure, Undecided: see :func:`expect_device_of_input`.
+    """
+    mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
+    student.record[-1:] = [("on the CPU", mixed or left)]
+    look = "Which line makes a new tensor, and on which device does it make it?"
+    if mixed:
+        seen = f"with the input of {student.name} on another device, as on a GPU, a tensor on the CPU got in the way"
+        raise Failure(seen, "every tensor on the device of the input", look)
+    if raised:
+        raise Undecided(f"{student.name} looks at numbers, and only a GPU could tell whether it computes there")
+    if left:
+        seen = f"{student.name} gave a tensor on the CPU for an input on another device, as on a GPU"
+        raise Failure(seen, "a result on the device of the input", look)
+
+
+def expect_input_gradients(
+    student: Student, inputs: tuple[Any, ...], names: Sequence[str], right: Callable[..., Any], axes: Sequence[str] = ()
+) -> None:
+    """Fail unless the gradients that reach the first inputs are those of a right implementation.
+
+    Args:
+        student: whose first function is called.
+        inputs: as they are given to both; those that are named are float tensors.
+        names: of the first inputs, for messages.
+        right: the right implementation.
+        axes: a name for every axis of the inputs.
+    """
+    found = student.input_gradients(*inputs)[: len(names)]
+    wanted = Student({"right": right}).input_gradients(*inputs)[: len(names)]
+    expect_gradients_of_inputs(found, wanted, [f"the {name}" for name in names], axes)
+
+
+def expect_value_error(
+    student: Student, inputs: tuple[Any, ...], numbers: Sequence[int], described: str, side: str = ""
+) -> None:
+    """Fail unless a call raises ValueError with every one of ``numbers`` in its message.
+
+    Args:
+        student: whose first function is called with ``inputs``.
+        inputs: those that are wrong.
+        numbers: that the message has to hold.
+        described: the inputs, for messages.
+        side: "height" or "width", where the first number is one: the message may not give it to the other.
+    """
+    error = student.error_of(*inputs)
+    wanted = f"a ValueError that names {' and '.join(str(number) for number in numbers)}"
+    look = "The exercise's text says which error to raise; test for it before you compute."
+    if error is None:
+        returned = student.record[-1:] == [("returned", "ValueError")]
+        did = "returned a ValueError on" if returned else "accepted"
+        raise Failure(
+            f"{student.name} {did} {described}",
+            wanted,
+            "What does `raise` do that `return` does not?" if returned else look,
+        )
+    if not error.is_a("ValueError"):
+        raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED)
+    named = set(re.findall(r"\d+", error.words))
+    student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
+    if missing := [str(number) for number in numbers if str(number) not in named]:
+        text = quoted(error.words) or "no text"
+        look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
+        raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
+    if side and _names_other_side(error.words, side, numbers[0]):
+        seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
+        raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides is it that does not fit?", Reason.RAISED)
+
+
+def _names_other_side(words: str, side: str, number: int) -> bool:
+    """Whether a message says "width 30" where the height is 30, and says nothing of the height."""
+    other = {"height": "width", "width": "height"}[side]
+    return side not in words.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", words.lower()) is not None
+
+
+RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
+
+
+def located(
+    module: StudentModule,
+    right: StudentModule | Mapping[str, Tensor],
+    names: Sequence[str],
+    *inputs: Any,
+    axes: Sequence[str] = (),
+    **options: Any,
+) -> Describe:
+    """A ``describe`` for :func:`~exercise_kit.engine.compare.expect_equal` that says where wrong numbers come from.
+
+    It runs the student's module once more, and only where the numbers are wrong; where that run gives other numbers
+    than the first, it says so instead.
+
+    Args:
+        module: the student's.
+        right: one with the same parts and the same weights; or what has to enter and leave the parts, as
+            :meth:`~exercise_kit.engine.student.StudentModule.parts` gives it, in the order of a right forward.
+        names: of the parts, as "norm1".
+        inputs: of the forward whose result is wrong.
+        axes: names of the axes of what enters and leaves the parts, where they have that many.
+        options: of that forward.
+    """
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        found = module.parts((*names, ""), *inputs, **options)
+        if not found:
+            return None
+        if differs(found.get(":out"), actual):
+            return RANDOM
+        wanted = right if isinstance(right, Mapping) else right.parts(names, *inputs, **options)
+        last = ""
+        for key in wanted:
+            there = found.get(key)
+            if there is None or there.shape != wanted[key].shape:  # not called, or fed in another layout
+                continue
+            if not close(there, wanted[key]):
+                return _told(last, key, there, wanted[key], axes)
+            last = key
+        return _behind(last, actual, expected, axes) if last else None
+
+    return describe
+
+
+def differs(again: object, before: Tensor) -> bool:
+    """Whether a second run has given other numbers than the one ``before``, of the same shape."""
+    return isinstance(again, Tensor) and again.shape == before.shape and not close(again, before)
+
+
+def _told(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    before = f"{_named(last)} is right, but " if last else ""
+    seen, expected = _difference(found, wanted, axes)
+    return f"{before}{_named(key)} is wrong{'' if last else ' already'}: {seen}", expected
+
+
+def _behind(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    seen, wanted = _difference(actual, expected, axes)
+    return f"{_named(last)} is still right, and goes wrong behind that: {seen}", wanted
+
+
+def _difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    names = axes if len(axes) == wanted.ndim else ()
+    return first_difference(found.cpu(), wanted.cpu(), tolerance_of(found, wanted), names)
+
+
+def _named(key: str) -> str:
+    name, _, way = key.rpartition(":")
+    return f"what enters `{name}`" if way == "in" else f"what `{name}` gives"

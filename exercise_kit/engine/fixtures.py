@@ -1,0 +1,270 @@
+"""The practices: surroundings in which a student's function is tried out, each a function of that function.
+
+They stand in files that hold no answer and import nothing else of the course, so that the judge can lay them into
+the sandbox as they are.
+
+What calls leave behind: in results of earlier calls that are still in use, in torch's settings, in modules' modes.
+
+This runs beside a student's code, imports nothing of the package but another practice, holds no answer, and judges
+nothing.
+
+Another device on every machine: a student's code runs with tensors that are not on the CPU, by the rules of a GPU.
+
+The device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would let much pass that a
+GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every operator.
+This runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
+
+The worked example of an exercise's docstring, run with a student's own function in the place of the name.
+
+This runs beside a student's code, imports nothing else of the answers, holds none, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
+    """Call the function with ``inputs`` and with ``others``, overwrite its first result, and call it as at first.
+
+    Returns:
+        Lists of tensors: "first", the first result at once; "kept", the same after the second call; "again", the last
+        result. "settings", torch's settings that the calls have changed.
+    """
+    before = _settings()
+    given = function(*_copied(inputs))
+    first = _copied(list(tensors_in(given)))
+    function(*_copied(others))
+    kept = _copied(list(tensors_in(given)))
+    for each in tensors_in(given):
+        with torch.no_grad(), suppress(RuntimeError):  # an expanded tensor cannot be written to
+            each.fill_(3)
+    again = _copied(list(tensors_in(function(*_copied(inputs)))))
+    changed = [name for name, value in _settings().items() if value != before[name]]
+    return {"first": first, "kept": kept, "again": again, "settings": changed}
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "the default dtype": torch.get_default_dtype(),
+        "the default device": torch.get_default_device(),
+        "the recording of gradients": torch.is_grad_enabled(),
+        "the use of deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+
+
+def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
+    """Make a module by ``function(*arguments)`` and call it with ``inputs``, in training mode and in evaluation mode.
+
+    Returns:
+        "changed", the names of the parts that forward puts into another mode, "" for the module itself.
+    """
+    module = function(*arguments)
+    changed: dict[str, None] = {}
+    for training in (True, False):
+        module.train(training)
+        module(*_copied(inputs))
+        changed |= dict.fromkeys(name for name, part in module.named_modules() if part.training is not training)
+    return {"changed": list(changed)}
+
+
+_CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row, "modes": modes}
+
+
+DEVICE = "meta"
+# in torch's words for it; TorchScript tells nothing of what has stopped it
+_REFUSED = ("is not on the expected device", "to be on the same device", "to have the same device")
+_SCRIPT = "failed in the TorchScript interpreter"
+_aten = torch.ops.aten
+_INDEXED = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
+_COPIES = (_aten.copy_, _aten._to_copy)
+
+
+class TwoDevicesError(RuntimeError):
+    """An operator was given tensors of two devices."""
+
+
+class OtherDevice(TorchDispatchMode):
+    """While it is entered, operators refuse what they would refuse on a GPU: the device's tensors beside the CPU's.
+
+    As on a GPU, a CPU tensor of no axes counts as a number, CPU indices may index, and copying between devices is
+    allowed; what is copied to the CPU arrives as zeros.
+
+    Attributes: ``refused``, whether an operator was refused.
+    """
+
+    refused = False
+
+    def __torch_dispatch__(self, operator: Any, _: Any, inputs: Any = (), options: Any = None) -> Any:
+        """Run one operator, or raise :class:`TwoDevicesError`."""
+        options = options or {}
+        packet = getattr(operator, "overloadpacket", operator)
+        if packet in _COPIES:
+            return _copied_to(operator, packet, inputs, options)
+        given = [*tensors_in((*inputs, options))]
+        if packet in _INDEXED and inputs[0].device.type == DEVICE:
+            given = [inputs[0], *tensors_in(inputs[2:])]
+        here = [each for each in given if each.device.type == "cpu" and each.dim()]
+        if here and any(each.device.type == DEVICE for each in given):
+            self.refused = True
+            raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
+        return operator(*inputs, **options)
+
+
+def _copied_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
+    if packet is _aten.copy_:
+        target, source = inputs[:2]
+        from_there = source.device.type == DEVICE and target.device.type != DEVICE
+        return target if from_there else operator(*inputs, **options)
+    target = options.get("device")
+    if inputs[0].device.type == DEVICE and target is not None and torch.device(target).type == "cpu":
+        return torch.zeros(inputs[0].shape, dtype=options.get("dtype") or inputs[0].dtype, device="cpu")
+    return operator(*inputs, **options)
+
+
+def device(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    arguments: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """Call ``function(*inputs, **options)`` with all tensors and modules among the inputs on another device.
+
+    Args:
+        arguments: make a module by ``function(*arguments)`` first, put it on the device, and call that.
+
+    Returns:
+        "raised", the name of the exception's class, "" where there was none; "mixed", whether it was raised since
+        tensors of two devices met; "devices", the kind of device of every tensor in the result.
+    """
+    called = function
+    if arguments is not None:
+        called = function(*arguments).to(DEVICE)
+    moved = [_moved(each) for each in inputs]
+    there = OtherDevice()
+    try:
+        with there:
+            result = called(*moved, **(options or {}))
+    except Exception as error:
+        words = str(error)
+        mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
+        return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
+    with torch._C.DisableTorchFunctionSubclass():
+        return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors_in(result)]}
+
+
+def _moved(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().to(DEVICE)
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value).to(DEVICE)
+    if type(value) in (list, tuple):
+        return type(value)(_moved(each) for each in value)
+    return {name: _moved(each) for name, each in value.items()} if type(value) is dict else value
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a value: itself, or those of a list, tuple, dict or module."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, nn.Module):
+        yield from value.state_dict(keep_vars=True).values()
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors_in(each)
+    elif isinstance(value, Mapping):
+        yield from tensors_in(list(value.values()))
+
+
+_DEVICES: dict[str, Callable[..., dict[str, Any]]] = {"device": device}
+
+
+_FILE = "<the example>"
+
+
+def example(
+    function: Callable[..., Any], name: str, source: str, homes: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run the statements of an example, in which ``function`` goes by ``name``.
+
+    Args:
+        source: the example's lines, without their prompts and without what they should give; they may use ``torch``,
+            ``nn``, ``F``, ``math``.
+        homes: by the other names that they use the modules that hold them; "" for a module of that name.
+
+    Returns:
+        "values", of every statement that is an expression, in order.
+    """
+    linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
+    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math}
+    for each, home in (homes or {}).items():
+        names[each] = getattr(import_module(home), each) if home else import_module(each)
+    names[name] = _alone(function)
+    values = []
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Expr):
+            values.append(eval(compile(ast.Expression(statement.value), _FILE, "eval"), names))
+        else:
+            exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
+    return {"values": values}
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; a default dtype or device that a call of it sets is not the example's."""
+
+    def called(*inputs: Any, **options: Any) -> Any:
+        dtype, device = torch.get_default_dtype(), torch.get_default_device()
+        try:
+            result = function(*inputs, **options)
+            with torch._C.DisableTorchFunctionSubclass():  # a subclass of Tensor has methods of its own
+                return result.as_subclass(torch.Tensor) if isinstance(result, torch.Tensor) else result
+        finally:
+            torch.set_default_dtype(dtype)
+            if torch.get_default_device() != device:
+                torch.set_default_device(device)
+
+    return called
+
+
+_EXAMPLE: dict[str, Callable[..., dict[str, Any]]] = {"example": example}
+_PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {**_DEVICES, **_EXAMPLE, **_CALLS}
+
+
+def add(homes: Iterable[str]) -> None:
+    """Know the practices of these modules too, by their dotted names; those of a later lesson may not be there.
+
+    A worker does this before a student's cells run: they may leave nothing that imports.
+    """
+    for home in homes:
+        try:
+            _PRACTICES.update(import_module(home).PRACTICES)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not home.startswith(missing.name):
+                raise
+
+
+def practice_called(name: str) -> Callable[..., dict[str, Any]]:
+    """The practice of that name: it gets the student's function and named inputs, and gives what was seen.
+
+    Raises:
+        KeyError: there is none, or it is of a later lesson than this sandbox's.
+    """
+    return _PRACTICES[name]

@@ -1,0 +1,170 @@
+"""What a student's code gave back: made plain before a check sees it, and written down for the diagnosis."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from exercise_kit.engine.compare import brief, close, quoted, short
+from exercise_kit.engine.verdict import Failure
+
+_ORDINARY_DTYPES = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+)
+_INSTEAD_OF = {
+    "a nested tensor": "one that has a shape",
+    "a tensor of layout": "a dense one",
+    "a tensor of shape": "one of the shape that the exercise asks for",
+    "a tensor of dtype": "floats, integers or bools, as the exercise asks",
+    "a tensor on the device": "one on the CPU, where the input lies",
+}
+# of numbers of float32 that were turned into Python's
+_ROUNDING = 1e-6
+# no exercise asks for more; a list beyond is a mistake, told by its length alone
+_DEEPEST, LONGEST = 4, 100
+# of a tensor on record, far beyond any right answer to our probes: records are kept, and compared again and again
+_MOST_NUMBERS = 1 << 20
+
+
+class OddTensor:
+    """A tensor in another process that cannot be sent here; ``seen`` says what it is, as "a nested tensor"."""
+
+    def __init__(self, seen: str) -> None:
+        self.seen = seen
+
+
+def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
+    """``value``, an answer to ``inputs``, with tensors of torch's own kind: a subclass's operators are not to trust.
+
+    Raises:
+        Failure: where a tensor is none that a check can compare: sparse, quantised, complex, on a device on which
+            none of the inputs lies, the CPU aside.
+    """
+    if isinstance(value, list | tuple) and _is_small(value, depth):
+        kind = list if isinstance(value, list) else tuple
+        return kind(plain(each, name, inputs, depth + 1) for each in value)
+    if isinstance(value, OddTensor):
+        raise _odd(name, value.seen)
+    if not isinstance(value, Tensor):
+        if inspect.iscoroutine(value):
+            value.close()  # or Python warns that nobody awaited it
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        if oddity := _oddity(value, inputs):
+            raise _odd(name, oddity)
+        return value if type(value) in (Tensor, nn.Parameter) else value.as_subclass(Tensor)
+
+
+def _oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
+    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f"a {type(tensor).__name__}"
+    if tensor.is_nested:
+        return "a nested tensor"
+    if tensor.layout != torch.strided:
+        return f"a tensor of layout {short(tensor.layout)}"
+    if tensor.is_quantized or tensor.dtype not in _ORDINARY_DTYPES:
+        return f"a tensor of dtype {short(tensor.dtype)}"
+    devices = {each.device.type for each in inputs if isinstance(each, Tensor)}
+    return "" if tensor.device.type in {"cpu", *devices} else f"a tensor on the device {tensor.device}"
+
+
+def _odd(name: str, oddity: str) -> Failure:
+    kind = next((kind for kind in _INSTEAD_OF if oddity.startswith(kind)), None)
+    if kind is None:
+        return Failure(f"{name} gave {oddity}", "a torch.Tensor")
+    return Failure(f"{name} gave {oddity}", _INSTEAD_OF[kind], "Which line makes it so?")
+
+
+def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
+    return depth < _DEEPEST and len(values) <= LONGEST
+
+
+def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:
+    """What is kept of an answer: tensors as copies, numbers and text; of a giant tensor its shape, else the type.
+
+    A tensor that occurs several times is copied once, in ``kept``.
+    """
+    kept = {} if kept is None else kept
+    if isinstance(value, Tensor):
+        if value.numel() > _MOST_NUMBERS:
+            return "a large tensor", tuple(value.shape), short(value.dtype)
+        if id(value) not in kept:
+            kept[id(value)] = value.detach().clone()
+        return kept[id(value)]
+    if isinstance(value, nn.Module):
+        return (type(value).__name__ if type(value).__module__.startswith("torch.") else "module",)
+    if isinstance(value, tuple | list):
+        if not _is_small(value, depth):
+            return type(value).__name__, len(value)
+        return tuple(snapshot(each, depth + 1, kept) for each in value)
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    if inspect.isroutine(value):
+        return "function"
+    return type(value).__name__
+
+
+def numbers_in(model: object) -> object:
+    """What is kept of a model that a call was given: names and numbers of its parameters; None for anything else."""
+    if not isinstance(model, nn.Module):
+        return None
+    return tuple((name, snapshot(each)) for name, each in model.named_parameters())
+
+
+def same_record(first: object, second: object) -> bool:
+    """Whether two students gave the same on the same inputs."""
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
+        return alike and _same_numbers(first, second)
+    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
+        return len(first) == len(second) and all(map(same_record, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        both_nan = math.isnan(first) and math.isnan(second)
+        return both_nan or math.isclose(first, second, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(first) is type(second) and first == second
+
+
+def _same_numbers(first: Tensor, second: Tensor) -> bool:
+    try:
+        if not first.is_floating_point():
+            return torch.equal(first, second)
+        scale = max(_largest(first), _largest(second), 1.0)  # sums of large numbers round by more
+        alike = torch.equal(first.isnan(), second.isnan())
+        return alike and close(first.nan_to_num() / scale, second.nan_to_num() / scale)
+    except (RuntimeError, TypeError):  # a check may have recorded a tensor that torch cannot compare
+        return False
+
+
+def _largest(tensor: Tensor) -> float:
+    """The largest finite number, without its sign."""
+    finite = tensor.detach()[tensor.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def incomparable(name: str, record: list[object], error: BaseException) -> Failure:
+    """The failure for an answer at which a check broke off: by what is odd about the answer, or by the error."""
+    expected = "an answer that this check can read"
+    for answer in tensors_in(record[-1:]):
+        if answer.is_floating_point() and not answer.isfinite().all():
+            kind = "NaN (not a number)" if answer.isnan().any() else "infinity"
+            look = "Print the tensors on the way: which is the first that holds it?"
+            return Failure(f"{name} gave {kind} in the midst of its numbers", "finite numbers everywhere", look)
+    told = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
+    text = f"{type(error).__name__} {quoted(error)}".strip()
+    look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
+    return Failure(f"what {name} gave cannot be compared: {told}{text}", expected, look)
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Every tensor in an answer, or in a record."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors_in(each)

@@ -1,0 +1,381 @@
+"""Wrong answers that hold the right numbers in other places: which they are, and two such mistakes one after the other.
+
+Where every number goes is read off inputs whose numbers are counted through.
+
+Two mistakes at once: wrong implementations that make two known mistakes of an exercise, built from those of one.
+
+Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in each.
+Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer is
+a rearrangement of its input, both are carried out one after the other, by :mod:`exercise_kit.engine.two_mistakes`.
+Parts: where the mistakes are settings of one formula, which the course declares, both are set.
+
+Which two mistakes are worth asking about, when no one mistake explains a failure: read off what each does alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from itertools import combinations
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.records import same_record
+from exercise_kit.engine.verdict import Cause
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An exercise whose answers rearrange the numbers of the first input.
+
+    Attributes: ``right`` (the oracle), ``inputs`` on which mistakes of layout show, and the ``place`` of the function
+    among the exercise's objects.
+    """
+
+    right: Function
+    inputs: tuple[Any, ...]
+    place: int = 0
+
+
+def rearranges(layout: Layout, wrong: Function) -> bool:
+    """Whether a wrong answer has the numbers of the right one in other places."""
+    answer = _attempt(wrong, layout.inputs)
+    order = None if answer is None else _order(layout, answer, layout.inputs)
+    return order is not None and not (order == torch.arange(len(order))).all()
+
+
+def alike(layout: Layout, one: Function, other: Function) -> bool:
+    """Whether two answer alike on numbered inputs."""
+    first, second = (_attempt(each, layout.inputs) for each in (one, other))
+    return first is not None and second is not None and first.shape == second.shape and torch.equal(first, second)
+
+
+def _attempt(function: Function, inputs: tuple[Any, ...]) -> Tensor | None:
+    try:
+        answer = function(_numbered(inputs[0]), *inputs[1:])
+    except (RuntimeError, ValueError, IndexError):
+        return None
+    return answer if isinstance(answer, Tensor) else None
+
+
+def _numbered(like: Tensor) -> Tensor:
+    return torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
+
+
+def _order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
+    """For each number of an answer to numbered inputs its place in the right answer; None where one has none."""
+    right = layout.right(_numbered(inputs[0]), *inputs[1:]).flatten().long()
+    found = answer.flatten().long()
+    if not torch.equal(found.sort().values, right.sort().values):
+        return None
+    places = torch.empty(int(right.max()) + 1, dtype=torch.int64)
+    places[right] = torch.arange(len(right))
+    return places[found]
+
+
+def rearranged(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
+    """What ``inner`` gives, rearranged as ``outer`` rearranges the right answer; alone where that cannot be."""
+    pattern = outer(_numbered(inputs[0]), *inputs[1:])
+    answer = inner(*inputs)
+    try:
+        order = _order(layout, pattern, inputs)
+        shape = layout.right(_numbered(inputs[0]), *inputs[1:]).shape
+    except (RuntimeError, ValueError):
+        return answer
+    if order is None or not isinstance(answer, Tensor) or answer.numel() != len(order):
+        return answer
+    return answer.flatten()[order.to(answer.device)].reshape(answer.shape if pattern.shape == shape else pattern.shape)
+
+
+# what stands in every class, whatever it overrides
+_IN_EVERY_CLASS = {*vars(type("Empty", (), {})), "__annotations__", "__annotate_func__", "__parameters__"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair(Misconception):
+    """Two misconceptions in one implementation.
+
+    Attributes: ``first`` and ``second``, in the order of the library; what the two do may depend on which is carried
+    out first, and then there are two pairs of one cause.
+    """
+
+    first: Misconception
+    second: Misconception
+
+    @property
+    def both(self) -> tuple[Misconception, Misconception]:
+        """The two."""
+        return self.first, self.second
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An exercise whose mistakes are settings of one function.
+
+    Attributes: ``make(*inputs, **settings)``, right without settings; for wrong implementations their ``settings``,
+    of which two that set different things can be made at once; ``quick``, whether a call takes next to no time, and
+    ``slow``, whether one takes a whole model's.
+    """
+
+    make: Function
+    settings: Mapping[Function, Mapping[str, Any]]
+    quick: bool = False
+    slow: bool = False
+
+
+MOST_PAIRS, MOST_OF_QUICK, MOST_OF_SLOW = 60, 200, 8
+_DECLARED: list[tuple[list[Misconception], Layout | Parts]] = []
+_BUILT: dict[int, tuple[int, tuple[Pair, ...]]] = {}
+
+
+def declare(exercise: Exercise, source: Layout | Parts) -> None:
+    """Say where an exercise's pairs come from; classes and several objects need no word."""
+    _DECLARED.append((exercise.misconceptions, source))
+    _BUILT.clear()
+
+
+def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
+    """Every two mistakes of an exercise that can be made at once, as one implementation; built once.
+
+    Some may do no more than one of the two, or than nothing: :func:`exercise_kit.engine.run.why_no_pair` tells.
+    """
+    library = exercise.misconceptions
+    count, built = _BUILT.get(id(library), (-1, ()))
+    if count != len(library):
+        found: dict[tuple[str, str], list[Pair]] = {}
+        for pair in _built(exercise):
+            found.setdefault((pair.first.name, pair.second.name), []).append(pair)
+        # of two sources the first one to know a pair
+        built = tuple(pair for pairs in found.values() for pair in pairs)
+        _BUILT[id(library)] = len(library), built
+    return built
+
+
+def most_asked(exercise: Exercise) -> int:
+    """How many pairs may be asked about one answer; each takes a check's time."""
+    sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
+    if any(isinstance(each, Parts) and each.slow for each in sources):
+        return MOST_OF_SLOW
+    return MOST_OF_QUICK if any(isinstance(each, Layout) or each.quick for each in sources) else MOST_PAIRS
+
+
+def cause_of(first: Cause, second: Cause) -> Cause:
+    """The cause of both at once, with the question that leads out of the first."""
+    explanation = f"Two mistakes at once. {first.explanation} {second.explanation}"
+    return Cause(f"{first.name}, and {second.name}", explanation, first.question, first.section)
+
+
+def _built(exercise: Exercise) -> Iterator[Pair]:
+    sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
+    ways = [_from(source) for source in sources] + [_of_two_objects, _of_two_classes]
+    for first, second in combinations(exercise.misconceptions, 2):
+        for way in ways:
+            made = list(way(first, second))
+            for objects in made:
+                yield Pair(cause=cause_of(first.cause, second.cause), objects=objects, first=first, second=second)
+            if made:
+                break
+
+
+Objects = tuple[Function, ...]
+Way = Callable[[Misconception, Misconception], Iterator[Objects]]
+
+
+def _from(source: Layout | Parts) -> Way:
+    if isinstance(source, Layout):
+        return partial(_of_two_layouts, source, {})
+    return partial(_of_two_parts, source)
+
+
+def place_of(wrong: Misconception) -> int:
+    """Which of a misconception's objects is the wrong one."""
+    names = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", each.__name__).lower().strip("_") for each in wrong.objects]
+    return names.index(wrong.name.replace(" ", "_")) if wrong.name.replace(" ", "_") in names else 0
+
+
+def _wrong(wrong: Misconception) -> Function:
+    return wrong.objects[place_of(wrong)]
+
+
+def _with(wrong: Misconception, function: Function) -> Objects:
+    place = place_of(wrong)
+    return (*wrong.objects[:place], function, *wrong.objects[place + 1 :])
+
+
+def _of_two_objects(first: Misconception, second: Misconception) -> Iterator[Objects]:
+    """Where an exercise asks for several objects: one mistake in each of two."""
+    if place_of(first) != place_of(second):
+        yield _with(first, _wrong(first))[: place_of(second)] + second.objects[place_of(second) :]
+
+
+def _of_two_classes(first: Misconception, second: Misconception) -> Iterator[Objects]:
+    """A class that inherits both: where both override a method, the one that comes first has to hand on to the other.
+
+    Where either could come first both are made, but for ``__init__``, of which the order seldom matters.
+    """
+    one, other = _wrong(first), _wrong(second)
+    base = _common_base(one, other)
+    if base is None or not isinstance(one, type) or not isinstance(other, type):
+        return
+    mine, theirs = _overridden(one, base), _overridden(other, base)
+    shared = mine.keys() & theirs.keys()
+    made = 0
+    for outer, inner, methods in ((one, other, mine), (other, one, theirs)):
+        if made and shared <= {"__init__"}:
+            return
+        if all(_hands_on(methods[name], name) for name in shared):
+            try:
+                both = type(f"{outer.__name__}And{inner.__name__}", (outer, inner), {"__module__": outer.__module__})
+            except TypeError:  # no order of inheritance
+                continue
+            made += 1
+            yield (both,)
+
+
+def _common_base(one: Function, other: Function) -> type | None:
+    """The private class from which both come, where neither comes from the other."""
+    if not (isinstance(one, type) and isinstance(other, type)) or issubclass(one, other) or issubclass(other, one):
+        return None
+    return next((each for each in one.__mro__ if issubclass(other, each) and each.__name__.startswith("_")), None)
+
+
+def _overridden(wrong: type, base: type) -> dict[str, Any]:
+    """What a class and its parents below ``base`` define, by name."""
+    below = wrong.__mro__[: wrong.__mro__.index(base)]
+    return {
+        name: value for each in reversed(below) for name, value in vars(each).items() if name not in _IN_EVERY_CLASS
+    }
+
+
+def _hands_on(method: object, name: str) -> bool:
+    """Whether a method calls that of the next class."""
+    return isinstance(method, FunctionType) and {"super", name} <= set(_names_in(method.__code__))
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names_in(each)
+
+
+def _of_two_parts(parts: Parts, first: Misconception, second: Misconception) -> Iterator[Objects]:
+    one, other = (parts.settings.get(_wrong(each)) for each in (first, second))
+    if one is not None and other is not None and not one.keys() & other.keys():
+        yield _with(first, _named(partial(parts.make, **one, **other), _wrong(first)))
+
+
+def _named(function: Function, like: Function) -> Function:
+    return update_wrapper(function, like, updated=())
+
+
+def _of_two_layouts(
+    layout: Layout, known: dict[str, bool], first: Misconception, second: Misconception
+) -> Iterator[Objects]:
+    """Both rearrangements, in both orders where these differ; a layout and any other mistake in one order."""
+    if {place_of(first), place_of(second)} != {layout.place}:
+        return
+    for each in (first, second):
+        known.setdefault(each.name, rearranges(layout, _wrong(each)))
+    orders = [pair for pair in ((first, second), (second, first)) if known[pair[1].name]]
+    made = [_with(inner, partial(rearranged, layout, _wrong(outer), _wrong(inner))) for inner, outer in orders]
+    if len(made) == 2 and alike(layout, made[0][layout.place], made[1][layout.place]):
+        del made[1]
+    yield from made
+
+
+Record = list[object]
+Path = tuple[int, ...]
+_NOWHERE = -1
+
+
+class Evidence:
+    """A failed check, taken apart: what stands where in the student's record, and in everybody else's.
+
+    Equal values of one place have one number, so that pairs are compared by numbers alone.
+
+    Args:
+        student: the record of the student.
+        others: for each misconception's name its record.
+    """
+
+    def __init__(self, student: Record, others: Mapping[str, Record]) -> None:
+        taken_apart = {name: dict(_leaves(record)) for name, record in others.items()}
+        self._places = [
+            _Place(value, {name: leaves[path] for name, leaves in taken_apart.items() if path in leaves})
+            for path, value in _leaves(student)
+        ]
+
+    def belies(self, first: str, second: str) -> bool:
+        """Whether there is a place at which the student's value cannot come from these two.
+
+        Where one of them is right, both together give what the other gives alone; where both are wrong they may
+        give anything, and where neither gives anything both together do not either.
+        """
+        return any(place.belies(first, second) for place in self._places)
+
+    def backs(self, first: str, second: str) -> bool:
+        """Whether one of the two, and not most of the others, gives the student's value at some place."""
+        return any(place.backs(first) or place.backs(second) for place in self._places)
+
+
+class _Place:
+    """The values at one place of a record, by number: 0 is the student's."""
+
+    def __init__(self, student: object, others: Mapping[str, object]) -> None:
+        kinds: list[object] = [student]
+        self._numbers: dict[str, int] = {}
+        for name, value in others.items():
+            number = next((number for number, kind in enumerate(kinds) if same_record(kind, value)), len(kinds))
+            if number == len(kinds):
+                kinds.append(value)
+            self._numbers[name] = number
+        # most misconceptions are right in most places
+        self._right = Counter(self._numbers.values()).most_common(1)[0][0] if self._numbers else _NOWHERE
+
+    def backs(self, name: str) -> bool:
+        return self._numbers.get(name) == 0 != self._right
+
+    def belies(self, first: str, second: str) -> bool:
+        numbers = {self._numbers.get(first, _NOWHERE), self._numbers.get(second, _NOWHERE)}
+        if numbers == {_NOWHERE}:
+            return True
+        if _NOWHERE in numbers or self._right not in numbers:
+            return False
+        return next(iter(numbers - {self._right}), self._right) != 0
+
+
+def _leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    if isinstance(record, list | tuple):
+        for number, each in enumerate(record):
+            yield from _leaves(each, (*path, number))
+    else:
+        yield path, record
+
+
+def likely_pairs(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[str]) -> list[Pair]:
+    """The pairs, the likeliest first: those that nothing speaks against.
+
+    Args:
+        pairs: all of them.
+        evidence: failures that no one misconception explains. Without any, only pairs of two that are named.
+        named: the misconceptions that explain other failures.
+    """
+    if not evidence:
+        return [pair for pair in pairs if all(each.name in named for each in pair.both)]
+
+    def doubt(pair: Pair) -> tuple[int, int]:
+        names = pair.first.name, pair.second.name
+        against = sum(each.belies(*names) for each in evidence)
+        return against, -sum(each.backs(*names) for each in evidence) - sum(each in named for each in names)
+
+    return sorted(pairs, key=doubt)

@@ -1,0 +1,186 @@
+"""An error carried forward is reported, and not paid twice.
+
+An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
+model solutions of its parts in their places: a check that passes then counts as passed, and the report says where the
+mistake is.
+
+From what the checks of an exercise found to its score, and to what a student reads.
+
+Hidden checks that refuse the lesson's own model answer: the instructor reads which, and they count for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from exercise_kit.engine.course import course
+from exercise_kit.engine.run import without_repetition
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.naming import commonest
+from exercise_kit.judge.pytest_host import place_of_item
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.reasons import Reason
+from exercise_kit.submission.flags import STOPPED, TIMEOUT
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer
+
+
+def cells_with_parts(cells: Sequence[CellSource], answer: ExerciseAnswer) -> list[CellSource]:
+    """A submission's cells, and the model solutions of an answer's parts.
+
+    They stand before the answer's cell, for what it looks up while it runs, and at the end, for what it looks up when
+    it is called.
+    """
+    model = "\n\n".join(part.source for part in answer.parts)
+    before = [each for each in cells if answer.cell is None or each.index < answer.cell]
+    after = list(cells[len(before) :])
+    last = max((each.index for each in cells), default=0) + 1
+    return [*before, CellSource(last, model), *after, CellSource(last + 1, model)]
+
+
+def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+    """The outcomes that count, and how many checks pass only with the model solutions of the parts.
+
+    Args:
+        first: with the student's own parts; of a class of which something is not written, its checks earn nothing.
+        second: of the same checks, with the model solutions; those that could not be evaluated are missing.
+    """
+    again = {each.check.name: each for each in second}
+    gained = {name for name, each in again.items() if each.result.verdict == Verdict.PASS} & {
+        each.check.name for each in first if each.result.verdict == Verdict.FAIL
+    }
+    if not gained:
+        return list(first), 0
+    return [_better(each, again.get(each.check.name, each)) for each in first], len(gained)
+
+
+def _better(first: Outcome, second: Outcome) -> Outcome:
+    """The second where it passes, and its record for the mistake's name; of a second failure no word is shown.
+
+    The model solution stood beside the answer then, and a hostile one could put it into an exception's text or a
+    class's name.
+    """
+    if first.result.verdict == Verdict.PASS:
+        return first
+    return second if second.result.verdict == Verdict.PASS else replace(first, record=second.record)
+
+
+NOTHING_DECIDED = "none of the checks of {} could decide anything"
+
+
+def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
+    """The share of the points earned, from 0 to 1: the points of marks are weights, and undecided checks do not count.
+
+    A class of which a part is not written yet earns nothing, for what it inherits is not the student's.
+    """
+    if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
+        return 0.0
+    counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
+    earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
+    return earned / sum(each.check.points for each in counted) if counted else 0.0
+
+
+def marked(
+    exercise: str,
+    max_score: float | None,
+    outcomes: Sequence[Outcome],
+    problem: str | None = None,
+    reason: Reason | None = None,
+) -> ExerciseResult:
+    """The result of an exercise whose checks were asked.
+
+    Args:
+        exercise: its name.
+        max_score: what it is worth; None: the points of its checks.
+        outcomes: of all its checks, failures with their causes.
+        problem: what has to be said first; None: that it is not written yet, where this is so.
+        reason: what kind of problem it is.
+    """
+    if max_score is None:
+        max_score = sum(each.check.points for each in outcomes)
+    results = tuple(map(_briefly, without_repetition([each.result for each in outcomes])))
+    if problem is None and any(each.unwritten for each in results):
+        problem, reason = _unwritten(exercise, results)
+        results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
+    if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
+        problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
+    score = round(max_score * fraction(exercise, outcomes), 4)
+    checks = tuple(map(_as_outcome, results))
+    return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem, reason)
+
+
+def unasked(
+    exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None, reason: Reason | None
+) -> ExerciseResult:
+    """The result of an exercise that there was nothing to ask of: every check fails, for one reason."""
+    failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
+    return marked(exercise, max_score, failed, problem, reason)
+
+
+def _briefly(result: CheckResult) -> CheckResult:
+    """Of a mistake that was explained above its name is enough: what it did to other numbers is nothing new."""
+    return replace(result, seen="", expected="") if result.again else result
+
+
+def _unwritten(exercise: str, results: Sequence[CheckResult]) -> tuple[str, Reason]:
+    if not any(each.verdict == Verdict.PASS for each in results):
+        return f"{exercise} is not written yet", Reason.NOT_WRITTEN
+    return f"something in {exercise} is not written yet", Reason.PARTLY_WRITTEN
+
+
+def _as_outcome(result: CheckResult) -> CheckOutcome:
+    return CheckOutcome(
+        result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()
+    )
+
+
+Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
+SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
+
+
+def refused_by(model: Result) -> Refused:
+    """The checks that fail the model answers of a lesson.
+
+    A model answer that could not be evaluated, or not to its end, says nothing of the checks.
+    """
+    if model.status != "graded" or not {TIMEOUT, STOPPED}.isdisjoint(model.flags):
+        return {}
+    failed = {
+        each.name: {check.name: check.message or "" for check in each.checks if check.verdict == Verdict.FAIL}
+        for each in model.exercises
+        if not each.problem
+    }
+    return {name: checks for name, checks in failed.items() if checks}
+
+
+def not_counted(
+    result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[HiddenCheck]
+) -> tuple[ExerciseResult, Iterator[LogEntry]]:
+    """A result in which the refused checks are undecided, and entries for the instructor.
+
+    Args:
+        result: of the exercise, judged by the other checks; by all of them where all are refused.
+        refused: the names of its refused checks, and what they say of the model answer.
+        checks: all checks of the exercise.
+    """
+    found = {each.name: each for each in result.checks if each.name not in refused}
+    outcomes = (
+        found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {"Seen": SEEN}))
+        for each in checks
+    )
+    entries = (
+        LogEntry(
+            LogKind.REFUSED_CHECK,
+            f"{place_of_item(each.item)} fails the lesson's model answer. {refused[each.name]}",
+            result.name,
+            each.name,
+        )
+        for each in checks
+        if each.name in refused
+    )
+    result = replace(result, checks=tuple(outcomes))
+    if not found:
+        problem = NOTHING_DECIDED.format(result.name)
+        result = replace(result, score=0.0, misconception=None, problem=problem, reason=Reason.NOTHING_DECIDED)
+    return result, entries

@@ -1,0 +1,342 @@
+"""One submission before the judge: its cells are run in a worker, then every exercise's checks are asked there."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from exercise_kit.engine.compare import listed, quoted
+from exercise_kit.engine.course import HandedIn, NotMeasured, course
+from exercise_kit.engine.rules import not_allowed
+from exercise_kit.engine.run import sentence
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
+from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
+from exercise_kit.judge.naming import Replays, name_failures
+from exercise_kit.judge.pytest_host import HiddenChecksError
+from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
+from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unasked
+from exercise_kit.reasons import Reason
+from exercise_kit.sandbox.limits import BACKSTOP, GraderFailed, WorkerLost
+from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.sandbox import Sandbox, Worker
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
+from exercise_kit.submission.submission import ExerciseAnswer, ResultFile, Submission, contents
+
+# a submission that ends one worker gets another, for what it does elsewhere may be right
+MOST_WORKERS = 4
+# checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
+# none, and whoever found a way to make the grader fail could choose the checks that count
+MOST_FAILURES = 1
+
+
+class _NoWorker(Exception):
+    """The submission has used up its workers or its time; the message is a clause about it."""
+
+
+class Sitting:
+    """Grades one submission.
+
+    Args:
+        submission: what was handed in.
+        checks: the hidden checks.
+        key: the submission's secret, from which the checks' draws come.
+        sandbox: makes its workers.
+        view: the package as the submission's lesson sees it.
+
+    Attributes: what was found on the way: ``reasons`` (sentences without their stop), ``flags``, ``log`` (for the
+    instructor) and ``runs`` (what the cells showed).
+    """
+
+    def __init__(
+        self, submission: Submission, checks: HiddenChecks, key: bytes, sandbox: Sandbox, view: Path | None
+    ) -> None:
+        self._submission = submission
+        self._checks = checks
+        self._key = key
+        self._sandbox = sandbox
+        self._view = view
+        self._backstop = time.monotonic() + BACKSTOP * sandbox.limits.total_seconds
+        self._spent = 0.0  # by the workers that are gone
+        self._worker: Worker | None = None
+        self._workers = self._failures = 0
+        self._left_out: dict[int, str] = {}
+        self._raised: dict[int, str] = {}
+        self._outputs: dict[int, CellOutputs] = {}
+        self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
+        self.reasons: list[str] = []
+        self.flags: dict[str, None] = {}
+        self.log: list[LogEntry] = []
+
+    @property
+    def runs(self) -> tuple[CellOutputs, ...]:
+        """What the cells showed, in the notebook's order."""
+        return tuple(self._outputs[index] for index in sorted(self._outputs))
+
+    def exercises(self) -> tuple[ExerciseResult, ...]:
+        """Grade every exercise, in the order of the lesson.
+
+        Raises:
+            HiddenChecksError: there are no checks for one of them.
+            GraderFailed: the grader's own code failed too often for a score.
+            WarmProcessLost: no worker can be made.
+        """
+        try:
+            results = [self._timed(answer) for answer in self._submission.exercises]
+            wrong = {each.name for each in results if each.score < each.max_score}
+            for place, answer in enumerate(self._submission.exercises):
+                results[place] = self._carried(answer, results[place], wrong - {answer.name})
+                if results[place].score == results[place].max_score:
+                    wrong.discard(answer.name)
+            return tuple(results)
+        finally:
+            self._dismiss()
+
+    def _timed(self, answer: ExerciseAnswer) -> ExerciseResult:
+        began = time.perf_counter()
+        result = self._exercise(answer)
+        return replace(result, seconds=time.perf_counter() - began)
+
+    def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
+        checks = self._checks.exercises().get(answer.name)
+        if not checks or answer.name not in course().exercises:
+            raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
+        if answer.file:
+            return self._of_file(answer, answer.file, checks)
+        problem, reason = answer.problem, answer.reason
+        if answer.source is not None:
+            try:
+                return self._asked(answer, checks, self._ready())
+            except WorkerLost as lost:
+                self._note_loss(lost)
+                problem, reason = f"{answer.name} was not asked: the submission {lost.words}", Reason.NOT_RUN
+            except _NoWorker as lack:
+                problem, reason = f"{answer.name} was not asked: the submission {lack}", Reason.NOT_RUN
+        return unasked(answer.name, answer.max_score, checks, problem, reason)
+
+    def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
+        """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
+        if answer.problem:
+            return unasked(answer.name, answer.max_score, checks, answer.problem, answer.reason)
+        handed_in = contents(file)
+        objects = {answer.name: lambda: handed_in}
+        outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
+        for each in outcomes:
+            self._log_details(answer.name, each)
+        remark = self._accuracy(answer.name, handed_in)
+        reason = Reason.REMARK if remark else None
+        return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
+
+    def _accuracy(self, name: str, handed_in: HandedIn) -> str | None:
+        """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
+        try:
+            return f"It is right on {self._checks.measure.measure(handed_in)}." if self._checks.measure else None
+        except Failure:
+            return None
+        except NotMeasured as lack:
+            self.reasons.append(f"{name} could not be measured: {lack.advice}")
+            return f"{name} could not be measured"
+
+    def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
+        undefined, nothing = self._undefined(answer, worker)
+        problem = " ".join(filter(None, (answer.problem, undefined))) or None
+        reason = Reason.NOT_DEFINED if undefined else answer.reason
+        if nothing:
+            return unasked(answer.name, answer.max_score, checks, problem, reason)
+        outcomes, called = self._outcomes(answer.name, checks, worker)
+        if why := not_allowed(course().rules.get(answer.name), called):
+            self.flags[FORBIDDEN_FUNCTION] = None
+            return unasked(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
+        if self._worker and not self._worker.lost:
+            self._evaluated[answer.name] = outcomes, problem, reason
+        return marked(answer.name, answer.max_score, outcomes, problem, reason)
+
+    def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
+        """The result with what passes once the answer's parts are right; see the module ``carried``."""
+        first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
+        failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
+        if not answer.parts or not failed or self._is_out_of_time():
+            return result
+        began = time.perf_counter()
+        outcomes, gained = merge(first, self._with_model_parts(answer, failed))
+        if not gained:
+            return result
+        parts = [part.exercise for part in answer.parts]
+        note = sentence(answer.name, parts, wrong, gained, len(failed) - gained)
+        named = self._named(answer.name, outcomes)
+        words = " ".join(filter(None, (problem, note)))
+        better = marked(answer.name, answer.max_score, named, words, reason or Reason.REMARK)
+        return replace(better, seconds=result.seconds + time.perf_counter() - began)
+
+    def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
+        """What checks find in a worker of its own, in which the answer calls the model solutions of its parts."""
+        self._dismiss()
+        cells = [each for each in self._submission.cells if each.index not in self._left_out]
+        outcomes: list[Outcome] = []
+        with self._sandbox.worker(self._view) as worker, suppress(WorkerLost, GraderFailed):
+            list(worker.run(cells_with_parts(cells, answer)))
+            worker.watch(answer.name in course().rules)
+            for check in checks:
+                student = RemoteStudent(worker, course().exercises[answer.name].objects)
+                outcome = self._checks.ask(answer.name, check, student, self._key)
+                if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
+                    break
+                outcomes.append(outcome)
+        self._spent += worker.spent
+        return outcomes
+
+    def _outcomes(
+        self, name: str, checks: Sequence[HiddenCheck], worker: Worker
+    ) -> tuple[list[Outcome], Collection[str]]:
+        """What the checks find, and what the answer called, where its exercise has a rule about that.
+
+        Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
+        check decides nothing, and the next one is asked in a fresh worker.
+        """
+        outcomes: list[Outcome] = []
+        called: dict[str, None] = {}
+        worker.watch(name in course().rules)
+        for check in checks:
+            student = RemoteStudent(worker, course().exercises[name].objects)
+            outcomes.append(self._checks.ask(name, check, student, self._key))
+            called |= dict.fromkeys(worker.called)
+            self._log_details(name, outcomes[-1])
+            if worker.failure:
+                worker = self._after_failure(name, check, worker.failure)
+                worker.watch(name in course().rules)
+            elif worker.lost:
+                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], called
+        worker.watch(False)
+        if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
+            raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
+        return self._named(name, outcomes), called
+
+    def _log_details(self, name: str, outcome: Outcome) -> None:
+        if outcome.log:
+            broke = outcome.result.verdict == Verdict.UNDECIDED
+            kind = LogKind.BROKEN_CHECK if broke else LogKind.DETAIL
+            self.log.append(LogEntry(kind, outcome.log, name, outcome.check.name))
+
+    def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
+        """Tell the instructor how the grader failed in a check; a fresh worker for the next.
+
+        Raises:
+            GraderFailed: it has failed too often, or no fresh worker can be had.
+        """
+        self.log.append(LogEntry(LogKind.GRADER_FAILED, f"{failure}\n{failure.details}", name, check.name))
+        self._failures += 1
+        self._workers -= 1  # it was not the submission that ended it
+        if self._failures > MOST_FAILURES:
+            raise GraderFailed(f"the grader failed in {self._failures} checks, the last of them {check.name} of {name}")
+        self.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
+        try:
+            return self._ready()
+        except (WorkerLost, _NoWorker) as reason:
+            raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
+
+    def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes with the misconceptions that explain them; without, where the grader fails at that."""
+        try:
+            return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+        except MemoryError:
+            raise
+        except Exception as error:
+            text = "".join(["while it looked for the mistake's name:\n", *traceback.format_exception(error)])
+            self.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
+            return list(outcomes)
+
+    def _missed(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
+        """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
+        self._note_loss(lost)
+        first = running.result
+        if first.verdict != Verdict.FAIL:
+            first = CheckResult(first.name, first.claim, Verdict.FAIL, f"the code {lost.words}")
+        for check in checks[checks.index(running.check) :]:
+            yield Outcome(check, replace(first, name=check.name, claim=check.claim), [])
+
+    def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, bool]:
+        """What is wrong with the names that the exercise asks for, and whether none of them can be asked."""
+        exercise = course().exercises[answer.name]
+        wanted = "class" if exercise.is_class else "function"
+        sorts = worker.request("defined", names=list(exercise.objects)).get("defined")
+        found: dict[str, Any] = sorts if isinstance(sorts, dict) else {}
+        missing = [name for name in exercise.objects if found.get(name) is None]
+        other = [name for name in exercise.objects if name not in missing and found[name] != wanted]
+        problems = [f"`{name}` has to be a {wanted}." for name in other]
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            names = listed([f"`{name}`" for name in missing])
+            problems.insert(0, f"{names} {verb} not defined{self._why_not(answer.cell)}.")
+        return " ".join(problems), len(missing) + len(other) == len(exercise.objects)
+
+    def _why_not(self, cell: int | None) -> str:
+        """What became of the cell, as the end of a sentence."""
+        if cell in self._left_out:
+            return f": the cell {self._left_out[cell]}"
+        return f": the cell raised {self._raised[cell]}" if cell in self._raised else ""
+
+    def _ready(self) -> Worker:
+        """A worker in which the cells have run."""
+        if self._is_out_of_time():
+            self.flags[TIMEOUT] = None
+            raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
+        while self._worker is None or self._worker.lost or self._worker.failure:
+            self._dismiss()
+            if self._workers == MOST_WORKERS:
+                raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")
+            self._workers += 1
+            self._worker = self._sandbox.worker(self._view)
+            self._run_cells(self._worker)
+        return self._worker
+
+    def _is_out_of_time(self) -> bool:
+        spent = self._spent + (self._worker.spent if self._worker else 0.0)
+        return spent >= self._sandbox.limits.total_seconds or time.monotonic() >= self._backstop
+
+    def _run_cells(self, worker: Worker) -> None:
+        """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""
+        try:
+            for run in worker.run([each for each in self._submission.cells if each.index not in self._left_out]):
+                self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
+                if run.error and run.index not in self._raised:
+                    self._raised[run.index] = f"{quoted(run.error[0]).strip('`')} {quoted(run.error[1])}".strip()
+                    self._tell_of_error(run.index, run.stopped)
+        except WorkerLost as lost:
+            self._note_loss(lost)
+            if lost.cell is None:
+                return
+            self._left_out[lost.cell] = lost.words
+            self.reasons.append(f"{self._called(lost.cell)} {lost.words}, and was left out")
+            note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
+            self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
+
+    def _tell_of_error(self, index: int, stopped: bool) -> None:
+        """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
+        if stopped:
+            self.flags[TIMEOUT] = None
+            self.reasons.append(f"{self._called(index)} took too long, and was stopped")
+        elif any(each.cell == index for each in self._submission.exercises):
+            self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
+
+    def _called(self, index: int) -> str:
+        """The cell of patchify; cell 7, where it holds no answer."""
+        names = [each.name for each in self._submission.exercises if each.cell == index]
+        return f"the cell of {names[0]}" if names else f"cell {index + 1}"
+
+    def _note_loss(self, lost: WorkerLost) -> None:
+        self.flags[TIMEOUT if lost.kind in ("time", "cpu") else STOPPED] = None
+
+    def _dismiss(self) -> None:
+        if self._worker is None:
+            return
+        if attempts := self._worker.attempts:
+            self.flags[STOPPED] = None
+            self.log.append(LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(attempts)}"))
+        self._worker.close()
+        self._spent += self._worker.spent
+        self._worker = None

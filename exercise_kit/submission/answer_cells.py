@@ -1,0 +1,169 @@
+"""Parts: the other exercises' answers that an answer calls, each with the model solution that can take its place.
+
+So an error is not paid twice: where an answer fails, the judge evaluates it again with the model solutions of its
+parts (:mod:`exercise_kit.judge.scoring`).
+
+Find the answer to each exercise among the cells of a submission.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from exercise_kit.engine.course import course
+from exercise_kit.reasons import Reason
+from exercise_kit.submission.notebook_file import HandedInCell
+from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
+from exercise_kit.submission.slice import definitions, imports, is_empty, looks_names_up, parse
+from exercise_kit.submission.submission import ExerciseAnswer, Part, ResultFile
+
+
+def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
+    """The parts of an answer, in the lesson's order, with those that their model solutions call.
+
+    Only what stands earlier in the lesson can be one: of two answers that each undo the other, both would be right.
+    A bug hunt asks for the same as the exercise that it came from, whose model solution would answer it. It is a part
+    only of a class that inherits the layers and writes its own forward.
+
+    Args:
+        answer: as it was found in the submission.
+        lesson: as it was released; a part without a model solution is left out.
+    """
+    if answer.source is None or answer.untouched:
+        return ()
+    names = [each.name for each in lesson.exercises]
+    earlier = lesson.exercises[: names.index(answer.name)]
+    exercises = {each.name: each.objects for each in earlier if each.name in lesson.model_answers}
+    twins = {name for name in exercises if course().exercises[name].checks is course().exercises[answer.name].checks}
+    if not _overrides_forward(answer.source):
+        exercises = {name: objects for name, objects in exercises.items() if name not in twins}
+    found: set[str] = set()
+    texts = [answer.source]
+    while texts:
+        used = _names(texts.pop())
+        new = {name for name, objects in exercises.items() if not used.isdisjoint(objects)} - found - {answer.name}
+        found |= new
+        texts += [lesson.model_answers[name] for name in new]
+    return tuple(Part(name, _complete(lesson.model_answers[name], lesson)) for name in exercises if name in found)
+
+
+def _overrides_forward(source: str) -> bool:
+    """Whether a class in it has a forward of its own that does not hand the work on to the class above."""
+    tree = parse(source)
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
+    forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))
+    return any(node.name == "forward" and "super" not in _names(ast.unparse(node)) for node in forwards)
+
+
+def _complete(source: str, lesson: ReleasedLesson) -> str:
+    """A model solution with the lesson's imports that it needs, so that it runs behind whatever a student changed."""
+    used = _names(source)
+    lines = [ast.unparse(each) for cell in lesson.cells if cell.code for each in _imports(cell.source, used)]
+    return "\n".join([*dict.fromkeys(lines), source])
+
+
+def _imports(source: str, used: frozenset[str]) -> Iterator[ast.stmt]:
+    tree = parse(source)
+    for statement in tree.body if tree else ():
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            bound = {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+            if not used.isdisjoint(bound):
+                yield statement
+
+
+def _names(source: str) -> frozenset[str]:
+    tree = parse(source)
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) if tree else frozenset()
+
+
+def answers_of(
+    cells: Sequence[HandedInCell],
+    lesson: ReleasedLesson,
+    only: Collection[str] | None,
+    all_asked: bool,
+    files: Callable[[str], ResultFile],
+) -> tuple[tuple[ExerciseAnswer, ...], frozenset[int]]:
+    """The answers, in the lesson's order, and the indexes of cells that must not run beside them.
+
+    A cell answers an exercise when it bears its mark, or when the student wrote it and it defines what the exercise
+    asks for. Where there are several, what was left as released does not count, and then the last one does.
+
+    Args:
+        cells: all cells of the submission.
+        lesson: as it was released.
+        only: names of the exercises that are graded; None: all.
+        all_asked: whether an exercise without an answer is a problem, or is left out.
+        files: finds the file of a name that an exercise asks for.
+    """
+    given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
+    checks = lesson.by_name("check")
+    written = [
+        cell
+        for cell in cells
+        if cell.code and cell.grade_id not in checks and cell.source.strip() not in given and not is_empty(cell.source)
+    ]
+    answers, aside = [], set[int]()
+    for exercise in lesson.exercises:
+        if exercise.file:
+            if only is None or exercise.name in only:
+                file = files(exercise.file)
+                reason = Reason.NO_FILE if file.problem else None
+                if all_asked or not reason:
+                    answer = ExerciseAnswer(exercise.name, exercise.points, None, None, file.problem, reason, file=file)
+                    answers.append(answer)
+            continue
+        marked = [cell for cell in cells if cell.grade_id == exercise.name]
+        candidates = list(_candidates(written, marked, exercise))
+        stubs = [cell for cell in candidates if cell.source.strip() == exercise.stub.strip()]
+        if len(stubs) < len(candidates):
+            aside |= {cell.index for cell in stubs}
+            candidates = [cell for cell in candidates if cell not in stubs]
+        if only is None or exercise.name in only:
+            answer = _answer(exercise, candidates, marked)
+            if answer.source is not None or all_asked:
+                answers.append(answer)
+    return tuple(answers), frozenset(aside)
+
+
+def _candidates(
+    written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
+) -> Iterator[HandedInCell]:
+    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define."""
+    for cell in written:
+        tree = parse(cell.source)
+        defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
+        unclear = cell in marked and (tree is None or looks_names_up(cell.source))
+        if unclear or not defined.isdisjoint(exercise.objects):
+            yield cell
+
+
+def _answer(
+    exercise: ReleasedExercise, candidates: Sequence[HandedInCell], marked: Sequence[HandedInCell]
+) -> ExerciseAnswer:
+    base = ExerciseAnswer(exercise.name, exercise.points)
+    if not candidates:
+        return _without_answer(base, exercise, marked)
+    problem = reason = None
+    for name in exercise.objects:
+        defining = {cell.source.strip() for cell in candidates if name in definitions(parse(cell.source))}
+        if len(defining) > 1:
+            problem = f"there are {len(defining)} answers for {exercise.name}; the last one counts"
+            reason = Reason.SEVERAL_ANSWERS
+    untouched = all(cell.source.strip() == exercise.stub.strip() for cell in candidates)
+    source = "\n\n".join(dict.fromkeys(cell.source for cell in candidates)) if not problem else candidates[-1].source
+    return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem, reason, untouched)
+
+
+def _without_answer(base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[HandedInCell]) -> ExerciseAnswer:
+    if not marked:
+        problem, reason = f"the cell of {exercise.name} is missing", Reason.NO_CELL
+    elif any(not cell.code for cell in marked):
+        problem, reason = f"the cell of {exercise.name} is no code cell any more", Reason.NO_CODE
+    elif all(is_empty(cell.source) for cell in marked):
+        problem, reason = f"the cell of {exercise.name} is empty", Reason.EMPTY_CELL
+    else:
+        problem = f"the cell of {exercise.name} does not define {' and '.join(exercise.objects)}"
+        reason = Reason.NOT_DEFINED
+    cell = marked[-1].index if marked else None
+    return ExerciseAnswer(base.name, base.max_score, None, cell, problem, reason)

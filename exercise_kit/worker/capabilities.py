@@ -1,0 +1,129 @@
+"""Which walls this machine has, found out by putting each of them up in a forked process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .filesystem import enter
+from .kernel import (
+    CREATE_RULESET,
+    PR_SET_NO_NEW_PRIVS,
+    VERSION_FLAG,
+    WallError,
+    architecture,
+    can_change_user,
+    prctl,
+    syscall,
+    version,
+)
+from .seccomp import program, restrict_calls
+
+ELSEWHERE = "Grade on Linux (x86_64 or aarch64), in a virtual machine, a container or WSL 2"
+IN_A_CONTAINER = (
+    "in a container, start it with a seccomp profile that allows it (docker run --security-opt seccomp=FILE)"
+)
+NO_SUCH_CALL = "this kernel is older than 5.13, or was built without Landlock: use a newer one"
+LANDLOCK_REMEDIES = {
+    errno.EOPNOTSUPP: "Landlock is switched off: add landlock to the kernel's lsm= boot parameter and restart",
+    errno.ENOSYS: f"{NO_SUCH_CALL}; {IN_A_CONTAINER}",
+    errno.EPERM: f"something forbids it: {IN_A_CONTAINER}",
+}
+NAMESPACE_SWITCHES = {
+    "/proc/sys/kernel/unprivileged_userns_clone": ("0", "sysctl kernel.unprivileged_userns_clone=1"),
+    "/proc/sys/user/max_user_namespaces": ("0", "sysctl user.max_user_namespaces=10000"),
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
+        "1",
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What the sandbox can be built of here.
+
+    Attributes:
+        landlock: version of Landlock's ABI; 0 where there is none.
+        seccomp: whether a filter of system calls can be put up.
+        namespaces: whether a worker can have a file system, network and processes of its own.
+        missing: what to do about each wall that is not there.
+    """
+
+    landlock: int
+    seccomp: bool
+    namespaces: bool
+    missing: Mapping[str, str]
+
+    @property
+    def enough(self) -> bool:
+        """Whether strangers' code may be run: namespaces are a second wall, the others are needed."""
+        return bool(self.landlock and self.seccomp)
+
+    @property
+    def enough_for_a_gpu(self) -> bool:
+        """Whether strangers' code may be run as another user, on a machine that is thrown away as Colab's is."""
+        return self.seccomp and can_change_user()
+
+
+def available() -> Walls:
+    """Try every wall; changes nothing of this process."""
+    try:
+        architecture()
+    except WallError as error:
+        remedy = f"{error}. {ELSEWHERE}"
+        return Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
+    abi, filters, own_world = version(), _works(_put_up_a_filter), _works(_enter_namespaces)
+    missing = {}
+    if not abi:
+        missing["landlock"] = _landlock_remedy()
+    if not filters:
+        missing["seccomp"] = f"the kernel refuses filters of system calls; {IN_A_CONTAINER}"
+    if not own_world:
+        missing["namespaces"] = _namespaces_remedy()
+    return Walls(abi, filters, own_world, missing)
+
+
+def _works(attempt: Callable[[], bool]) -> bool:
+    """Whether the attempt succeeds in a process of its own."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if attempt() else 1)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _put_up_a_filter() -> bool:
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    restrict_calls(program(os.getpid()))
+    return True
+
+
+def _enter_namespaces() -> bool:
+    return enter([], 1 << 20, 65534) is not None
+
+
+def _landlock_remedy() -> str:
+    try:
+        syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
+    except OSError as error:
+        release = platform.release()
+        return f"Linux {release}: {LANDLOCK_REMEDIES.get(error.errno or 0, error.strerror)}"
+    return "try again"
+
+
+def _namespaces_remedy() -> str:
+    for place, (bad, remedy) in NAMESPACE_SWITCHES.items():
+        path = Path(place)
+        if path.exists() and path.read_text("ascii").strip() == bad:
+            return f"this machine's settings refuse them; as root: {remedy}"
+    return f"something forbids them: {IN_A_CONTAINER}"

@@ -1,0 +1,231 @@
+"""Exit statuses by which a child says why it ended.
+
+How much of the machine one child may use.
+
+A cell's time: over it, the cell is stopped from within, so that it keeps what it has defined.
+
+The judge measures the time, for it knows how busy the machine is, and has a signal sent.
+
+Code that holds on to itself (in C, or by catching everything) is not stopped like this; the judge ends it, a little
+later, with the whole process.
+
+Holds a child to the size of its scratch folder where that is no file system of its own.
+
+A process of the child's user looks at the folder many times a second and kills the child that has written too much. It
+counts what has a name, and the files without one that the child still holds: those that it has open and those that it
+has mapped into its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import select
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+OUT_OF_MEMORY = 77
+BROKEN = 78
+OUT_OF_DISK = 79
+
+
+NUMBER_OF_FILES = 256
+GPU_BYTES = 4 << 30  # of main memory, for CUDA's own libraries and their buffers
+STACK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits that the kernel holds a child to; wall time and the judge's patience are the judge's.
+
+    Attributes:
+        memory_bytes: address space above what the warm process takes; with a GPU, whose driver reserves far more
+            addresses than it uses, memory of its own.
+        gpu: whether a GPU is used.
+        cpu_seconds: processor time; over it comes SIGXCPU, a second later SIGKILL.
+        file_bytes: the largest file.
+        threads: how many threads there may be.
+    """
+
+    memory_bytes: int = 1 << 30
+    cpu_seconds: int = 60
+    file_bytes: int = 64 << 20
+    threads: int = 64
+    gpu: bool = False
+
+
+def set_bounds(bounds: Bounds, proc: int, other_tasks: int) -> None:
+    """Put the limits into force for this process, for ever.
+
+    Args:
+        bounds: the limits.
+        proc: descriptor of a /proc in which this process is seen.
+        other_tasks: tasks of the same user that the kernel counts beside this process' own.
+    """
+    with contextlib.suppress(OSError):
+        _write(proc, "self/oom_score_adj", b"1000")  # where memory runs out, this process goes first
+    addresses, data = _size_of_self(proc)
+    if bounds.gpu:
+        _limit(resource.RLIMIT_DATA, data + bounds.memory_bytes + GPU_BYTES)
+    else:
+        _limit(resource.RLIMIT_AS, addresses + bounds.memory_bytes)
+    _limit(resource.RLIMIT_CPU, bounds.cpu_seconds, bounds.cpu_seconds + 1)
+    _limit(resource.RLIMIT_FSIZE, bounds.file_bytes)
+    _limit(resource.RLIMIT_NPROC, other_tasks + bounds.threads)
+    _limit(resource.RLIMIT_NOFILE, NUMBER_OF_FILES)
+    _limit(resource.RLIMIT_STACK, STACK_BYTES)
+    for nothing in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        _limit(nothing, 0)
+
+
+def _limit(which: int, soft: int, hard: int | None = None) -> None:
+    """Set a limit, or leave the one there is where it is lower."""
+    wanted = (soft, soft if hard is None else hard)
+    highest = resource.getrlimit(which)[1]
+    if highest != resource.RLIM_INFINITY:
+        wanted = (min(wanted[0], highest), min(wanted[1], highest))
+    resource.setrlimit(which, wanted)
+
+
+def _size_of_self(proc: int) -> tuple[int, int]:
+    """The address space of this process and what of it is data of its own, in bytes."""
+    descriptor = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
+    try:
+        pages = [int(number) for number in os.read(descriptor, 100).split()]
+    finally:
+        os.close(descriptor)
+    return pages[0] * resource.getpagesize(), pages[5] * resource.getpagesize()
+
+
+def _write(proc: int, path: str, text: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY, dir_fd=proc)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)
+
+
+class Overtime(BaseException):
+    """Raised in a cell when its time is over."""
+
+
+Overtime.__name__ = "TimeoutError"  # as the student reads it
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise :class:`Overtime` in what runs here when the warm process says that the time of ``seconds`` is over."""
+
+    def stop(*_: object) -> NoReturn:
+        raise Overtime(f"stopped after {seconds:g} seconds")
+
+    signal.signal(signal.SIGALRM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
+MOST_ENTRIES = 4096  # files and folders, as many as where the folder is a file system
+MOST_MAPPED = 4  # of the files that have no name and are not open; their sizes cannot be seen
+_MILLISECONDS = 20  # between two looks
+_REST = 4  # times as long as a look took
+_FITS, TOO_MUCH = 0, 3  # exit statuses
+_DELETED = re.compile(
+    r"(?P<first>[0-9a-f]+)-(?P<end>[0-9a-f]+) \S+ \S+ \S+ (?P<inode>[1-9]\d*) +(?P<path>.*) \(deleted\)"
+)
+
+
+def watch(child: int, most_bytes: int) -> NoReturn:
+    """Kill ``child`` as soon as its files take more than ``most_bytes``; exit with ``TOO_MUCH`` then, 0 otherwise.
+
+    For a process of its own, of the child's user and in the scratch folder; it ends when the child does.
+    """
+    try:
+        process = os.pidfd_open(child)
+        poller = select.poll()
+        poller.register(process, select.POLLIN)
+        pause = float(_MILLISECONDS)
+        while not poller.poll(pause):
+            began = time.monotonic()
+            if not fits(child, most_bytes):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                os._exit(TOO_MUCH)
+            pause = max(_MILLISECONDS, _REST * 1000 * (time.monotonic() - began))
+    except ProcessLookupError:
+        pass
+    finally:
+        os._exit(_FITS)
+
+
+def fits(child: int, most_bytes: int) -> bool:
+    """Whether this folder and the nameless files of the child are within bounds; what cannot be looked into is not."""
+    try:
+        named, entries = _in_folder()
+    except OSError:
+        return False
+    if entries > MOST_ENTRIES or named > most_bytes:
+        return False
+    opened = _open_without_name(child, os.stat(".").st_dev)
+    mapped = {inode: size for inode, size in _mapped_without_name(child).items() if inode not in opened}
+    return len(mapped) <= MOST_MAPPED and named + sum(opened.values()) + sum(mapped.values()) <= most_bytes
+
+
+def _in_folder() -> tuple[int, int]:
+    """Bytes on disk and number of all that lies in this folder; OSError for one in it that cannot be looked into.
+
+    But for folders of another user's: the warm process may have left some, and the child cannot write there.
+    """
+    size = count = 0
+    left = [(".", os.getuid())]
+    while left and count <= MOST_ENTRIES:
+        folder, owner = left.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        facts = entry.stat(follow_symlinks=False)
+                        size += facts.st_blocks * 512
+                        count += 1
+                        if stat.S_ISDIR(facts.st_mode):
+                            left.append((entry.path, facts.st_uid))
+                    if count > MOST_ENTRIES:
+                        break
+        except (FileNotFoundError, NotADirectoryError):  # it has just gone
+            continue
+        except PermissionError:
+            if owner == os.getuid():
+                raise
+    return size, count
+
+
+def _open_without_name(child: int, device: int) -> dict[int, int]:
+    """Inode → bytes on disk of the files on this device that the child holds open and that have no name."""
+    found = {}
+    with contextlib.suppress(OSError):  # it is about to end, or its walls are not up yet
+        for descriptor in os.listdir(f"/proc/{child}/fd"):
+            with contextlib.suppress(OSError):
+                facts = os.stat(f"/proc/{child}/fd/{descriptor}")
+                if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0 and facts.st_dev == device:
+                    found[facts.st_ino] = facts.st_blocks * 512
+    return found
+
+
+def _mapped_without_name(child: int) -> dict[int, int]:
+    """Inode → bytes mapped, of the files of this folder that have no name."""
+    found: dict[int, int] = {}
+    folder = f"{os.getcwd()}/"
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{child}/maps").read_text("utf-8", "replace").splitlines():
+            mapping = _DELETED.fullmatch(line)
+            if mapping and mapping["path"].startswith(folder):
+                inode = int(mapping["inode"])
+                found[inode] = found.get(inode, 0) + int(mapping["end"], 16) - int(mapping["first"], 16)
+    return found

@@ -1,0 +1,226 @@
+"""The walls round a student's code: made ready once in the warm process, put up in each child that it forks.
+
+In the child: its own session, death with the warm process, no descriptor but the judge's, an unprivileged user, no
+capabilities, limits of the kernel, Landlock, seccomp. Around the warm process: namespaces, where they are allowed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .filesystem import enter
+from .kernel import (
+    DAC_READ_SEARCH,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    WallError,
+    can_change_user,
+    die_with,
+    drop_privileges,
+    prctl,
+    restrict_files,
+    ruleset,
+    syscall,
+    version,
+)
+from .limits import Bounds, set_bounds, watch
+from .seccomp import program, restrict_calls
+
+NOBODY = 65534
+CLOSE_RANGE = 436
+LAST_DESCRIPTOR = 0xFFFFFFFF
+# room for what else a user runs, where the kernel counts all of it together
+OTHER_TASKS = 512
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What the warm process has made ready for its children.
+
+    Attributes:
+        scratch: the only folder that a child may write into; its working folder.
+        names: the walls that there are: "namespaces" (not everywhere), "landlock", "seccomp".
+        uid: the user that a child becomes; None: it stays what it is.
+        rules: descriptors of Landlock's rules, for each view and for none.
+        proc: descriptor of /proc.
+        other_tasks: how many tasks of that user the kernel counts beside a child's own.
+        capabilities: which capabilities a child keeps (a bit mask).
+        scratch_bytes: what a child's files may take in all, to be watched; None: a file system holds it to that.
+        gpu: whether a child may use a GPU.
+    """
+
+    scratch: Path
+    names: tuple[str, ...]
+    uid: int | None
+    rules: Mapping[Path | None, int]
+    proc: int
+    other_tasks: int
+    capabilities: int
+    scratch_bytes: int | None = None
+    gpu: bool = False
+
+
+def prepare(
+    readable: Sequence[Path],
+    listable: Sequence[Path],
+    views: Sequence[Path] = (),
+    *,
+    scratch_bytes: int = 64 << 20,
+    scratch: Path | None = None,
+    uid: int = NOBODY,
+    namespaces_wanted: bool = True,
+    devices: Sequence[Path] = (),
+) -> Fence:
+    """Make the walls ready, in the warm process, before or after its imports; enters namespaces where it can.
+
+    Args:
+        readable: files and folders that every child may read (``readable.readable_paths()``).
+        listable: folders whose names a child may list (``readable.listable_folders()``).
+        views: folders of which a child may read one, or none.
+        scratch_bytes: the size of the writable folder.
+        scratch: an existing folder to write in, where there are none.
+        uid: the unprivileged user of the children, when this process may change its user.
+        namespaces_wanted: False leaves them out, to see how the rest holds.
+        devices: those of a GPU, which every child may use; there are no namespaces then, for a driver needs files that
+            a root of their own lacks, and Landlock may be missing where children can be another user.
+
+    Raises:
+        WallError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
+    """
+    program(1)
+    if not version() and not (devices and can_change_user()):
+        raise WallError("this kernel has no Landlock")
+    inside = enter([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
+    if inside:
+        return Fence(
+            inside.scratch,
+            ("namespaces", "landlock", "seccomp"),
+            inside.uid,
+            _rules(readable, listable, views, inside.scratch),
+            inside.proc,
+            3,
+            0,
+        )
+    if scratch is None:
+        raise WallError("namespaces are refused here, and no scratch folder is named")
+    child_uid = uid if can_change_user() and _given(scratch, uid) else None
+    capabilities = 0
+    has_landlock = bool(version())
+    if child_uid is not None and has_landlock and not all(map(_everybody_reads, (*readable, *views))):
+        capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + OTHER_TASKS
+    rules = _rules(readable, listable, views, scratch, devices) if has_landlock else {}
+    names = ("landlock", "seccomp") if has_landlock else ("seccomp",)
+    return Fence(scratch, names, child_uid, rules, proc, tasks, capabilities, scratch_bytes, bool(devices))
+
+
+def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
+    """Put up every wall round this process, freshly forked from the warm one; there is no way back.
+
+    Args:
+        fence: what ``prepare`` gave.
+        bounds: how much of the machine the process may use.
+        keep: descriptors that stay open; 0, 1 and 2 become /dev/null unless they are among them.
+        view: which of the views may be read.
+
+    Raises:
+        OSError: a wall could not be put up; the process must then end without running anything.
+    """
+    parent = os.getppid()
+    rules = fence.rules[view] if fence.rules else None
+    os.setsid()
+    os.chdir(fence.scratch)
+    _close_all_but({*keep, fence.proc, *([] if rules is None else [rules])})
+    set_bounds(bounds, fence.proc, fence.other_tasks)
+    os.close(fence.proc)
+    drop_privileges(fence.uid, fence.capabilities)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_DUMPABLE, int(fence.scratch_bytes is not None))  # else its open files could not be watched
+    die_with(parent)
+    if rules is not None:
+        restrict_files(rules)
+        os.close(rules)
+    restrict_calls(program(os.getpid(), gpu=fence.gpu))
+
+
+def watch_scratch(fence: Fence, child: int) -> int | None:
+    """Start the process that holds a child to the size of its files; its number, None where none is needed."""
+    if fence.scratch_bytes is None:
+        return None
+    parent, watcher = os.getpid(), os.fork()
+    if watcher:
+        return watcher
+    try:
+        os.chdir(fence.scratch)
+        _close_all_but(set())
+        drop_privileges(fence.uid, fence.capabilities)
+        die_with(parent)
+        watch(child, fence.scratch_bytes)
+    finally:
+        os._exit(1)
+
+
+def _rules(
+    readable: Sequence[Path],
+    listable: Sequence[Path],
+    views: Sequence[Path],
+    scratch: Path,
+    steered: Sequence[Path] = (),
+) -> dict[Path | None, int]:
+    devices = [Path("/dev/zero"), Path("/dev/urandom")]
+    writable = [scratch, Path("/dev/null")]
+    return {
+        view: ruleset([*readable, *devices, *([view] if view else [])], listable, writable, steered)
+        for view in (None, *views)
+    }
+
+
+def _close_all_but(kept: set[int]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in {0, 1, 2} - kept:
+        os.dup2(null, descriptor)
+    first = 3
+    for descriptor in sorted(kept - {0, 1, 2}):
+        if descriptor > first:
+            syscall(CLOSE_RANGE, first, descriptor - 1, 0)
+        first = descriptor + 1
+    syscall(CLOSE_RANGE, first, LAST_DESCRIPTOR, 0)
+
+
+def _given(folder: Path, uid: int) -> bool:
+    """Make a folder a user's own; False where there is no such user, as in some containers."""
+    try:
+        os.chown(folder, uid, uid)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    return True
+
+
+def _everybody_reads(path: Path) -> bool:
+    """Whether a user who owns nothing comes to this path and reads it."""
+    try:
+        folders = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
+        return bool(folders and path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return True  # what is not there is not read
+
+
+def _tasks_of(uid: int) -> int:
+    return sum(tasks for owner, tasks in _all_tasks() if owner == uid)
+
+
+def _all_tasks() -> Iterator[tuple[int, int]]:
+    """Owner and number of threads of every process in sight."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                yield process.stat().st_uid, len(os.listdir(process / "task"))

@@ -1,0 +1,257 @@
+"""Serves the judge's requests about what the cells defined: call, build, load, forward, backward and the like."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from . import compute, originals
+from .audit import Attempts
+from .callbacks import Callbacks
+from .calls import observe, observe_parts, pull_back, reply_of
+from .layers import named_parameters
+from .outputs import Gathered, Room, described
+from .values import Packer, Unpacker, tensors_in
+from .watch import Watch
+from .wire import Wire
+
+_RECURSION = 1000
+_NONE: Mapping[str, Any] = {}
+
+
+class Answers:
+    """One child's answers.
+
+    Args:
+        wire: to the judge.
+        shell: holds what the cells defined.
+        attempts: what the audit hook noticed.
+        watch: notes what the cells' functions call.
+        device: where the cells' functions compute.
+        records: of the course that cross the wire, by the class's name its module.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        shell: Any,
+        attempts: Attempts,
+        watch: Watch,
+        limits: Mapping[str, int],
+        device: torch.device = compute.CPU,
+        records: Mapping[str, str] = _NONE,
+    ) -> None:
+        self._device, self._has_moved = device, False
+        self._records = records
+        self._wire = wire
+        self._shell = shell
+        self._attempts = attempts
+        self._watch, self._watching = watch, False
+        self._callbacks = Callbacks(self._ask)
+        self._modules: list[nn.Module] = []
+        self._outputs: dict[int, list[Tensor]] = {}
+        self._number = 0
+        self._longest = 2 * limits["cell_chars"]  # with the notes that are added
+        self._most_bytes = limits["reply_bytes"]
+        shell.gathered = Gathered(
+            Room(limits["cell_chars"], limits["all_chars"], limits["pictures"], limits["picture_bytes"])
+        )
+
+    def serve(self) -> None:
+        """Answer until the judge hangs up."""
+        while True:
+            body, tensors = self._wire.receive()
+            self._number = body["number"]
+            practice = dict(body["asked"]["dict"])["kind"] == "practise"  # puts things where it wants them
+            asked, self._has_moved = self._unpacked(body["asked"], tensors, there=not practice)
+            seed = asked.pop("seed", 0)
+            fresh_settings(seed)
+            compute.settle(self._device, seed)
+            self._send(self._answer(asked.pop("kind"), asked.pop("watched"), asked))
+
+    def _answer(self, kind: str, watched: bool, asked: dict[str, Any]) -> dict[str, Any]:
+        self._watching = watched
+        try:
+            reply = _KINDS[kind](self, **asked)
+        except BaseException as error:  # a student's code may raise anything at all
+            reply = {"raised": described(error)}
+        if names := self._watch.names():
+            reply["called"] = names
+        if found := self._attempts.fresh():
+            reply["attempts"] = found
+        return reply
+
+    def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
+        strict = key == "reply" and self._has_moved
+        packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict, records=self._records)
+        packed = packer.pack(reply)
+        self._wire.send({"number": self._number, key: packed}, packer.tensors)
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        there = any(originals.device(each) == self._device for each in tensors_in(question))
+        self._send(question, "question")
+        body, tensors = self._wire.receive()
+        return self._unpacked(body["answer"], tensors, there=there)[0]
+
+    def _unpacked(self, packed: Any, tensors: list[Tensor], there: bool) -> tuple[Any, bool]:
+        """The value that was packed, and whether a tensor was moved: they go ``there``, to the student's device."""
+        unpacker = Unpacker(
+            tensors,
+            as_function=self._callbacks.function,
+            as_record=self._record,
+            trusting=True,
+            device=self._device if there else compute.CPU,
+        )
+        return unpacker.unpack(packed), unpacker.has_moved
+
+    def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
+        return getattr(import_module(self._records[name]), name)(**fields)
+
+    def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
+        return self._shell.run(index, source, limit)
+
+    def _call(
+        self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
+    ) -> dict[str, Any]:
+        return reply_of(observe(self._watched(self._named(name)), inputs, options, gradients))
+
+    def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
+        function = self._named(name)
+        if fields.get("device") == "cpu":
+            fields["device"] = str(self._device)
+        from exercise_kit.engine.fixtures import practice_called  # the student's view of the course
+
+        return {"result": practice_called(practice)(function, **fields)}
+
+    def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
+        made = self._watched(self._named(name))(*inputs, **options)
+        if not isinstance(made, nn.Module):
+            return {"result": made}
+        made = getattr(made, "_orig_mod", made)  # torch.compile keeps it there
+        self._modules.append(made if self._device == compute.CPU else made.to(self._device))
+        number = len(self._modules) - 1
+        with contextlib.suppress(Exception):  # whoever needs its parameters will ask, and be told
+            return {"module": number, **self._parameters(number)}
+        return {"module": number}
+
+    def _parameters(self, module: int) -> dict[str, Any]:
+        held = self._modules[module].state_dict(keep_vars=True)
+        lazy = [name for name, tensor in held.items() if is_lazy(tensor)]
+        sizes = {name: [] if name in lazy else list(tensor.shape) for name, tensor in held.items()}
+        parameters = {name: each for name, each in sizes.items() if isinstance(held[name], nn.Parameter)}
+        buffers = {name: each for name, each in sizes.items() if name not in parameters}
+        return {"parameters": parameters, "lazy": lazy, "buffers": buffers}
+
+    def _load(self, module: int, weights: dict[str, Tensor]) -> dict[str, Any]:
+        held = self._modules[module].state_dict(keep_vars=True)
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+            for name, tensor in weights.items():
+                held[name].copy_(tensor)
+        return {}
+
+    def _state(self, module: int) -> dict[str, Any]:
+        return {"tensors": dict(self._modules[module].state_dict())}
+
+    def _forward(
+        self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
+    ) -> dict[str, Any]:
+        seen = observe(self._watched(self._modules[module]), inputs, options, gradients)
+        self._outputs[module] = list(tensors_in(seen.result))
+        return reply_of(seen)
+
+    def _parts(
+        self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
+    ) -> dict[str, Any]:
+        return {"parts": observe_parts(self._modules[module], names, inputs, options)}
+
+    def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
+        held = named_parameters(self._modules[module])
+        for parameter in held.values():
+            parameter.grad = None
+        outputs = self._outputs.get(module, [])
+        if len(cotangents) != len(outputs):
+            outputs = [output for output in outputs if output.requires_grad]
+        pull_back(outputs, cotangents)
+        return {"gradients": {name: parameter.grad for name, parameter in held.items()}}
+
+    def _cast(self, module: int, dtype: torch.dtype) -> dict[str, Any]:
+        self._modules[module] = self._modules[module].to(dtype)
+        return {}
+
+    def _move(self, module: int, device: str) -> dict[str, Any]:
+        self._modules[module] = self._modules[module].to(self._device if device == "cpu" else device)
+        return {}
+
+    def _mode(self, module: int, training: bool) -> dict[str, Any]:
+        self._modules[module].train(training)
+        return {}
+
+    def _defined(self, names: list[str]) -> dict[str, Any]:
+        return {"defined": {name: self._sort_of(name) for name in names}}
+
+    def _sort_of(self, name: str) -> str | None:
+        if name not in self._shell.user_ns:
+            return None
+        thing = self._shell.user_ns[name]
+        return "class" if isinstance(thing, type) else "function" if callable(thing) else "other"
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self._watch.around(function) if self._watching else function
+
+    def _named(self, name: str) -> Any:
+        if name not in self._shell.user_ns:
+            raise NameError(f"name {name!r} is not defined")
+        return self._shell.user_ns[name]
+
+
+_KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "cell": Answers._cell,
+    "call": Answers._call,
+    "practise": Answers._practise,
+    "build": Answers._build,
+    "parameters": Answers._parameters,
+    "load": Answers._load,
+    "state": Answers._state,
+    "forward": Answers._forward,
+    "parts": Answers._parts,
+    "backward": Answers._backward,
+    "cast": Answers._cast,
+    "move": Answers._move,
+    "mode": Answers._mode,
+    "defined": Answers._defined,
+}
+
+
+def fresh_settings(seed: int | None = 0) -> None:
+    """Torch and the random generators as at a fresh start, whatever a cell or a call has set.
+
+    Args:
+        seed: what the generators begin with; None lets them go on.
+    """
+    if sys.gettrace() is not None:
+        sys.settrace(None)
+    if sys.getrecursionlimit() != _RECURSION:
+        sys.setrecursionlimit(_RECURSION)
+    if torch.get_default_dtype() != torch.float32:
+        torch.set_default_dtype(torch.float32)
+    if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None:
+        torch.set_default_device(None)
+    while torch._C._len_torch_function_stack():  # a mode or a device that was entered for good
+        torch._C._pop_torch_function_stack()
+    if not torch.is_grad_enabled():
+        torch.set_grad_enabled(True)
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+    if seed is not None:
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
