@@ -16,7 +16,10 @@ from torch import Tensor, nn
 from vit_course.attention import MultiHeadSelfAttention, merge_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
-from vit_course.exercises.misconceptions import embedding, mlp, self_attention, vit
+from vit_course.exercises.l01_patchify import patch_embedding
+from vit_course.exercises.l03_attention import multi_head_self_attention
+from vit_course.exercises.l04_block import mlp
+from vit_course.exercises.l05_vit import vision_transformer
 from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
 
@@ -38,7 +41,7 @@ def _think(self: Any, x: Tensor) -> Tensor:
     return self.down(F.gelu(self.up(x)))
 
 
-class NoProjection(self_attention.NoProjection):
+class NoProjection(multi_head_self_attention.NoProjection):
     """The heads' outputs side by side are what attention gives."""
 
     def finish(self, heads: Tensor, x: Tensor) -> Tensor:
@@ -119,17 +122,17 @@ class HeadsOnSlices(nn.Module):
 
 
 STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("PatchEmbedding", "projection without bias"): _with_forward(embedding.ProjectionWithoutBias, _embed),
-    ("PatchEmbedding", "patch size doubled"): _with_forward(embedding.PatchSizeDoubled, _embed),
-    ("PatchEmbedding", "channels not counted"): _with_forward(embedding.ChannelsNotCounted, _embed),
-    ("PatchEmbedding", "convolution for the linear"): _with_forward(embedding.ConvolutionForTheLinear, _convolve),
+    ("PatchEmbedding", "projection without bias"): _with_forward(patch_embedding.ProjectionWithoutBias, _embed),
+    ("PatchEmbedding", "patch size doubled"): _with_forward(patch_embedding.PatchSizeDoubled, _embed),
+    ("PatchEmbedding", "channels not counted"): _with_forward(patch_embedding.ChannelsNotCounted, _embed),
+    ("PatchEmbedding", "convolution for the linear"): _with_forward(patch_embedding.ConvolutionForTheLinear, _convolve),
     ("MultiHeadSelfAttention", "no projection"): NoProjection,
     ("MultiHeadSelfAttention", "linears in plain list"): LinearsInPlainList,
     ("Mlp", "hidden dim fixed at four"): _with_forward(mlp.HiddenDimFixedAtFour, _think),
     ("EncoderBlock", "layers in plain list"): LayersInPlainList,
     ("EncoderBlock", "layers made in forward"): LayersMadeInForward,
     ("VisionTransformer", "tensors that are no parameters"): TensorsThatAreNoParameters,
-    ("VisionTransformer", "no position for the class token"): vit.PositionsBeforeTheClassToken,
+    ("VisionTransformer", "no position for the class token"): vision_transformer.PositionsBeforeTheClassToken,
     ("VisionTransformer", "all tokens into the head"): AllTokensIntoTheHead,
     ("VisionTransformer", "library layers for the blocks"): LibraryLayersForTheBlocks,
 }

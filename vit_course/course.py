@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
-from vit_course.exercises.checks.stand_ins import HUNTS
+from vit_course.exercises.hunt_stand_in import HUNTS
 
 if TYPE_CHECKING:
     from exercise_kit.engine.exercise import Exercise
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.rules import Rule
     from exercise_kit.engine.student import Student
-    from vit_course.exercises.judging.exam import Exam
+    from vit_course.exercises.l06_cifar.model_accuracy import Exam
 
 _TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
@@ -31,8 +31,8 @@ _MODULES = Modules(
         "data/splits": 6,
     },
     fixtures={
-        **dict.fromkeys(("exercises/practice", "exercises/practice_pieces"), 6),
-        "exercises/checks/inside_model": 7,
+        "exercises/training_fixtures": 6,
+        "exercises/inside_fixtures": 7,
     },
     stand_ins={
         "exercises/__init__.py": "",
@@ -58,32 +58,32 @@ def _exercises() -> Mapping[str, Exercise]:
 
 
 def _rules() -> Mapping[str, Rule]:
-    from vit_course.exercises.checks.allowed import RULES
+    from vit_course.exercises.rules import RULES
 
     return RULES
 
 
 def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
-    from vit_course.exercises.judging.reference import REFERENCE
+    from vit_course.exercises.references import REFERENCE
 
     return REFERENCE
 
 
 def _measure(secret: bytes) -> Measure:
-    from vit_course.exercises.judging.exam import exam_of_class
+    from vit_course.exercises.l06_cifar.model_accuracy import exam_of_class
 
     return exam_of_class(secret)
 
 
 def _stamp() -> object:
-    from vit_course.exercises.judging.exam import stamp_of_images
+    from vit_course.exercises.l06_cifar.model_accuracy import stamp_of_images
 
     return stamp_of_images()
 
 
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
-    from vit_course.exercises.judging.practice_exam import exam_of
-    from vit_course.exercises.judging.results import Results as MeasuredResults
+    from vit_course.exercises.l06_cifar.model_accuracy import Results as MeasuredResults
+    from vit_course.exercises.l06_cifar.model_accuracy import exam_of
 
     return MeasuredResults(student, cast("Exam", measure) if measure else exam_of(probe))
 
@@ -97,15 +97,11 @@ COURSE = Course(
     results=Results(_measure, _stamp, _results),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": ""},
-    practices=(
-        "vit_course.exercises.practice",
-        "vit_course.exercises.practice_pieces",
-        "vit_course.exercises.checks.inside_model",
-    ),
+    practices=("vit_course.exercises.training_fixtures", "vit_course.exercises.inside_fixtures"),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
         *("data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
-        "exercises/judging/reference",
+        "exercises/references",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
 )

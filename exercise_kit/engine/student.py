@@ -112,7 +112,7 @@ class Student:
         """Let the first object work as a practice of that name asks it to; Failure when it raises.
 
         Args:
-            practice: see :mod:`vit_course.exercises.practice`.
+            practice: see :mod:`vit_course.exercises.training_fixtures`.
             judged: the keys of the notes that the check looks at, which go on record; all of them unless told.
             fields: what the practice is made of.
 

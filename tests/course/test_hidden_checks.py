@@ -23,7 +23,7 @@ from exercise_kit.judge.naming import name_failures
 from exercise_kit.judge.scoring import fraction
 from tests.course.test_checks import _right_variants
 from vit_course.exercises.catalogue import EXERCISES
-from vit_course.exercises.judging.reference import REFERENCE
+from vit_course.exercises.references import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")

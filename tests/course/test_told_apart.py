@@ -17,7 +17,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
 from vit_course.exercises.catalogue import EXERCISES
-from vit_course.exercises.judging.reference import REFERENCE
+from vit_course.exercises.references import REFERENCE
 
 RIGHT = "the right answer"
 # exercise → two names → why the hidden checks cannot tell them apart; the public checks tell all of them apart

@@ -21,7 +21,7 @@ from exercise_kit.submission.reading import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks.corpus import released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
-from vit_course.exercises.judging import practice_exam
+from vit_course.exercises.l06_cifar import model_accuracy
 
 ROOT = Path(__file__).parents[2]
 LESSON = "06_cifar"
@@ -40,7 +40,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jud
     (folder / ".vit_course" / "secret").write_text(SECRET)
     (folder / "nbgrader_config.py").write_text("c = get_config()\n")
     data.mkdir()
-    images = practice_exam.labelled(practice_exam.coloured_squares(Probe(3), 600))
+    images = model_accuracy.labelled(model_accuracy.coloured_squares(Probe(3), 600))
     arrays = {"images": images.images.permute(0, 2, 3, 1).numpy(), "labels": images.labels.numpy()}
     both = {f"{split}_{name}": array for split in ("train", "test") for name, array in arrays.items()}
     np.savez(data / "cifar10.npz", classes=np.array(images.classes), **both)

@@ -11,7 +11,7 @@ from torch import nn
 from exercise_kit.engine.compare import expect_equal, quoted, shape
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.checks.embedding import expect_strided_by_its_kernel
+from vit_course.exercises.l01_patchify.conv_from_linear import expect_strided_by_its_kernel
 
 AXES = ("image", "token", "dimension")
 

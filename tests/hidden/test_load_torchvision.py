@@ -12,7 +12,7 @@ import torch
 from exercise_kit.engine.compare import expect_equal, kind_of, quoted, shape
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
-from vit_course.exercises.checks.weights import StateDict, stand_in, torchvision_names, torchvision_weights
+from vit_course.exercises.l05_vit.load_torchvision import StateDict, stand_in, torchvision_names, torchvision_weights
 
 ENDS = ("class_token", "positions", "norm.", "head.")
 LOOK = "Print your list of pairs, their name and yours, and read this one aloud."

@@ -5,7 +5,13 @@ import pytest
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.checks.decay import HAS_BIAS, expect_as_frozen, expect_its_own, matrices_in, names_in
+from vit_course.exercises.l06_cifar.parameter_groups import (
+    HAS_BIAS,
+    expect_as_frozen,
+    expect_its_own,
+    matrices_in,
+    names_in,
+)
 
 KEYS = {"params", "weight_decay"}
 

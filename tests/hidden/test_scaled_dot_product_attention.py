@@ -14,7 +14,12 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.checks.attention import OUTPUT_AXES, WEIGHT_AXES, both_tensors, too_sharp_or_flat
+from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
+    OUTPUT_AXES,
+    WEIGHT_AXES,
+    both_tensors,
+    too_sharp_or_flat,
+)
 
 FROM_THE_INSIDE = "Go through the formula from the inside out. Which step did you leave out, or do elsewhere?"
 LAST_PRODUCT = "Which two tensors meet in the last product, and which axis do they share?"

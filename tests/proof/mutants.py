@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.proof.slips import names_in, slips
-from vit_course.exercises.judging.reference import REFERENCE
+from vit_course.exercises.references import REFERENCE
 
 # module and name
 Place = tuple[str, str]

@@ -11,8 +11,7 @@ from torch import nn
 from exercise_kit.engine.fixtures import practice_called
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.practice import PracticeModel, elsewhere, loop
-from vit_course.exercises.practice_pieces import chance, groups, stopping
+from vit_course.exercises.training_fixtures import PracticeModel, chance, elsewhere, groups, loop, stopping
 
 SIZES = (4, 3)
 

@@ -12,7 +12,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.rules import is_operation, not_allowed
 from exercise_kit.worker.watch import MOST_NAMES, OPERATORS, REMOVED
 from vit_course.attention import MultiHeadSelfAttention
-from vit_course.exercises.checks.allowed import RULES
+from vit_course.exercises.rules import RULES
 from vit_course.vit import VisionTransformer
 
 WRAPPINGS = ("plain", "compiled", "scripted")

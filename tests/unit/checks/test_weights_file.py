@@ -11,17 +11,19 @@ from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.probes import Probe
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
-from vit_course.exercises.misconceptions.results import SMALL, described
-from vit_course.exercises.weights_file import Refused, read_weights, written
-from vit_course.exercises.weights_model import (
+from vit_course.exercises.l06_cifar.vit_cifar import SMALL, described
+from vit_course.exercises.l06_cifar.weights_file import (
     MOST_OPERATIONS,
+    Refused,
     config_of,
     count_of,
     expect_affordable,
-    operations_of,
+    read_weights,
     saved_model,
     shapes_of,
+    written,
 )
+from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
 
 CHOICES = [

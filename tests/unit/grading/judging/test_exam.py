@@ -8,12 +8,19 @@ import torch
 
 from exercise_kit.engine.course import NotMeasured
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.judging import exam
-from vit_course.exercises.judging.exam import Exam, Measured, exam_of_class, stamp_of_images
-from vit_course.exercises.judging.practice_exam import coloured_squares, exam_of, labelled, vit_cifar
-from vit_course.exercises.misconceptions.results import SMALL, described
-from vit_course.exercises.weights_file import Refused, written
-from vit_course.exercises.weights_model import shapes_of
+from vit_course.exercises.l06_cifar import model_accuracy
+from vit_course.exercises.l06_cifar.model_accuracy import (
+    Exam,
+    Measured,
+    coloured_squares,
+    exam_of,
+    exam_of_class,
+    labelled,
+    stamp_of_images,
+    vit_cifar,
+)
+from vit_course.exercises.l06_cifar.vit_cifar import SMALL, described
+from vit_course.exercises.l06_cifar.weights_file import Refused, shapes_of, written
 from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
 
@@ -51,7 +58,7 @@ def test_accuracy_is_exact(images):
 
 
 def test_the_secret_chooses_the_images(data, monkeypatch):
-    monkeypatch.setattr(exam, "MOST_IMAGES", 100)
+    monkeypatch.setattr(model_accuracy, "MOST_IMAGES", 100)
     found = {exam_of_class(bytes([secret])).measure(vit_cifar()) for secret in range(6)}
     assert len(found) > 1
     assert all(measured.count == 100 and 30 < measured.right < 70 for measured in found)
@@ -59,8 +66,8 @@ def test_the_secret_chooses_the_images(data, monkeypatch):
 
 
 def test_a_larger_model_sees_fewer_images(images, monkeypatch):
-    monkeypatch.setattr(exam, "LEAST_IMAGES", 20)
-    monkeypatch.setattr(exam, "OPERATIONS", 50 * operations_of(SMALL))
+    monkeypatch.setattr(model_accuracy, "LEAST_IMAGES", 20)
+    monkeypatch.setattr(model_accuracy, "OPERATIONS", 50 * operations_of(SMALL))
     content = written(Probe("w").weights(shapes_of(SMALL)), described(SMALL))
     assert Exam(lambda: images).measure((content, None)).count == 50
 
@@ -68,7 +75,7 @@ def test_a_larger_model_sees_fewer_images(images, monkeypatch):
 def test_a_file_is_measured_once(images, monkeypatch):
     counted = []
     sitting = Exam(lambda: images)
-    monkeypatch.setattr(exam, "_accuracy", lambda *_: counted.append(1) or Measured(1, 2))
+    monkeypatch.setattr(model_accuracy, "_accuracy", lambda *_: counted.append(1) or Measured(1, 2))
     for _ in range(3):
         sitting.measure(vit_cifar())
     assert counted == [1]

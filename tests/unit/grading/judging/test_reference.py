@@ -8,8 +8,8 @@ from exercise_kit.judge.fixtures import reference_student, right_objects
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalogue import EXERCISES
-from vit_course.exercises.checks import attends
-from vit_course.exercises.judging.reference import REFERENCE
+from vit_course.exercises.l03_attention import attention_cases
+from vit_course.exercises.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
 
@@ -57,13 +57,13 @@ def test_count_parameters(config):
     assert right_objects().count_parameters(config) == built
 
 
-@pytest.mark.parametrize("attend", attends.RIGHT, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("attend", attention_cases.RIGHT, ids=lambda each: each.__name__)
 def test_is_attention_lets_right_attention_pass(attend):
     assert right_objects().is_attention(attend) is True
 
 
 @pytest.mark.parametrize(
-    "attend", [each for family in attends.WRONG.values() for each in family], ids=lambda each: each.__name__
+    "attend", [each for family in attention_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
 )
 def test_is_attention_catches_wrong_attention(attend):
     assert right_objects().is_attention(attend) is False

@@ -10,8 +10,10 @@ from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from vit_course.config import ViTConfig
-from vit_course.exercises.checks.patches import patches_of
-from vit_course.exercises.misconceptions import attention, patches, vit
+from vit_course.exercises.l01_patchify import patchify
+from vit_course.exercises.l01_patchify.patchify import patches_of
+from vit_course.exercises.l03_attention import scaled_dot_product_attention
+from vit_course.exercises.l05_vit import vision_transformer
 
 
 def run(source):
@@ -21,18 +23,20 @@ def run(source):
 
 
 def test_helpers_come_along_under_names_of_the_exercise():
-    source = cell_of({"patchify": patches.pixels_from_all_over_the_image}, "patchify")
+    source = cell_of({"patchify": patchify.pixels_from_all_over_the_image}, "patchify")
     assert "def patchify(images, patch_size):" in source
     assert "patchify_six_axes" in source
     assert "split the wrong way round" not in source, "the docstring gives the mistake away"
     assert "misconception" not in source
     image = torch.arange(48.0).reshape(1, 1, 6, 8)
-    assert torch.equal(run(source)["patchify"](image, 2), patches.pixels_from_all_over_the_image(image, 2))
+    assert torch.equal(run(source)["patchify"](image, 2), patchify.pixels_from_all_over_the_image(image, 2))
 
 
 def test_a_class_brings_its_bases_and_may_import_what_is_kept():
     source = cell_of(
-        {"VisionTransformer": vit.ClassTokenLastAndReadThere}, "vit", lambda name: name == "vit_course.config"
+        {"VisionTransformer": vision_transformer.ClassTokenLastAndReadThere},
+        "vit",
+        lambda name: name == "vit_course.config",
     )
     assert "vit_course" not in source.replace("from vit_course.config import", "")
     made = run(source)["VisionTransformer"]
@@ -42,15 +46,20 @@ def test_a_class_brings_its_bases_and_may_import_what_is_kept():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = cell_of({name: attention.scaling_forgotten}, name, instead=STAND_INS[name])
+    source = cell_of({name: scaled_dot_product_attention.scaling_forgotten}, name, instead=STAND_INS[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
-    for one, other in zip(run(source)[name](*inputs), attention.scaling_forgotten(*inputs), strict=True):
+    wanted = scaled_dot_product_attention.scaling_forgotten(*inputs)
+    for one, other in zip(run(source)[name](*inputs), wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
 
 
 def test_what_was_put_together_is_put_together_again():
-    made = type("Both", (vit.NoFinalNorm, vit.LastTokenPooled), {"__module__": vit.__name__})
+    made = type(
+        "Both",
+        (vision_transformer.NoFinalNorm, vision_transformer.LastTokenPooled),
+        {"__module__": vision_transformer.__name__},
+    )
     assert "class VisionTransformer(vit_NoFinalNorm, vit_LastTokenPooled):" in cell_of(
         {"VisionTransformer": made}, "vit"
     )

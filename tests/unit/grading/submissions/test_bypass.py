@@ -11,7 +11,7 @@ from exercise_kit.submission.bypass import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.course import variants
 from tests.e2e.attacks.doors import FLAGGED, HONEST
-from vit_course.exercises.checks.allowed import RULES
+from vit_course.exercises.rules import RULES
 
 VARIANTS = Path(variants.__file__).parent
 SOLUTIONS = Path(__file__).parents[4] / "solutions"

@@ -1,1 +1,0 @@
-"""The public checks, one module a lesson."""

@@ -1,0 +1,312 @@
+"""`is_attention`: a test that the student writes, tested with right and with wrong attention.
+
+A test that says no to everything would catch every mistake; so the wrong ones count only after it has let the right
+ones pass. The known mistakes are tests that say yes or no where they should not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, NotWritten
+from vit_course.exercises.l03_attention import LESSON, attention_cases
+from vit_course.exercises.l03_attention.scaled_dot_product_attention import output_of, weights_of
+
+Attend = Callable[..., Any]
+TRIES = 3
+
+is_attention = Exercise("is_attention", LESSON, in_training=InTraining.UNSEEN)
+
+
+@is_attention.check
+def right_attention_passes(student: Student, probe: Probe) -> None:
+    """Right attention passes, however it was computed."""
+    for attend in attention_cases.RIGHT:
+        tries = [_judge(student, attend, right=True, seed=seed) for seed in range(TRIES)]
+        failures = [failure for failure in tries if failure]
+        if 0 < len(failures) < TRIES:
+            failures[0].seen += f", in {len(failures)} of {TRIES} tries"
+        _tell(student, failures)
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
+    """It catches output or weights of a wrong shape."""
+    _expect_caught(
+        student, "shape", "Which shapes do you expect when queries, keys and both dimensions all differ in size?"
+    )
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
+    """It catches a softmax over the queries, over everything, or none at all."""
+    _expect_caught(student, "axis", "Which sums of the weights do you know without computing any attention?")
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
+    """It catches scores that were not scaled."""
+    _expect_caught(
+        student, "no scale", "For which small query and keys can you work out the weights with pencil and paper?"
+    )
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_other_scaling(student: Student, probe: Probe) -> None:
+    """It catches scores that were scaled by something else than the root of head_dim."""
+    _expect_caught(
+        student, "other scale", "Which of your sizes are equal by accident, so that one can stand for the other?"
+    )
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_other_values(student: Student, probe: Probe) -> None:
+    """It catches an output that is no mean of the values under the weights."""
+    _expect_caught(student, "values", "When you know weights and values, what must the output be?")
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_a_mask(student: Student, probe: Probe) -> None:
+    """It catches a mask that hides keys by their place."""
+    _expect_caught(
+        student, "mask", "What happens to right attention when the keys are shuffled, together with their values?"
+    )
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
+    """It catches weights that do not belong to the output."""
+    _expect_caught(
+        student, "belonging", "Does your test look at output and weights apart, or also at the two together?"
+    )
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
+    """It catches images of a batch that get mixed."""
+    _expect_caught(student, "batch", "Does the answer for one image change when the other images of the batch do?")
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_a_constant_output(student: Student, probe: Probe) -> None:
+    """It catches an output that does not depend on the query."""
+    _expect_caught(student, "constant", "Which numbers would tell two different queries apart?")
+
+
+@is_attention.check(needs=right_attention_passes)
+def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
+    """It catches weights that sum to one but are no softmax of the scores."""
+    _expect_caught(student, "not a softmax", "Which one example, worked out by hand, would nail down the numbers?")
+
+
+is_attention.example("""
+>>> is_attention(lambda query, key, value: (value, query))
+False
+""")
+
+
+def _expect_caught(student: Student, family: str, look: str) -> None:
+    wrong = attention_cases.WRONG[family]
+    _tell(student, [failure for attend in wrong if (failure := _judge(student, attend, right=False, look=look))])
+
+
+def _tell(student: Student, failures: list[Failure]) -> None:
+    """Raise the first failure, after the test has been asked about one attend of every family.
+
+    These answers go on record, so that a likely cause is named only where the whole pattern fits.
+    """
+    if failures:
+        for family in attention_cases.WRONG.values():
+            _judge(student, family[0], right=False)
+        raise failures[0]
+
+
+def _judge(student: Student, attend: Attend, right: bool, look: str = "", seed: int = 0) -> Failure | None:
+    """Ask the student's test about one attend; the failure when it answers wrong.
+
+    ``seed`` is set first, so that a test that draws without a seed draws the same for every attend.
+    """
+    described = f"an attend that {'is right: it ' if right else ''}{attend.__doc__}"
+    torch.manual_seed(seed)
+    try:
+        answer = student(attend)
+    except NotWritten:
+        raise
+    except Failure as failure:
+        asks = "A fact may turn out false, but is_attention should still answer. What could it return then?"
+        seen = f"{failure.seen}; it was asked about {described}"
+        return Failure(seen, str(right), failure.look if right else asks)
+    if not _is_bool(answer):
+        seen = "None" if answer is None else f"a {type(answer).__name__}"
+        line = "Does every path end in a `return`?" if answer is None else "What does your `return` line give back?"
+        return Failure(f"is_attention(attend) gives {seen}", "True or False", line)
+    if bool(answer) is right:
+        return None
+    far = "Print what your test compares, for your own attention. Is a fact of yours wrong, or only too strict?"
+    return Failure(f"is_attention(attend) is {bool(answer)} for {described}", str(right), look or far)
+
+
+def _is_bool(answer: object) -> bool:
+    """Whether it is True or False, be it as a tensor or a number of numpy."""
+    if isinstance(answer, torch.Tensor):
+        return answer.dtype == torch.bool and answer.numel() == 1
+    return type(answer).__name__ in ("bool", "bool_")
+
+
+Attention = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+TEST = "03_attention, A test that knows attention"
+
+
+class _Case(NamedTuple):
+    """Inputs, and what attention gives on them."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+    weights: Tensor
+
+
+@cache
+def _case(*leading: int, queries: int = 5, keys: int = 7, head_dim: int = 4, value_dim: int = 6) -> _Case:
+    """Random inputs, the same at every call; the sizes are pairwise distinct unless told."""
+    generator = torch.Generator().manual_seed(0)
+    sizes = (queries, head_dim), (keys, head_dim), (keys, value_dim)
+    query, key, value = (torch.randn(*leading, *size, generator=generator) for size in sizes)
+    return _Case(query, key, value, output_of(query, key, value), weights_of(query, key))
+
+
+def _near(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(first, second, atol=1e-4)
+
+
+def _as_torch_says(attend: Attention, case: _Case) -> bool:
+    output, weights = attend(*case[:3])
+    return _near(output, case.output) and _near(weights, case.weights)
+
+
+@is_attention.misconception("Which wrong attend would make your test say False?", TEST)
+def never_says_no(attend: Attention) -> bool:
+    """The test says True whatever it is given."""
+    return True
+
+
+@is_attention.misconception("Which of your facts does your own attention fail, and by how much?", TEST)
+def never_says_yes(attend: Attention) -> bool:
+    """The test said False to everything that it was asked about, right or wrong: a fact is wrong, or too strict."""
+    return False
+
+
+@is_attention.misconception("What do your `return` lines say when a fact holds: True or False?", TEST)
+def answer_turned_round(attend: Attention) -> bool:
+    """The test says True to wrong attention and False to right attention."""
+    return not _as_torch_says(attend, _case(2, 3))
+
+
+@is_attention.misconception("Can two tensors of one shape hold different numbers?", TEST)
+def shapes_only(attend: Attention) -> bool:
+    """The test looks at the shapes and never at a number."""
+    output, weights = attend(*_case(2, 3)[:3])
+    return output.shape == (2, 3, 5, 6) and weights.shape == (2, 3, 5, 7)
+
+
+@is_attention.misconception("How many rows sum to one without being attention?", TEST)
+def rows_that_sum_to_one_and_nothing_more(attend: Attention) -> bool:
+    """The test asks whether the rows of the weights sum to one, which a plain mean does too."""
+    _, weights = attend(*_case(2, 3)[:3])
+    return _near(weights.sum(-1), torch.ones(weights.shape[:-1]))
+
+
+@is_attention.misconception("Who shares out its attention: each query, or each key?", TEST)
+def columns_that_sum_to_one(attend: Attention) -> bool:
+    """The test sums the weights over the queries, but they sum to one over the keys."""
+    _, weights = attend(*_case(2, 3)[:3])
+    return _near(weights.sum(-2), torch.ones(weights.sum(-2).shape))
+
+
+@is_attention.misconception("Do 0.1 + 0.2 and 0.3 agree to the last digit in a computer?", TEST)
+def compared_to_the_last_digit(attend: Attention) -> bool:
+    """The test asks for exact equality, but right answers differ in their last digits."""
+    output, weights = attend(*_case(2, 3)[:3])
+    return torch.equal(output, _case(2, 3).output) and torch.equal(weights, _case(2, 3).weights)
+
+
+@is_attention.misconception(
+    "When the tokens trade places, what happens to the answers?", "03_attention, Shuffle the tokens"
+)
+def shuffled_tokens_and_the_same_output(attend: Attention) -> bool:
+    """The test wants the same output for shuffled tokens, but the outputs are shuffled along with the queries."""
+    x, order = _case(2).query, [3, 0, 4, 1, 2]
+    return _near(attend(x, x, x)[0], attend(x[:, order], x[:, order], x[:, order])[0])
+
+
+@is_attention.misconception("Could a test notice that two tensors were swapped when they are the same tensor?", TEST)
+def query_is_key_is_value(attend: Attention) -> bool:
+    """One tensor plays query, key and value, so nobody can see which of them was used where."""
+    x = _case(2).query
+    return _as_torch_says(attend, _Case(x, x, x, output_of(x, x, x), weights_of(x, x)))
+
+
+@is_attention.misconception("Which of your axes could stand for another one?", TEST)
+def every_axis_of_the_same_size(attend: Attention) -> bool:
+    """All axes have the same size, so the root of the number of keys passes for the root of head_dim."""
+    return _as_torch_says(attend, _case(4, queries=4, keys=4, head_dim=4, value_dim=4))
+
+
+@is_attention.misconception("How would you notice that two images were mixed up?", TEST)
+def one_matrix_and_no_batch(attend: Attention) -> bool:
+    """The test tries a single image, so it cannot see what happens between the images of a batch."""
+    return _as_torch_says(attend, _case())
+
+
+@is_attention.misconception("What is the softmax of scores that are all the same, scaled or not?", TEST)
+def inputs_of_ones(attend: Attention) -> bool:
+    """All inputs are ones, so all scores are equal and every weighting gives the same numbers."""
+    query, key, value, _, _ = (torch.ones_like(each) for each in _case(2))
+    return _as_torch_says(attend, _Case(query, key, value, output_of(query, key, value), weights_of(query, key)))
+
+
+@is_attention.misconception("attend gives two tensors. Where does your test read the second?", TEST)
+def weights_not_looked_at(attend: Attention) -> bool:
+    """The test looks at the output and never at the weights."""
+    return _near(attend(*_case(2, 3)[:3])[0], _case(2, 3).output)
+
+
+@is_attention.misconception("attend gives two tensors. Where does your test read the first?", TEST)
+def output_not_looked_at(attend: Attention) -> bool:
+    """The test looks at the weights and never at the output."""
+    return _near(attend(*_case(2, 3)[:3])[1], _case(2, 3).weights)
+
+
+@is_attention.misconception("Which weights would pass your test that no softmax ever made?", TEST)
+def any_weights_will_do(attend: Attention) -> bool:
+    """The test asks that rows sum to one and that the output is the mean under the weights, whatever they are."""
+    output, weights = attend(*_case(2, 3)[:3])
+    return rows_that_sum_to_one_and_nothing_more(attend) and _near(output, weights @ _case(2, 3).value)
+
+
+@is_attention.misconception("Is there one number in your test that you worked out by hand?", TEST)
+def properties_without_a_number(attend: Attention) -> bool:
+    """All that is tested holds for every scale too: sums, means, batches and shuffled keys, but never a weight."""
+    query, key, value, _, _ = _case(2, 3)
+    output, weights = attend(query, key, value)
+    order = [3, 0, 6, 5, 2, 4, 1]
+    shuffled = attend(query, key[:, :, order], value[:, :, order])[0]
+    alone = attend(query[1:], key[1:], value[1:])[0]
+    right_size = output.shape == (2, 3, 5, 6) and weights.shape == (2, 3, 5, 7)
+    return right_size and any_weights_will_do(attend) and _near(shuffled, output) and _near(alone, output[1:])
+
+
+@is_attention.misconception("What should is_attention give back when a fact does not hold?", TEST)
+def asserts_where_it_should_answer(attend: Attention) -> bool:
+    """The test stops with an AssertionError where it should return False."""
+    assert _as_torch_says(attend, _case(2, 3)), "this is no attention"
+    return True

@@ -1,0 +1,4 @@
+"""Lesson 05: the whole model."""
+
+LESSON = "05_vit"
+ORDER = ("vision_transformer", "count_parameters", "load_torchvision")

@@ -1,0 +1,424 @@
+"""`split_indices`: which images train, and which validate.
+
+There is no oracle: many splits are right, and each check is a fact that holds for all of them. The known mistakes
+deal the indices with Python's own generators, card by card.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import kind_of, listed, shape, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l06_cifar import LESSON
+
+Case = tuple[int, int, int]
+# num_samples, num_validation, seed: a random choice of these sizes is a run of neighbours once in 10**8 times
+CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
+
+# the judge looks at every one; no check asks for a thousandth of them
+MOST_INDICES = 100_000
+
+split_indices = Exercise("split_indices", LESSON, in_training=InTraining.HIDDEN)
+
+
+def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:
+    """The two parts as lists; Failure when these are no two sequences of whole numbers."""
+    expected = "a pair: train_indices, validation_indices"
+    if not isinstance(returned, list | tuple):
+        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "What does your `return` line give back?")
+    if len(returned) != 2:
+        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "How many parts has a split?")
+    train, validation = (
+        _indices(part, f"the {name} part") for part, name in zip(returned, ("train", "validation"), strict=True)
+    )
+    return train, validation
+
+
+def _indices(part: Any, name: str) -> list[int]:
+    expected = "indices: an int64 tensor with one axis"
+    if isinstance(part, Tensor):
+        if part.ndim != 1:
+            raise Failure(
+                f"{name} is a tensor of shape {shape(part)}", expected, "Which call adds an axis, or drops one?"
+            )
+        if part.dtype == torch.bool:
+            look = "A mask says of each image whether it is chosen. Which function gives the places where it is True?"
+            raise Failure(f"{name} is a mask of {len(part)} bools", expected, look)
+        if part.is_floating_point():
+            raise Failure(f"{name} has dtype {short(part.dtype)}", "int64", "Can 3.0 be an index?")
+        if len(part) > MOST_INDICES:
+            raise Failure(f"{name} has {len(part):,} indices", "as many as were asked for", "Which part is which?")
+        return [int(each) for each in part]
+    if not isinstance(part, Sequence) or isinstance(part, str):
+        look = "Is that a row of numbers, or something that holds one?"
+        raise Failure(f"{name} is {kind_of(part)}", expected, look)
+    if odd := [each for each in part if not _is_whole(each)]:
+        raise Failure(f"{name} holds {kind_of(odd[0])}", expected, "Which line makes its elements?")
+    return [int(each) for each in part]
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not value.is_floating_point() and value.dtype != torch.bool
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
+    """The two parts of one call; of what they are, nothing goes on record: that is chance, and facts are not."""
+    returned = student.practise("chance", inputs=list(case), global_seed=global_seed)["returned"]
+    del student.record[-1]
+    try:
+        return pair_of(student, returned)
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _called(case: Case) -> str:
+    return "split_indices({}, {}, {})".format(*case)
+
+
+@split_indices.check
+def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
+    """It gives two parts: num_validation indices are the second, all others the first."""
+    for case in CASES:
+        num_samples, num_validation, _ = case
+        train, validation = split(student, case)
+        student.record.append((len(train), len(validation)))
+        sizes = (num_samples - num_validation, num_validation)
+        if (len(train), len(validation)) != sizes:
+            swapped = (len(validation), len(train)) == sizes
+            raise Failure(
+                f"{_called(case)} gave {len(train)} train indices and {len(validation)} validation indices",
+                f"{sizes[0]} and {sizes[1]}",
+                "Which part is named first in the exercise?" if swapped else "Where does each part begin and end?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
+    """Each part is an int64 tensor."""
+    expect_int64_tensors(student, CASES[0])
+
+
+def expect_int64_tensors(student: Student, case: Case) -> None:
+    """Fail unless both parts of a split are int64 tensors."""
+    notes = student.practise("chance", inputs=list(case))
+    kinds = [str(kind) for kind in notes["kinds"]]
+    student.record[-1:] = [("kinds", tuple(kinds))]
+    pair_of(student, notes["returned"])
+    for name, kind in zip(("train", "validation"), kinds, strict=True):
+        if kind != "int64":
+            has_dtype = kind.startswith(("int", "uint"))
+            what = f"a tensor of dtype {kind}" if has_dtype else f"{'an' if kind == 'ndarray' else 'a'} {kind}"
+            look = "Which line chooses the dtype?" if has_dtype else "What would torch.cat say to your two parts?"
+            raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
+    """No index is in both parts: no image judges the model that it has trained."""
+    for case in CASES:
+        train, validation = split(student, case)
+        both = sorted(set(train) & set(validation))
+        student.record.append(("both", bool(both)))
+        if both:
+            raise Failure(
+                f"{_called(case)} put {_counted(both)} into both parts",
+                "none: an image that the model has learnt by heart says nothing about new ones",
+                "Are the two parts cut from one and the same order?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def every_image_is_used_once(student: Student, probe: Probe) -> None:
+    """Every index from 0 to num_samples - 1 is there, and none stands twice in its part."""
+    for case in CASES:
+        train, validation = split(student, case)
+        wanted = f"every index from 0 to {case[0] - 1} once"
+        outside = sorted({*train, *validation} - set(range(case[0])))
+        twice = sorted({each for part in (train, validation) for each in part if part.count(each) > 1})
+        missing = sorted(set(range(case[0])) - {*train, *validation})
+        student.record.append(("outside, twice, missing", bool(outside), bool(twice), bool(missing)))
+        if outside:
+            look = "With which number does the counting begin, and with which does it end?"
+            raise Failure(f"{_called(case)} gave {_counted(outside)}", wanted, look)
+        if twice:
+            look = "Does your draw put back what it has drawn?"
+            raise Failure(f"{_called(case)} put {_counted(twice)} into one part twice", wanted, look)
+        if missing:
+            raise Failure(f"{_called(case)} left out {_counted(missing)}", wanted, "Where do they get lost?")
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
+    """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
+    for case in CASES:
+        chosen = sorted(set(split(student, case)[1]))
+        steps = {later - former for former, later in pairwise(chosen)}
+        regular = len(steps) == 1
+        student.record.append(("regular", (chosen[0] == 0, *steps) if regular else None))
+        if regular:
+            step = steps.pop()
+            spaced = "one after the other" if step == 1 else f"one in {step}"
+            raise Failure(
+                f"{_called(case)} put the images {chosen[0]} to {chosen[-1]} into validation, {spaced}",
+                "a random choice: data sets are often sorted, by class or by the day on which they were made",
+                "What would be in validation if the first half of the images were cats, and the second half dogs?",
+            )
+
+
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
+    """The same seed gives the same split, whatever was drawn before."""
+    for case in CASES[:2]:
+        same = split(student, case, global_seed=11) == split(student, case, global_seed=12)
+        student.record.append(("the same split", same))
+        if not same:
+            raise Failure(
+                f"{_called(case)} gave another split when it was called again",
+                "the same one: otherwise tomorrow's run trains on the images that judge today's",
+                "Which generator does your shuffle draw from, and who has set its seed?",
+            )
+
+
+@split_indices.check(needs=the_same_seed_gives_the_same_split)
+def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
+    """Another seed gives another split."""
+    num_samples, num_validation, _ = CASES[1]
+    chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in (0, 1, 42)}
+    student.record.append(("splits", len(chosen)))
+    if len(chosen) == 1:
+        raise Failure(
+            "the seeds 0, 1 and 42 all gave the same validation images",
+            "three different choices: that is how one tells luck from progress",
+            "Where does seed enter your code?",
+        )
+
+
+@split_indices.check
+def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
+    """The global random generators are left as they were: the split draws from one of its own."""
+    touched = student.practise("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
+    student.record[-1:] = [("touched", bool(touched))]
+    if touched:
+        names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
+        raise Failure(
+            f"the call moved the global generator of {listed([names.get(each, '?') for each in touched])}",
+            "a generator that belongs to the split alone: moving the global one changes every draw after it",
+            "Which object could hold the seed, so that nobody else draws from it?",
+        )
+
+
+@split_indices.check
+def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
+    """A part that would be empty is refused with a ValueError that tells the value of num_validation."""
+    for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
+        described = f"num_validation={num_validation} of num_samples={num_samples}"
+        try:
+            expect_value_error(student, (num_samples, num_validation, 3), [abs(num_validation)], described)
+        except Failure:
+            kinds = [
+                entry[:1] if isinstance(entry, tuple) and entry[0] == "returned" else entry for entry in student.record
+            ]
+            student.record[:] = kinds  # which split it was is chance
+            raise
+
+
+def _counted(indices: Sequence[int]) -> str:
+    """ "the index 7", or "5 indices, among them 7"."""
+    return f"{len(indices)} indices, among them {indices[0]}" if len(indices) > 1 else f"the index {indices[0]}"
+
+
+split_indices.example("""
+>>> train_indices, validation_indices = split_indices(10, 3, 0)
+>>> len(train_indices), len(validation_indices)
+(7, 3)
+>>> sorted(torch.cat([train_indices, validation_indices]).tolist())
+[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+""")
+
+
+PILES = "06_cifar, Three piles of pictures"
+
+
+def _dealt(num_samples: int, seed: object) -> list[int]:
+    """0 to num_samples - 1 in an order that depends on the seed alone."""
+    cards, generator = list(range(num_samples)), random.Random(str(seed))
+    generator.shuffle(cards)
+    return cards
+
+
+def _parts(cards: Sequence[int], num_validation: int) -> tuple[Tensor, Tensor]:
+    return torch.tensor(cards[num_validation:]), torch.tensor(cards[:num_validation])
+
+
+def _refuse(num_samples: int, num_validation: int) -> None:
+    if num_validation not in range(1, num_samples):
+        raise ValueError(f"{num_validation} of {num_samples} images leave a part empty")
+
+
+@split_indices.misconception("Which part is the larger one, and which comes first?", PILES, InTraining.WORSE)
+def parts_the_wrong_way_round(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The parts come in the wrong order, or num_validation was taken for the number of training images."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return validation, train
+
+
+@split_indices.misconception("What would be in validation if the images were sorted by class?", PILES)
+def the_first_images_validate(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Nothing is shuffled before the cut: the first num_validation images become the validation part."""
+    _refuse(num_samples, num_validation)
+    return _parts(range(num_samples), num_validation)
+
+
+@split_indices.misconception("What would be in validation if the images were sorted by class?", PILES)
+def the_last_images_validate(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Nothing is shuffled before the cut: the last num_validation images become the validation part."""
+    _refuse(num_samples, num_validation)
+    return _parts(
+        [*range(num_samples - num_validation, num_samples), *range(num_samples)][:num_samples], num_validation
+    )
+
+
+@split_indices.misconception("How many shuffled orders does one split need?", PILES, InTraining.FLATTERED)
+def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The two parts are drawn apart from each other, so some images are in both and others in neither."""
+    _refuse(num_samples, num_validation)
+    first, second = _dealt(num_samples, seed), _dealt(num_samples, seed + 1000)
+    return _parts(first, num_validation)[0], _parts(second, num_validation)[1]
+
+
+@split_indices.misconception(
+    "Which images are left for training once the validation images are chosen?", PILES, InTraining.FLATTERED
+)
+def all_images_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The training part holds every image, the validation images too, so the model is judged by what it has seen."""
+    _refuse(num_samples, num_validation)
+    return torch.arange(num_samples), _parts(_dealt(num_samples, seed), num_validation)[1]
+
+
+@split_indices.misconception("Can a number come up twice in your draw?", PILES, InTraining.FLATTERED)
+def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The indices are drawn as by dice, so some come up twice and others never."""
+    _refuse(num_samples, num_validation)
+    dice = random.Random(seed)
+    return _parts([dice.randrange(num_samples) for _ in range(num_samples)], num_validation)
+
+
+@split_indices.misconception("Which index has the first image?", PILES, InTraining.STOPS)
+def counted_from_one(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The indices run from 1 to num_samples, so the first image is never used and the last one is not there."""
+    _refuse(num_samples, num_validation)
+    return _parts([card + 1 for card in _dealt(num_samples, seed)], num_validation)
+
+
+@split_indices.misconception("Is the image at the cut in one of the parts?", PILES)
+def one_lost_at_the_cut(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """One index at the cut, or at the end, is in neither part."""
+    _refuse(num_samples, num_validation)
+    return _parts(_dealt(num_samples, seed)[:-1], num_validation)
+
+
+@split_indices.misconception("Which generator draws your numbers, and who has set its seed?", PILES)
+def no_seed_at_all(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The order is drawn from the global generator as it happens to stand, so every call gives another split."""
+    _refuse(num_samples, num_validation)
+    return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
+
+
+@split_indices.misconception("Who else draws from the generator that you have set to a seed?", PILES)
+def the_global_generator_is_seeded(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The global generator is set to the seed, so whoever draws after the split gets the same numbers each time."""
+    _refuse(num_samples, num_validation)
+    torch.manual_seed(seed)
+    return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
+
+
+@split_indices.misconception("Where does the seed enter?", PILES)
+def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The seed is written into the function, whatever the one is that it is given."""
+    _refuse(num_samples, num_validation)
+    return _parts(_dealt(num_samples, 42), num_validation)
+
+
+@split_indices.misconception("Which split can be cut, and which cannot?", PILES, InTraining.UNSEEN)
+def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """A split that leaves a part empty is made without a word."""
+    return _parts(_dealt(num_samples, seed), num_validation)
+
+
+@split_indices.misconception("How many images train when num_validation is num_samples?", PILES, InTraining.UNSEEN)
+def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Too many validation images are refused, but as many as there are images are not, so none is left to train."""
+    if num_validation != num_samples:
+        _refuse(num_samples, num_validation)
+    return _parts(_dealt(num_samples, seed), num_validation)
+
+
+@split_indices.misconception("Is zero validation images a split?", PILES, InTraining.UNSEEN)
+def no_image_left_to_judge(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Too many validation images are refused, but none at all, or fewer than none, are not."""
+    if num_validation >= num_samples:
+        _refuse(num_samples, num_validation)
+    return _parts(_dealt(num_samples, seed), num_validation)
+
+
+@split_indices.misconception("What becomes of an assert when Python runs with -O?", PILES, InTraining.UNSEEN)
+def asserted_and_not_raised(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """An impossible split ends in an AssertionError, where a ValueError with a text is asked for."""
+    if num_validation not in range(1, num_samples):
+        raise AssertionError(num_validation)
+    return _parts(_dealt(num_samples, seed), num_validation)
+
+
+@split_indices.misconception("Which function turns a mask into the places where it is True?", PILES, InTraining.UNSEEN)
+def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Each part is a mask with a bool for every image, and not a list of the images that are in it."""
+    _refuse(num_samples, num_validation)
+    chosen = set(_dealt(num_samples, seed)[:num_validation])
+    mask = torch.tensor([each in chosen for each in range(num_samples)])
+    return ~mask, mask
+
+
+@split_indices.misconception("What would torch.cat say to the two parts?", PILES, InTraining.UNSEEN)
+def lists_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[list[int], list[int]]:
+    """The parts are lists of numbers, and int64 tensors were asked for."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.tolist(), validation.tolist()
+
+
+@split_indices.misconception("Which function makes a tensor of an array?", PILES, InTraining.UNSEEN)
+def arrays_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[Any, Any]:
+    """The parts are NumPy arrays, and int64 tensors were asked for."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.numpy(), validation.numpy()
+
+
+@split_indices.misconception("Which dtype has an index in torch?", PILES, InTraining.UNSEEN)
+def indices_of_32_bits(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The indices are int32, and int64 was asked for, the dtype that torch gives to an index."""
+    _refuse(num_samples, num_validation)
+    train, validation = _parts(_dealt(num_samples, seed), num_validation)
+    return train.int(), validation.int()
+
+
+@split_indices.misconception("What does the function's last line give back?", PILES, InTraining.STOPS)
+def one_shuffled_order(num_samples: int, num_validation: int, seed: int) -> Any:
+    """The order is shuffled and given back whole, without a cut."""
+    _refuse(num_samples, num_validation)
+    return torch.tensor(_dealt(num_samples, seed))

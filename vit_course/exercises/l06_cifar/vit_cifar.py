@@ -1,0 +1,223 @@
+"""`vit_cifar`: a result that is handed in as a file, the weights of a model that learned CIFAR-10.
+
+What can be seen in the file is checked here; how good the model is, the judge measures on images of its own. A
+check is worth here what the hidden one is: that the file can be measured earns when all is well with it, and no
+part earlier. The known mistakes are a weights file that is none, that is damaged, or that nobody has trained.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
+from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer, InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Waiting
+from vit_course.config import ViTConfig
+from vit_course.exercises.l06_cifar import LESSON
+from vit_course.exercises.l06_cifar.weights_file import (
+    CHANNELS,
+    CLASSES,
+    VERSION,
+    Refused,
+    WeightsFile,
+    config_of,
+    expect_affordable,
+    expect_finite,
+    expect_fitting,
+    read_weights,
+    saved_model,
+    shapes_of,
+    written,
+)
+
+FILE = "vit_cifar.safetensors"
+# percent of held-out images, and the points of the hidden check
+THRESHOLDS = {40: 1.0, 50: 1.5, 60: 1.5, 65: 1.5, 70: 1.5}
+Value = TypeVar("Value")
+# what is noted of a model that knows nothing
+BY_CHANCE = "as by chance"
+
+
+def opened(given: object) -> object:
+    """What the file holds that a path leads to, to be asked for when it is checked; anything else as it is."""
+    if not isinstance(given, str | Path):
+        return given
+
+    def vit_cifar() -> HandedIn:
+        weights = Path(given)
+        content, beside = _bytes_of(weights, MOST_BYTES), _bytes_of(weights.with_suffix(".json"), MOST_BYTES_BESIDE)
+        return content, beside if isinstance(beside, bytes) and len(beside) <= MOST_BYTES_BESIDE else None
+
+    return vit_cifar
+
+
+def _bytes_of(path: Path, most: int) -> bytes | str:
+    """A file's bytes, of one that is too large one more than ``most``; or why there are none."""
+    try:
+        if not path.is_file():
+            return f"there is no file {path.name} in this folder"
+        with path.open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        return f"{path.name} cannot be read: {error.strerror or error}"
+
+
+vit_cifar = Exercise("vit_cifar", LESSON, file=FileAnswer(FILE, opened), in_training=InTraining.UNSEEN)
+
+
+def handed_in(student: Student) -> HandedIn:
+    """What a student handed in, which may be anything."""
+    answer = student.call(student.name)
+    content, beside = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
+    if not isinstance(content, bytes | str):
+        content = "nothing was handed in"
+    return content, beside if isinstance(beside, bytes) else None
+
+
+def weights_of(student: Student) -> WeightsFile:
+    """What stands in the file that a student handed in.
+
+    Raises:
+        Refused: there is none, or it cannot be used.
+    """
+    file = handed_in(student)
+    return noting(student, lambda: read_weights(*file))
+
+
+def noting(student: Student, look: Callable[[], Value]) -> Value:
+    """What ``look`` finds; where it refuses the file, the reason is written into the student's record."""
+    try:
+        return look()
+    except Refused as reason:
+        student.record.append(("refused", reason.kind))
+        raise
+
+
+@vit_cifar.check(worth=0)
+def it_is_a_weights_file(student: Student, probe: Probe) -> None:
+    """The file is there, whole, and a safetensors file, which runs no code when it is read."""
+    weights_of(student)
+
+
+@vit_cifar.check(needs=it_is_a_weights_file, worth=0)
+def its_config_is_there(student: Student, probe: Probe) -> None:
+    """It tells the config of its model: one for 3 x 32 x 32 images of 10 classes, of 10 million parameters at most."""
+    file = weights_of(student)
+    noting(student, lambda: expect_affordable(config_of(file)))
+
+
+@vit_cifar.check(needs=its_config_is_there, worth=0)
+def its_weights_fit_its_config(student: Student, probe: Probe) -> None:
+    """It holds every tensor that a VisionTransformer of that config has, in its shape, and no other."""
+    file = weights_of(student)
+    noting(student, lambda: expect_fitting(file.tensors, config_of(file)))
+
+
+@vit_cifar.check(needs=its_weights_fit_its_config)
+def every_number_is_finite(student: Student, probe: Probe) -> None:
+    """No number in it is NaN or infinite, and it tells mean and deviation of the images' channels."""
+    file = weights_of(student)
+    noting(student, lambda: expect_finite(file.tensors))
+    noting(student, lambda: saved_model(file))
+
+
+def learned(student: Student) -> None:
+    """Fail where every class has the same weights in the head, so that all images look alike to it."""
+    tensors = weights_of(student).tensors
+    head = tensors["head.weight" if "head.weight" in tensors else "head.2.weight"]
+    if torch.equal(head, head[:1].expand_as(head)):
+        student.record.append(("measured", BY_CHANCE))
+        look = "Was the model saved before it was trained, or another one than the one that you trained?"
+        raise Failure("every class has the same weights in the head, as before the first step", "a trained model", look)
+
+
+def _threshold(percent: int) -> CheckFunction:
+    def check(student: Student, probe: Probe) -> None:
+        learned(student)
+        raise Waiting("the judge measures it, on images that your model has not seen")
+
+    check.__name__ = f"at_least_{percent}_percent"
+    check.__doc__ = claim(percent)
+    return check
+
+
+def claim(percent: int) -> str:
+    """The sentence that a student reads of a threshold."""
+    return f"It is right on at least {percent} % of held-out images of CIFAR-10."
+
+
+for _percent, _points in THRESHOLDS.items():
+    vit_cifar.check(needs=its_weights_fit_its_config, worth=_points)(_threshold(_percent))
+
+
+SAVING = "06_cifar, Results that count"
+SMALL = ViTConfig(patch_size=16, embed_dim=8, depth=1, num_heads=2)
+_CLASSES = [f"class {number}" for number in range(CLASSES)]
+_DATA = {"name": "cifar10", "classes": _CLASSES, "mean": [0.5] * CHANNELS, "std": [0.25] * CHANNELS}
+
+
+def described(config: ViTConfig) -> dict[str, Any]:
+    """What a weights file tells of a model of ``config`` for CIFAR-10."""
+    return {"version": VERSION, "model": asdict(config), "data": dict(_DATA)}
+
+
+@cache
+def _weights() -> Mapping[str, Tensor]:
+    return Probe("a model for CIFAR-10").weights(shapes_of(SMALL))
+
+
+@vit_cifar.misconception("Was the kernel still writing when the file was copied, or did a download break off?", SAVING)
+def cut_short() -> HandedIn:
+    """The file ends before its numbers do."""
+    return written(_weights(), described(SMALL))[:-1000], None
+
+
+@vit_cifar.misconception("Which function of the course saves a model, and which one of torch did you call?", SAVING)
+def a_pickle() -> HandedIn:
+    """The weights were saved by torch.save, whose files run code when they are loaded."""
+    buffer = io.BytesIO()
+    torch.save(dict(_weights()), buffer)
+    return buffer.getvalue(), None
+
+
+@vit_cifar.misconception("What did the loss say before you saved, and which setting makes it explode?", SAVING)
+def not_a_number() -> HandedIn:
+    """Training diverged, and the weights that were saved are NaN."""
+    weights = {name: torch.full_like(each, torch.nan) for name, each in _weights().items()}
+    return written(weights, described(SMALL)), None
+
+
+@vit_cifar.misconception("Which of the variables in your notebook is the model that you trained?", SAVING)
+def untrained() -> HandedIn:
+    """The model was saved as it was made: its head is zero, and every image is of the same class to it."""
+    weights = dict(_weights())
+    weights["head.weight"] = torch.zeros_like(weights["head.weight"])
+    return written(weights, described(SMALL)), None
+
+
+@vit_cifar.misconception("Of which run is the config, and of which one are the weights?", SAVING)
+def the_config_of_another_model() -> HandedIn:
+    """Weights and config come from two models, so the shapes do not fit."""
+    return written(_weights(), described(replace(SMALL, embed_dim=12))), None
+
+
+@vit_cifar.misconception("What does somebody need, beside the numbers, who wants to build your model?", SAVING)
+def no_config() -> HandedIn:
+    """The file holds the weights alone, and nobody can tell of which model."""
+    return written(_weights(), None), None
+
+
+@vit_cifar.misconception("Which size of a block enters its number of parameters twice?", SAVING)
+def too_large() -> HandedIn:
+    """The model has more parameters than are allowed."""
+    return written(_weights(), described(replace(SMALL, embed_dim=768, depth=12))), None

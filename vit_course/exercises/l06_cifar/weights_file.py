@@ -1,0 +1,366 @@
+"""A weights file that somebody handed in, read as bytes that may be anything: safetensors, and no pickle ever.
+
+The file is one header, JSON, and the numbers behind it. What it says of itself is checked before it is used: names,
+dtypes, places and sizes in the header, and every field of the model's config, so that a small file cannot ask for
+much memory or much time.
+
+Source of the format: safetensors' own description, format version 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from exercise_kit.engine.compare import listed, quoted, shape
+from exercise_kit.engine.course import MOST_BYTES
+from exercise_kit.engine.verdict import Failure
+from vit_course.config import ViTConfig
+from vit_course.exercises.l05_vit.vision_transformer import parameter_shapes
+from vit_course.metrics import operations_of
+
+MOST_PARAMETERS = 10_000_000
+_MOST_HEADER = 1 << 20
+_DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
+_SAVE = "Is it what `save_model` wrote, whole and under this name?"
+# name, first byte, the byte behind the last, shape, dtype
+_Place = tuple[str, int, int, tuple[int, ...], str]
+_PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+class Refused(Failure):
+    """A weights file that cannot be used.
+
+    Args:
+        kind: one word for the reason, by which two files with the same fault are known.
+    """
+
+    def __init__(self, kind: str, seen: str, expected: str = "", look: str = "") -> None:
+        super().__init__(seen, expected, look)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """What stands in a weights file, nothing of it tried yet.
+
+    Attributes: ``tensors`` by name, float32; ``described``, the JSON that tells of model and data, None where there is
+    none.
+    """
+
+    tensors: Mapping[str, Tensor]
+    described: Mapping[str, Any] | None
+
+
+def read_weights(content: bytes | str, beside: bytes | None = None) -> WeightsFile:
+    """Take a weights file apart.
+
+    Args:
+        content: of the file; a text says why there is none.
+        beside: of the JSON file beside it, which counts where the header tells nothing of model and data.
+
+    Raises:
+        Refused: with what is wrong about the file.
+    """
+    if isinstance(content, str):
+        look = "Which cell trains your model and saves it, and have you run it?"
+        raise Refused("missing", content, "the file", look)
+    if len(content) > MOST_BYTES:
+        seen, wanted = f"the file has more than {MOST_BYTES >> 20} MB", f"{MOST_BYTES >> 20} MB at most"
+        look = "Which size costs the most parameters, and what else than the model's weights was saved?"
+        raise Refused("size", seen, f"{wanted}, room for {MOST_PARAMETERS:,} parameters in float32", look)
+    header, start = _header(content)
+    notes = header.pop("__metadata__", None)
+    told = notes.get("vit_course") if isinstance(notes, dict) else None
+    tensors = _tensors(header, content, start)
+    text = told if isinstance(told, str) else beside
+    return WeightsFile(tensors, None if text is None else _described(text))
+
+
+def _header(content: bytes) -> tuple[dict[str, Any], int]:
+    """The header, and where the numbers begin."""
+    if content.startswith(_PICKLES):
+        raise Refused(
+            "pickle",
+            "the file is a pickle or an archive, as torch.save writes it: whoever loads one runs what stands in it",
+            "a safetensors file",
+            "Which function of the course saves a model?",
+        )
+    length = int.from_bytes(content[:8], "little")
+    if len(content) < 10 or length > _MOST_HEADER or content[8:9] != b"{":
+        raise Refused("other", "the file is no safetensors file", "a header of less than 1 MB, and numbers", _SAVE)
+    if 8 + length > len(content):
+        raise Refused("cut", f"the file ends after {len(content):,} bytes, in its header", "all of it", _SAVE)
+    try:
+        header = json.loads(content[8 : 8 + length].decode(), object_pairs_hook=_without_doubles)
+    except (ValueError, RecursionError):
+        raise Refused("header", "the file's header is no JSON that can be read", "a safetensors file", _SAVE) from None
+    if not isinstance(header, dict):
+        raise Refused("header", "the file's header tells of no tensors", "a safetensors file", _SAVE)
+    return header, 8 + length
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
+
+
+def _tensors(header: Mapping[str, Any], content: bytes, start: int) -> dict[str, Tensor]:
+    """The tensors, which lie side by side behind the header, without a gap and to the end of the file."""
+    places = sorted((_place(name, told) for name, told in header.items()), key=lambda place: place[1:3])
+    end = 0
+    for name, begin, stop, *_ in places:
+        if begin != end:
+            seen = f"in the file {_called(name)} begins at byte {begin} of the numbers, where {end} is next"
+            raise Refused("header", seen, "tensors side by side", _SAVE)
+        end = stop
+    held = len(content) - start
+    if end > held:
+        seen = f"the file holds {held:,} bytes of numbers, and its header tells of {end:,}"
+        raise Refused("cut", seen, "all of them", _SAVE)
+    if end < held:
+        raise Refused("header", f"{held - end:,} bytes in the file belong to no tensor", "nothing but tensors", _SAVE)
+    cut = partial(_tensor, content, start)
+    return {name: cut(begin, stop, shape, dtype) for name, begin, stop, shape, dtype in places}
+
+
+def _place(name: str, told: Any) -> _Place:
+    """Name, first and last byte, shape and dtype of a tensor, as the header has them."""
+    fields = told if isinstance(told, dict) else {}
+    dtype, sizes, offsets = str(fields.get("dtype")), fields.get("shape"), fields.get("data_offsets")
+    if dtype not in _DTYPES and isinstance(fields.get("dtype"), str):
+        seen = f"{_called(name)} is of the dtype {quoted(dtype, 20)}"
+        raise Refused("dtype", seen, "float32, float16 or bfloat16", "What does `model.float()` do before you save?")
+    shape, place = _sizes(sizes, 8), _sizes(offsets, 2)
+    right = dtype in _DTYPES and len(place) == 2 and (shape or sizes == [])
+    if not right or not 0 < math.prod(shape) * _BYTES[dtype] == place[1] - place[0]:
+        seen = f"the file's header tells nonsense of {_called(name)}"
+        raise Refused("header", seen, "a dtype, a shape, and the place of as many bytes as that needs", _SAVE)
+    return name, place[0], place[1], shape, _DTYPES[dtype]
+
+
+def _sizes(value: Any, most: int) -> tuple[int, ...]:
+    """Sizes, none of them beyond any file's; () where it is no list of such."""
+    right = isinstance(value, list) and len(value) <= most and all(type(n) is int and 0 <= n < 1 << 40 for n in value)
+    return tuple(value) if right else ()
+
+
+def _tensor(content: bytes, start: int, begin: int, stop: int, shape: tuple[int, ...], dtype: str) -> Tensor:
+    import torch  # not with the limits above, which whoever finds files needs
+
+    numbers = bytearray(content[start + begin : start + stop])
+    return torch.frombuffer(numbers, dtype=getattr(torch, dtype)).reshape(shape).float()
+
+
+def _described(text: str | bytes) -> Mapping[str, Any]:
+    try:
+        described = json.loads(text)
+    except (ValueError, RecursionError):
+        described = None
+    if not isinstance(described, dict):
+        raise Refused("config", "what the file tells of its model is no JSON that can be read", "a config", _SAVE)
+    return described
+
+
+def _called(name: str) -> str:
+    return quoted(name, 60)
+
+
+def written(tensors: Mapping[str, Tensor], described: Mapping[str, Any] | None) -> bytes:
+    """The bytes of a weights file: float32, with the JSON in the header where there is any."""
+    header: dict[str, Any] = {}
+    if described is not None:
+        header["__metadata__"] = {"vit_course": json.dumps(described)}
+    numbers = b""
+    for name, tensor in tensors.items():
+        data = tensor.detach().float().contiguous().numpy().tobytes()
+        places = [len(numbers), len(numbers) + len(data)]
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": places}
+        numbers += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+VERSION = 1
+IMAGE_SIZE, CHANNELS, CLASSES = (32, 32), 3, 10
+MOST_OPERATIONS = 3e9
+_MOST_DEPTH, _MOST_SIZE = 100, 1 << 20
+_LOOK = "What did `save_model` write, and what was changed afterwards?"
+_WHOLE = ("patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads", "representation_size")
+# field → the least and the most that it can be; the others are words or whole numbers
+_REAL = {
+    "mlp_ratio": (0.0, 1000.0),
+    "layer_norm_eps": (0.0, 1.0),
+    "position_std": (0.0, 100.0),
+    **dict.fromkeys(("embedding_dropout", "attention_dropout", "projection_dropout", "mlp_dropout"), (0.0, 1.0)),
+}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model as it was handed in, its weights checked against its config.
+
+    Attributes: ``config``, ``weights`` under the names of a VisionTransformer's state dict, and ``mean`` and ``std``, a
+    number for each channel, on the scale where white is 1.
+    """
+
+    config: ViTConfig
+    weights: Mapping[str, Tensor]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def config_of(file: WeightsFile) -> ViTConfig:
+    """The config that stands in a file.
+
+    Raises:
+        Refused: there is none, it is of another version, or is none of a model for small colour images.
+    """
+    if file.described is None:
+        seen = "the file tells nothing of its model, and no JSON file of its name lies beside it"
+        raise Refused(
+            "no config", seen, "the config of the model", "Which function writes weights and config together?"
+        )
+    if file.described.get("version") != VERSION:
+        raise Refused("config", f"the file is of version {_said(file.described.get('version'))}", str(VERSION), _LOOK)
+    told = file.described.get("model")
+    if not isinstance(told, dict):
+        raise Refused("config", "the file tells no config of its model", "the fields of its ViTConfig", _LOOK)
+    known = {field.name for field in fields(ViTConfig)}
+    if strangers := [quoted(name, 40) for name in told if name not in known]:
+        raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
+    try:
+        config = ViTConfig(**{name: _field(name, value) for name, value in told.items()})
+        sides = (config.height, config.width)
+    except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+        raise Refused("config", f"its config is none of a model: {quoted(error)}", "a ViTConfig", _LOOK) from None
+    if (sides, config.in_channels, config.num_classes) != (IMAGE_SIZE, CHANNELS, CLASSES):
+        seen = f"its model takes {config.in_channels} x {sides[0]} x {sides[1]} images of {config.num_classes} classes"
+        look = "Of which data set are image size, channels and classes?"
+        raise Refused("config", seen, "one for 3 x 32 x 32 images of 10 classes", look)
+    return config
+
+
+def _field(name: str, value: Any) -> Any:
+    """A field's value, of the kind and within the bounds that it can have."""
+    if name == "representation_size" and value is None:
+        return None
+    if name == "image_size" and isinstance(value, list):
+        return tuple(_whole(name, each) for each in value[:3])
+    if name in (*_WHOLE, "image_size"):
+        return _whole(name, value)
+    if name in _REAL:
+        least, most = _REAL[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"{name} is {_said(value)}, not a number from {least:g} to {most:g}")
+        return float(value)
+    if type(value) is not (bool if name == "qkv_bias" else str):
+        raise ValueError(f"{name} is {_said(value)}")
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    most = _MOST_DEPTH if name == "depth" else _MOST_SIZE
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{name} is {_said(value)}, not a whole number up to {most}")
+    return value
+
+
+def _said(value: Any) -> str:
+    return quoted(repr(value)[:60] if isinstance(value, int | float | str | None) else type(value).__name__, 40)
+
+
+def shapes_of(config: ViTConfig) -> dict[str, tuple[int, ...]]:
+    """Name → shape of all that the state dict of a VisionTransformer of ``config`` holds."""
+    shapes = parameter_shapes(config)
+    shapes["positions"] = (1, config.num_tokens, config.embed_dim)
+    if config.positions == "none":
+        del shapes["positions"]
+    if config.pooling == "mean":
+        del shapes["class_token"]
+    if config.patch_embedding == "convolution":
+        kernel = (config.embed_dim, config.in_channels, config.patch_size, config.patch_size)
+        shapes["patch_embedding.projection.weight"] = kernel
+    if (width := config.representation_size) is not None:
+        del shapes["head.weight"], shapes["head.bias"]
+        shapes |= {"head.0.weight": (width, config.embed_dim), "head.0.bias": (width,)}
+        shapes |= {"head.2.weight": (config.num_classes, width), "head.2.bias": (config.num_classes,)}
+    return shapes
+
+
+def count_of(config: ViTConfig) -> int:
+    """How many numbers the state dict of a VisionTransformer of ``config`` holds."""
+    return sum(map(math.prod, shapes_of(config).values()))
+
+
+def expect_affordable(config: ViTConfig) -> None:
+    """Refused unless a model of ``config`` is as small as it may be, and as fast as it has to be."""
+    dim, hidden = config.embed_dim, config.hidden_dim
+    blocks = config.depth * (4 * dim + 2 * hidden) * dim  # without listing them: a depth may be anything here
+    others = dim * (config.num_tokens + config.patch_size**2 * config.in_channels + (config.representation_size or 0))
+    count = blocks + others if max(blocks, others) > MOST_PARAMETERS else count_of(config)
+    if count > MOST_PARAMETERS:
+        look = "Which size costs the most parameters?"
+        raise Refused("size", f"its model has {count:,} parameters", f"{MOST_PARAMETERS:,} at most", look)
+    if (operations := operations_of(config)) > MOST_OPERATIONS:
+        seen = f"one image takes its model about {operations / 1e9:.1f} billion operations"
+        look = "How many tokens does an image become, and how long is each?"
+        raise Refused("size", seen, f"{MOST_OPERATIONS / 1e9:g} billion at most, so that it can be measured", look)
+
+
+def expect_fitting(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
+    """Refused unless the tensors have the names and the shapes that ``config`` asks for."""
+    wanted = shapes_of(config)
+    for name in wanted:
+        if name not in tensors:
+            raise Refused("names", f"the file holds no `{name}`", f"`{name}` {shape(wanted[name])}", _LOOK)
+        if tuple(tensors[name].shape) != wanted[name]:
+            seen = f"`{name}` has the shape {shape(tensors[name])}"
+            raise Refused("names", seen, f"{shape(wanted[name])}, as its config tells", _LOOK)
+    if strangers := [quoted(name, 60) for name in tensors if name not in wanted]:
+        raise Refused(
+            "names", f"the file holds {listed(strangers)}, which its model has not", "the model's alone", _LOOK
+        )
+
+
+def expect_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Refused when a number is NaN or infinite."""
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            kind = "NaN (not a number)" if tensor.isnan().any() else "infinity"
+            look = "What did the loss say when the weights became so?"
+            raise Refused("finite", f"{quoted(name, 60)} holds {kind}", "finite numbers everywhere", look)
+
+
+def saved_model(file: WeightsFile) -> SavedModel:
+    """The model in a file, all of it checked.
+
+    Raises:
+        Refused: with the first thing that is wrong.
+    """
+    config = config_of(file)
+    expect_affordable(config)
+    expect_fitting(file.tensors, config)
+    expect_finite(file.tensors)
+    data = file.described.get("data") if file.described else None
+    return SavedModel(config, file.tensors, *(_statistics(data, name) for name in ("mean", "std")))
+
+
+def _statistics(data: object, name: str) -> tuple[float, ...]:
+    told = data.get(name) if isinstance(data, dict) else None
+    numbers = told if isinstance(told, list) and len(told) == CHANNELS else []
+    if not numbers or not all(type(each) in (int, float) and abs(each) < 1e6 for each in numbers):
+        raise Refused("data", f"the file tells no {name} for each of the {CHANNELS} channels", "three numbers", _LOOK)
+    if name == "std" and min(numbers) < 1e-6:
+        raise Refused("data", "the file tells a standard deviation that is no positive number", "three numbers", _LOOK)
+    return tuple(map(float, numbers))

@@ -1,1 +1,0 @@
-"""The known mistakes, one module a lesson, each as the wrong implementation that makes it."""

@@ -1,0 +1,127 @@
+"""The right objects of every exercise: what hidden checks compare with. For staff only: it holds the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot_product_attention, split_heads
+from vit_course.config import ViTConfig
+from vit_course.data.splits import split_indices
+from vit_course.encoder import EncoderBlock, Mlp
+from vit_course.exercises.l06_cifar.model_accuracy import vit_cifar
+from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
+from vit_course.patches import PatchEmbedding, patchify, unpatchify
+from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
+from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
+from vit_course.training.early_stopping import EarlyStopping
+from vit_course.training.loop import evaluate, train_one_epoch
+from vit_course.training.optimizers import parameter_groups, warmup_cosine
+from vit_course.vit import VisionTransformer
+
+
+def normalize_images(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
+    """Subtract each channel's mean and divide by its standard deviation.
+
+    Args:
+        images: (batch, channels, height, width), floating point.
+        mean: one number per channel.
+        std: one number per channel.
+
+    Returns:
+        (batch, channels, height, width), of the images' dtype.
+
+    Raises:
+        ValueError: when there are not as many means, or standard deviations, as channels.
+    """
+    channels = images.shape[1]
+    for name, statistics in (("means", mean), ("standard deviations", std)):
+        if len(statistics) != channels:
+            raise ValueError(f"images have {channels} channels, but there are {len(statistics)} {name}")
+    means, stds = (torch.as_tensor(each).to(images).reshape(channels, 1, 1) for each in (mean, std))
+    return (images - means) / stds
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Normalise along the last axis by the biased variance plus ``eps``, then scale and shift.
+
+    Args:
+        x: (..., embed_dim).
+        weight: (embed_dim,).
+        bias: (embed_dim,).
+        eps: added to the variance, inside the root.
+
+    Returns:
+        (..., embed_dim), of the dtype of ``x``.
+    """
+    deviation = x - x.mean(dim=-1, keepdim=True)
+    spread = (deviation.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    return (weight * deviation / spread + bias).to(x.dtype)
+
+
+def count_parameters(config: ViTConfig) -> int:
+    """How many parameters a VisionTransformer of ``config`` has, by arithmetic."""
+    dim, hidden = config.embed_dim, config.hidden_dim
+    norm = 2 * dim
+    embedding = (config.in_channels * config.patch_size**2 + 1) * dim
+    sequence = (1 + 1 + config.num_patches) * dim  # the class token, and a position for it and every patch
+    attention = 3 * dim * (dim + config.qkv_bias) + (dim + 1) * dim
+    mlp = (dim + 1) * hidden + (hidden + 1) * dim
+    head = (dim + 1) * config.num_classes
+    return embedding + sequence + config.depth * (2 * norm + attention + mlp) + norm + head
+
+
+def is_attention(attend: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> bool:
+    """Whether ``attend(query, key, value) -> (output, weights)`` is scaled dot-product attention up to rounding."""
+    generator = torch.Generator().manual_seed(5)
+    for *batch, queries, keys, head_dim, value_dim in ((2, 3, 5, 7, 4, 6), (3, 6, 4, 9, 5)):
+        sizes = ((queries, head_dim), (keys, head_dim), (keys, value_dim))
+        query, key, value = (torch.randn(*batch, *size, generator=generator) for size in sizes)
+        output, weights = attend(query, key, value)
+        right = F.scaled_dot_product_attention(query, key, value)
+        right_weights = F.scaled_dot_product_attention(query, key, torch.eye(keys).expand(*batch, keys, keys))
+        for seen, expected in ((output, right), (weights, right_weights)):
+            if seen.shape != expected.shape or not torch.allclose(seen, expected, atol=1e-5):
+                return False
+    return True
+
+
+REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
+    "normalize_images": (normalize_images,),
+    "patchify": (patchify,),
+    "fix_patchify": (patchify,),
+    "unpatchify": (unpatchify,),
+    "PatchEmbedding": (PatchEmbedding,),
+    "conv_from_linear": (conv_from_linear,),
+    "sinusoidal_positions": (sinusoidal_positions,),
+    "sinusoidal_positions_2d": (sinusoidal_positions_2d,),
+    "add_class_token": (add_class_token,),
+    "resize_positions": (resize_positions,),
+    "scaled_dot_product_attention": (scaled_dot_product_attention,),
+    "split_heads": (split_heads, merge_heads),
+    "MultiHeadSelfAttention": (MultiHeadSelfAttention,),
+    "is_attention": (is_attention,),
+    "layer_norm": (layer_norm,),
+    "Mlp": (Mlp,),
+    "EncoderBlock": (EncoderBlock,),
+    "fix_block": (EncoderBlock,),
+    "VisionTransformer": (VisionTransformer,),
+    "fix_vit": (VisionTransformer,),
+    "count_parameters": (count_parameters,),
+    "load_torchvision": (load_torchvision,),
+    "split_indices": (split_indices,),
+    "train_one_epoch": (train_one_epoch,),
+    "fix_training": (train_one_epoch,),
+    "evaluate": (evaluate,),
+    "warmup_cosine": (warmup_cosine,),
+    "parameter_groups": (parameter_groups,),
+    "EarlyStopping": (EarlyStopping,),
+    "vit_cifar": (vit_cifar,),
+    "attention_rollout": (attention_rollout,),
+    "mean_attention_distance": (mean_attention_distance,),
+    "predict_with_attention": (predict_with_attention,),
+}

@@ -1,0 +1,340 @@
+"""What training code is practised on: a small model, a loader and an optimiser that note what is done with them.
+
+This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
+out; it imports nothing else of the package, holds no answer, and judges nothing.
+
+What the smaller pieces of a training recipe are practised on: see :mod:`vit_course.exercises.training_fixtures`.
+
+This too runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Batch = tuple[Tensor, Tensor]
+_TWO_DEVICES = "is not on the expected device"  # in torch's words for it
+
+
+class FixedDropout(nn.Module):
+    """A dropout without chance: in training it multiplies by ``keep`` (features,), in evaluation by nothing."""
+
+    keep: Tensor
+
+    def __init__(self, keep: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("keep", keep.clone())
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features (batch, features), some of them missing in training."""
+        return features * self.keep if self.training else features
+
+
+class _Notes(list[Any]):
+    """A list that copies of a model go on writing into: a loop may work on a copy of the model."""
+
+    def __deepcopy__(self, _: object) -> _Notes:
+        return self
+
+
+class PracticeModel(nn.Module):
+    """A linear classifier of flattened images behind a :class:`FixedDropout`; notes how it is used.
+
+    Args:
+        weights: "classifier.weight" (classes, features), "classifier.bias" (classes,), "dropout.keep" (features,).
+        events: where it notes "forward" and "backward".
+
+    Attributes: ``forwards``, for each forward pass whether it trained, whether torch recorded it, and its images;
+    ``places``, the kind of device on which those were.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], events: list[str]) -> None:
+        super().__init__()
+        classes, features = weights["classifier.weight"].shape
+        self.dropout = FixedDropout(weights["dropout.keep"])
+        self.classifier = nn.Linear(features, classes)
+        self.load_state_dict(dict(weights))
+        self.events = events
+        self.forwards = _Notes()
+        self.places = _Notes()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (batch, classes) of images (batch, channels, height, width)."""
+        self.events.append("forward")
+        self.places.append(images.device.type)
+        logits: Tensor = self.classifier(self.dropout(images.flatten(1)))
+        self.forwards.append((self.dropout.training, logits.requires_grad, len(images)))
+        if logits.requires_grad:
+            logits.register_hook(lambda _: self.events.append("backward"))
+        return logits
+
+
+class PracticeLoader:
+    """The same batches (images, labels) each time that somebody goes through them, with the look of a DataLoader.
+
+    Attributes: ``dataset``, the images and labels one by one; ``batch_size``; ``passes``, how often it was begun.
+    """
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self.dataset = [pair for images, labels in batches for pair in zip(images, labels, strict=True)]
+        self.batch_size = len(batches[0][1])
+        self.passes = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.passes += 1
+        for images, labels in self._batches:
+            yield images.clone(), labels.clone()
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def loop(
+    function: Callable[..., Any],
+    weights: Mapping[str, Tensor],
+    batches: Sequence[Batch],
+    training: bool,
+    learning_rate: float | None = None,
+    momentum: float = 0.0,
+    stale: Mapping[str, Tensor] | None = None,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Call a training loop as (model, loader, optimizer, device), or without a learning rate (model, loader, device).
+
+    Args:
+        weights: of a :class:`PracticeModel`.
+        batches: images (batch, channels, height, width) float32 and labels (batch,) int64, on the CPU.
+        training: the model's mode before.
+        learning_rate, momentum: of the SGD.
+        stale: by the parameter's name, the gradients that are there before.
+        device: of the model.
+
+    Returns:
+        "returned"; "weights" and "gradients" after it, by name; "frozen", names of the parameters that no longer ask
+        for a gradient; "training", the mode after it, "mixed" where parts differ; "hooks", how many the model has;
+        "recording", whether torch still records gradients; "forwards", "events", "passes" as noted.
+    """
+    events = _Notes()
+    model = PracticeModel(weights, events).to(device)
+    model.train(training)
+    for name, gradient in (stale or {}).items():
+        model.get_parameter(name).grad = gradient.clone().to(device)
+    loader = PracticeLoader(batches)
+    arguments: list[Any] = [model, loader, torch.device(device)]
+    _note_calls(events, model, "zero_grad")
+    if learning_rate is not None:
+        arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate, momentum))
+        _note_calls(events, arguments[2], "zero_grad", "step")
+    returned = function(*arguments)
+    modes = {module.training for module in model.modules()}
+    grads = {name: each.grad for name, each in model.named_parameters()}
+    return {
+        "returned": returned,
+        "weights": {name: each.detach().cpu().clone() for name, each in model.named_parameters()},
+        "gradients": {name: None if each is None else each.detach().cpu().clone() for name, each in grads.items()},
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+        "training": modes.pop() if len(modes) == 1 else "mixed",
+        "hooks": sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()),
+        "recording": torch.is_grad_enabled(),
+        "forwards": list(model.forwards),
+        "events": list(events),
+        "passes": loader.passes,
+    }
+
+
+def elsewhere(
+    function: Callable[..., Any],
+    weights: Mapping[str, Tensor],
+    batches: Sequence[Batch],
+    learning_rate: float | None = None,
+) -> dict[str, Any]:
+    """Call a training loop as :func:`loop` does, with the batches on the CPU and a model that is not there.
+
+    The model's device is torch's "meta", which every machine has: it computes shapes and no numbers. So the loop comes
+    as far as its first number, and what it raises then says nothing of it.
+
+    Returns:
+        "images", for each forward pass the kind of device on which its images were; "mixed", whether torch refused to
+        compute with tensors of two devices.
+    """
+    model = PracticeModel(weights, []).to("meta")
+    arguments: list[Any] = [model, PracticeLoader(batches), torch.device("meta")]
+    if learning_rate is not None:
+        arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate))
+    mixed = False
+    try:
+        function(*arguments)
+    except Exception as error:
+        mixed = _TWO_DEVICES in str(error)
+    return {"images": list(model.places), "mixed": mixed}
+
+
+def _note_calls(events: list[str], owner: object, *methods: str) -> None:
+    """From here on, calls of the owner's methods are ``events`` too."""
+
+    def noting(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*inputs: Any, **options: Any) -> Any:
+            events.append(name)
+            return method(*inputs, **options)
+
+        return noted
+
+    for name in methods:
+        setattr(owner, name, noting(name, getattr(owner, name)))
+
+
+_PARTS: dict[str, Callable[..., nn.Module | nn.Parameter]] = {
+    "Linear": nn.Linear,
+    "Conv2d": nn.Conv2d,
+    "LayerNorm": nn.LayerNorm,
+    "Parameter": lambda *size: nn.Parameter(torch.zeros(size)),
+}
+
+
+def groups(
+    function: Callable[..., Any],
+    parts: Mapping[str, tuple[str, Sequence[int]]],
+    weight_decay: float,
+    frozen: Sequence[str] = (),
+    tied: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Call ``function(model, weight_decay)``, which sorts the parameters of a model for an optimiser.
+
+    Args:
+        parts: of the model, by their dotted names: a kind (a key of ``_PARTS``) and what makes one.
+        frozen: names of the parameters that ask for no gradient.
+        tied: part → another part, whose weight is its own too.
+
+    Returns:
+        "returned", its type's name; "groups", for each dict "keys", "weight_decay", "holder" (the type of its
+        "params") and "names" (for what is no parameter of the model "?" and its type's name); None in the place of
+        anything else; "frozen", names of the parameters that ask for no gradient afterwards.
+    """
+    model = nn.Module()
+    for name, (kind, sizes) in parts.items():
+        _place(model, name.split("."), _PARTS[kind](*sizes))
+    for name, other in (tied or {}).items():
+        model.get_submodule(name).weight = model.get_submodule(other).weight
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    returned = function(model, weight_decay)
+    listed = returned if isinstance(returned, list | tuple) else []
+    return {
+        "returned": type(returned).__name__,
+        "groups": [_group(each, names) for each in listed],
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+    }
+
+
+def _place(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> None:
+    for name in path[:-1]:
+        if not hasattr(home, name):
+            home.add_module(name, nn.Module())
+        home = home.get_submodule(name)
+    setattr(home, path[-1], part)
+
+
+def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
+    if not isinstance(group, dict):
+        return None
+    params: Any = group.get("params", ())
+    held = list(params) if hasattr(params, "__iter__") and not isinstance(params, Tensor) else [params]
+    return {
+        "keys": [str(key) for key in group],
+        "weight_decay": group.get("weight_decay"),
+        "holder": type(params).__name__,
+        "names": [names.get(id(each), f"? {type(each).__name__}") for each in held],
+    }
+
+
+def stopping(
+    kind: Callable[..., Any], patience: int, losses: Sequence[float], beside: Sequence[float] = ()
+) -> dict[str, Any]:
+    """Make ``kind(patience)`` and tell its ``step`` one loss after the other.
+
+    Args:
+        beside: losses that a second one of another patience is told in turn with the first, if any are given.
+
+    Returns:
+        "answers", what step gave; "best" and "bad_epochs", these attributes before the first loss and after each;
+        "patience", that attribute in the end. An attribute that is not there is "missing".
+    """
+    stopper = kind(patience)
+    other = kind(patience + 2) if beside else None
+    answers, seen = [], [_attributes(stopper)]
+    for number, loss in enumerate(losses):
+        if other is not None and number < len(beside):
+            other.step(beside[number])
+        answers.append(stopper.step(loss))
+        seen.append(_attributes(stopper))
+    best, bad_epochs, patiences = map(list, zip(*seen, strict=True))
+    return {"answers": answers, "best": best, "bad_epochs": bad_epochs, "patience": patiences[-1]}
+
+
+def _attributes(stopper: object) -> list[Any]:
+    return [getattr(stopper, name, "missing") for name in ("best", "bad_epochs", "patience")]
+
+
+def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int = 0) -> dict[str, Any]:
+    """Call ``function(*inputs)`` with the global random generators at a seed, and see which of them it moves.
+
+    Returns:
+        "returned", arrays as tensors and ranges as lists; "kinds", of its parts the dtype of a tensor, or the type's
+        name; "touched", of "torch", "numpy" and "random" those that the call moved. They are put back.
+    """
+    kept = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        torch.default_generator.manual_seed(global_seed)
+        np.random.seed(global_seed)
+        random.seed(global_seed)
+        torch.rand(77), np.random.random(77), random.randbytes(77)  # or to seed them anew would change nothing
+        before = _generators()
+        returned = function(*inputs)
+        moved = [name for name, state in _generators().items() if state != before[name]]
+    finally:
+        torch.set_rng_state(kept[0])
+        np.random.set_state(kept[1])
+        random.setstate(kept[2])
+    kinds = [_kind(each) for each in returned] if isinstance(returned, list | tuple) else []
+    return {"returned": _sendable(returned), "kinds": kinds, "touched": moved}
+
+
+def _kind(part: Any) -> str:
+    return str(part.dtype).removeprefix("torch.") if isinstance(part, Tensor) else type(part).__name__
+
+
+def _generators() -> dict[str, Any]:
+    numpy = np.random.get_state(legacy=False)["state"]
+    return {
+        "torch": torch.get_rng_state().tolist(),
+        "numpy": (numpy["key"].tolist(), numpy["pos"]),
+        "random": random.getstate(),
+    }
+
+
+def _sendable(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(list(each) if isinstance(each, range) else _array_as_tensor(each) for each in value)
+    return _array_as_tensor(value)
+
+
+def _array_as_tensor(value: Any) -> Any:
+    is_array = isinstance(value, np.ndarray) and value.dtype != object
+    return torch.from_numpy(value.copy()) if is_array else value
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+    "loop": loop,
+    "elsewhere": elsewhere,
+    "groups": groups,
+    "stopping": stopping,
+    "chance": chance,
+}
