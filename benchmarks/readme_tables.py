@@ -11,9 +11,8 @@ from pathlib import Path
 
 from exercise_kit.engine.library import as_json
 from vit_course.recipes import RECIPES
-from vit_course.recipes.calculated import minutes_by_calculation
-from vit_course.recipes.listing import expected, first_measured, minutes
-from vit_course.recipes.published import AS_PUBLISHED
+from vit_course.recipes.builtin import AS_PUBLISHED
+from vit_course.recipes.listing import expected, first_measured, minutes, minutes_by_calculation
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 RESULTS = Path(__file__).resolve().parent / "results"

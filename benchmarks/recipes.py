@@ -19,7 +19,7 @@ from pathlib import Path
 from vit_course.metrics import spread
 from vit_course.plots_training import plot_runs
 from vit_course.recipes import RECIPES, Recipe, find
-from vit_course.recipes.measured import MEASURED, counts, summarise
+from vit_course.recipes.listing import MEASURED, counts, summarise
 from vit_course.recipes.result import RunResult, read_result, write_json, write_result
 from vit_course.recipes.run import RESULT_FILE
 from vit_course.training import History

@@ -38,7 +38,7 @@ import torch
 import torch.nn.functional as F
 
 from vit_course import PatchEmbedding, check, hunt, patchify  # the course's own, as in lesson 01
-from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 

@@ -39,7 +39,7 @@ from torch import nn
 
 from vit_course import MultiHeadSelfAttention  # or paste your own from lesson 03
 from vit_course import PatchEmbedding, check, hunt, patchify, sinusoidal_positions_2d, unpatchify
-from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
 

@@ -49,7 +49,7 @@ from torch import nn
 
 from vit_course import VisionTransformer  # the experiments make choices that yours of lesson 05 does not know
 from vit_course import ViTConfig, check, hunt
-from vit_course.card import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import show_images
 

@@ -35,7 +35,7 @@ def demo(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.rehearsal import RehearsalError
-        from vit_course.tour import TourError, run_tour
+        from vit_course.demo import TourError, run_tour
     with in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
         run_tour(out, root, Console(highlight=False))
 

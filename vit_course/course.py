@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
     from vit_course.exercises.l06_cifar.model_accuracy import Exam
 
-_TRAINING = ("__init__", "settings", "history", "stops", "fitting", "checkpoints", "safe_files", "progress", "muon")
+_TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "card", "famous"),
+        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous"),
         *("plots", "plots_attention", "plots_training"),
         *(f"training/{name}" for name in _TRAINING),
     ),

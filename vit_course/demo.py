@@ -1,17 +1,30 @@
-"""A small ViT learns our own shapes from nothing, in about a minute on one core."""
+"""A small ViT learns our own shapes from nothing, in about a minute on one core.
+
+``vit-course demo``: the course's main job from end to end, on real notebooks and a real training run.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 from torch import Tensor
 
+from exercise_kit.authoring.build import build
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.rehearsal import LESSON, Graded, rehearse
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.interpret import record
@@ -21,6 +34,7 @@ from vit_course.vit import VisionTransformer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 CONFIG = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0, position_std=0.5)
 SETTINGS = TrainingSettings(
@@ -93,3 +107,137 @@ def _attention_figure(model: VisionTransformer, validation: ImageDataset, num_im
     figure = show_attention(images, weights, CONFIG.grid_size, names)
     figure.suptitle("Where the class token looks in the last block, head by head; left, what the model calls it")
     return figure
+
+
+MARKER = ".vit-course-demo"
+# the order in which a student reads a message's parts; in a saved notebook they are sorted by name
+PARTS = ("Seen", "Expected", "Likely cause", "Where to look")
+
+
+class TourError(Exception):
+    """The demo cannot run; the message says what to do."""
+
+
+def run_tour(out: Path, root: Path, console: Console) -> None:
+    """Build the lessons, make and grade a class, train a small ViT, and say what to open.
+
+    Args:
+        out: where everything is written; a folder that an earlier demo made is replaced.
+        root: the clone whose lessons are used.
+        console: where progress and results are told.
+
+    Raises:
+        TourError: ``out`` holds something that no demo wrote.
+        AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
+    """
+    _clear(out)
+    _headline(console, 1, "Build the notebooks from their sources")
+    report = build(root)
+    console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
+
+    _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader")
+    class_dir = new_class(out / "class", root).path
+    with console.status("nbgrader") as status:
+        graded = rehearse(class_dir, lambda words: _tell(console, status, words))
+    console.print(_table(graded))
+
+    _headline(console, 3, "What each student reads")
+    for student in graded:
+        _show_reading(console, student)
+
+    _headline(console, 4, "Train a small ViT on drawings that need no download")
+    result = train_demo(out)
+    console.print(
+        f"{result.accuracy:.1%} of the validation drawings are named rightly, after {result.seconds:.0f} seconds, "
+        f"by a ViT of {result.parameters:,} parameters."
+    )
+
+    _headline(console, 5, "What to open next")
+    for what, where in _next_steps(out, graded):
+        console.print(Text.assemble((f"{what:<46}", ""), (where, "bold")), soft_wrap=True)
+
+
+def _clear(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not (out / MARKER).exists():
+            raise TourError(f"{out} is in use by something else than a demo; choose another folder with --out")
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).write_text("Made by vit-course demo, which replaces this folder when it runs again.\n")
+
+
+def _headline(console: Console, number: int, words: str) -> None:
+    console.print()
+    console.rule(f"[bold]{number}. {words}", align="left", style="blue")
+
+
+def _tell(console: Console, status: object, words: str) -> None:
+    if console.is_terminal:
+        status.update(words)  # type: ignore[attr-defined]  # rich's Status
+    else:
+        console.print(words)
+
+
+def _table(graded: list[Graded]) -> Table:
+    """Points: a row for every exercise and a column for every student, which fits a terminal of 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("points")
+    for student in graded:
+        table.add_column(student.student, justify="right")
+    for row in zip(*(student.exercises for student in graded), strict=True):
+        table.add_row(row[0][0], *(f"{score:.3g} of {worth:g}" for _, score, worth in row))
+    table.add_row("all", *(f"{student.score:.3g} of {student.max_score:g}" for student in graded), style="bold")
+    return table
+
+
+def _show_reading(console: Console, student: Graded) -> None:
+    console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
+    for report in student.reports:
+        verdicts = [each["verdict"] for each in report["checks"]]
+        passing = f"{verdicts.count('pass')} of {len(verdicts)} checks pass"
+        if report["problem"]:
+            console.print(Padding(Text(f"○ {report['problem']}"), (0, 0, 0, 2)))
+        else:
+            sign = "✓" if set(verdicts) == {"pass"} else "✗"
+            console.print(Text(f"  {sign} {report['name']}: {passing}"))
+            _show_failures(console, report["checks"])
+
+
+def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
+    """The failed checks; those whose cause was told before are only counted."""
+    told, again = set[str](), 0
+    for each in checks:
+        if each["verdict"] != "fail":
+            continue
+        if each["misconception"] in told:
+            again += 1
+            continue
+        console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
+        for label in PARTS:
+            if words := each["parts"].get(label):
+                console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
+        if each["misconception"]:
+            told.add(each["misconception"])
+    if again:
+        console.print(Padding(Text(f"✗ {again} more for the same reason"), (0, 0, 0, 6)))
+
+
+def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
+    classic = next(student for student in graded if student.student == "cleo")
+    is_active = os.environ.get("VIRTUAL_ENV") == sys.prefix or sys.prefix == sys.base_prefix
+    first = [] if is_active else [("First, in this shell:", f'. "{_shown(Path(sys.prefix))}/bin/activate"')]
+    return [
+        *first,
+        ("A lesson, as a student:", "jupyter lab notebooks/00_start.ipynb"),
+        ("Cleo's feedback page:", _shown(classic.feedback)),
+        ("The training curves:", _shown(out / "curves.png")),
+        ("What the trained ViT looks at:", _shown(out / "attention.png")),
+        ("The gradebook, in formgrader:", f'cd "{_shown(out / "class")}" && jupyter lab'),
+        ("A class of your own:", "vit-course new-class ../my-class"),
+    ]
+
+
+def _shown(path: Path) -> str:
+    """A path as the reader would type it from here."""
+    path = path.resolve()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -1,4 +1,6 @@
-"""Tensors in, matplotlib figure out.
+"""What the plots are drawn on and with: a figure on a pale card, pictures, mosaics, curves.
+
+Tensors in, matplotlib figure out.
 
 Each function returns a new figure and touches nothing else: no pyplot, no current axes, no settings. A
 notebook shows a figure that stands on the last line of a cell, and a script saves it with `savefig`. Figures
@@ -7,18 +9,130 @@ lie on their own pale card, so that they read on a dark page too.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course import card
-
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+
+BLUE, ORANGE, INK, GREY, CARD = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
+AMBER = (1.0, 0.76, 0.2)  # red, green, blue in [0, 1]
+DOTS_PER_INCH = 120
+
+
+@cache
+def _figure_class() -> type[Figure]:
+    """A Figure that a notebook can show although pyplot does not know of it."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+            return buffer.getvalue()
+
+    return NotebookFigure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this width and height in inches."""
+    return _figure_class()(figsize=(width, height), facecolor=CARD, layout="constrained")
+
+
+def as_pictures(images: Tensor) -> Tensor:
+    """Images as matplotlib wants them.
+
+    Args:
+        images: (batch, channels, height, width) or (channels, height, width), 1 or 3 channels; uint8, or float
+            in [0, 1] (a little over- and undershoot of a resampled picture is cut off).
+
+    Returns:
+        (batch, height, width, 3) float32 in [0, 1], on the CPU.
+
+    Raises:
+        ValueError: for another shape, dtype or range.
+    """
+    images = (images if images.ndim == 4 else images[None]).detach().cpu()
+    if images.ndim != 4 or images.shape[1] not in (1, 3):
+        raise ValueError(f"images must be (batch, 1 or 3 channels, height, width), not {tuple(images.shape)}")
+    if images.dtype == torch.uint8:
+        images = images / 255
+    if not images.is_floating_point():
+        raise ValueError(f"images must be uint8 or float, not {images.dtype}")
+    low, high = images.min().item(), images.max().item()
+    if low < -0.25 or high > 1.25:
+        raise ValueError(f"float images must lie in [0, 1], but they run from {low:.2f} to {high:.2f}")
+    return images.float().clamp(0, 1).expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
+
+
+def mosaic(tiles: Tensor, gap: int) -> Tensor:
+    """Tiles side by side with gaps of NaN: (rows, columns, h, w) → (rows·(h+gap)−gap, columns·(w+gap)−gap)."""
+    framed = F.pad(tiles, (gap, 0, gap, 0), value=torch.nan)  # (rows, columns, gap + h, gap + w)
+    return framed.transpose(1, 2).flatten(2).flatten(0, 1)[gap:, gap:]
+
+
+def draw_picture(axes: Axes, picture: Tensor) -> None:
+    """Draw (height, width, 3) without ticks or frame, its pixels unblurred."""
+    axes.set(xticks=[], yticks=[])
+    axes.set_frame_on(False)
+    axes.imshow(picture.numpy(), interpolation="nearest")
+
+
+def number_tiles(axes: Axes, rows: int, columns: int, pitch: int) -> None:
+    """Write 0, 1, 2, ... into the tiles of a mosaic, row by row; `pitch` is a tile's side plus a gap, in pixels."""
+    box = {"facecolor": INK, "alpha": 0.6, "edgecolor": "none", "pad": 1}
+    style: dict[str, Any] = {"textcoords": "offset points", "va": "top", "fontsize": 7, "color": CARD, "bbox": box}
+    for token in range(rows * columns):
+        row, column = divmod(token, columns)
+        axes.annotate(str(token), (column * pitch - 0.5, row * pitch - 0.5), (2, -2), **style)
+
+
+def label_centres(axis: Axis, count: int, pitch: int) -> None:
+    """Write 0, 1, 2, ... at the centres of `count` tiles of `count` pixels each, which lie `pitch` apart."""
+    axis.set_ticks([tile * pitch + (count - 1) / 2 for tile in range(count)], [str(tile) for tile in range(count)])
+
+
+def lit(picture: Tensor, light: Tensor) -> Tensor:
+    """A picture (height, width, 3) in dark grey, amber where `light` (height, width) in [0, 1] falls."""
+    grey = picture.mean(-1, keepdim=True)
+    amber = torch.tensor(AMBER) * (0.55 + 0.45 * grey)
+    return torch.lerp(0.1 + 0.45 * grey.expand(-1, -1, 3), amber, light[..., None])
+
+
+def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float], name: str) -> None:
+    """Draw one number per epoch for training and for validation, told apart by colour, line and marker."""
+    epochs = range(1, len(train) + 1)
+    axes.plot(epochs, train, color=BLUE, marker="o", markersize=3, linestyle="--", label="training")
+    axes.plot(epochs, validation, color=ORANGE, marker="s", markersize=3, label="validation")
+    axes.set(xlabel="epoch", ylabel=name, facecolor=CARD)
+    axes.locator_params(axis="x", integer=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=GREY, alpha=0.2)
+
+
+def write_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
+    """Write each number of (rows, columns) into its cell, dark on light and light on dark."""
+    whole = bool((matrix == matrix.round()).all())
+    colours = picture.to_rgba(matrix.numpy())  # (rows, columns, 4)
+    for row, values in enumerate(matrix.tolist()):
+        for column, value in enumerate(values):
+            red, green, blue, _ = colours[row, column]
+            luminance = 0.299 * red + 0.587 * green + 0.114 * blue
+            text = f"{value:.0f}" if whole else f"{value:.2f}"
+            colour = INK if luminance > 0.5 else CARD
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+
 
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"  # both keep their order under colour-blindness
 
@@ -44,17 +158,17 @@ def show_images(images: Tensor, titles: Sequence[str] | None = None, columns: in
     Raises:
         ValueError: for another shape, or another number of titles.
     """
-    pictures = card.as_pictures(images)
+    pictures = as_pictures(images)
     if titles is not None and len(titles) != len(pictures):
         raise ValueError(f"{len(titles)} titles for {len(pictures)} images")
     columns = min(columns, len(pictures))
     rows = math.ceil(len(pictures) / columns)
     cell = min(3.2, max(1.1, 9 / columns))
     height, width = pictures.shape[1:3]
-    figure = card.new_figure(columns * cell, rows * (cell * height / width + (0.25 if titles else 0)))
+    figure = new_figure(columns * cell, rows * (cell * height / width + (0.25 if titles else 0)))
     for number, axes in enumerate(figure.subplots(rows, columns, squeeze=False).flat):
         if number < len(pictures):
-            card.draw_picture(axes, pictures[number])
+            draw_picture(axes, pictures[number])
             axes.set_title("" if titles is None else titles[number], fontsize=9)
         else:
             axes.set_visible(False)
@@ -82,16 +196,16 @@ def show_patches(patches: Tensor, grid_size: tuple[int, int], channels: int = 3,
     patch_size = math.isqrt(patches.shape[1] // channels)
     if channels * patch_size**2 != patches.shape[1]:
         raise ValueError(f"patch_dim {patches.shape[1]} is not {channels} channels times a square")
-    pictures = card.as_pictures(patches.reshape(-1, channels, patch_size, patch_size))
+    pictures = as_pictures(patches.reshape(-1, channels, patch_size, patch_size))
     opaque = F.pad(pictures, (0, 1), value=1.0).unflatten(0, grid_size)  # (rows, columns, P, P, 4)
     gap = max(1, patch_size // 8)
-    picture = torch.stack([card.mosaic(channel, gap) for channel in opaque.unbind(-1)], dim=-1).nan_to_num(0.0)
+    picture = torch.stack([mosaic(channel, gap) for channel in opaque.unbind(-1)], dim=-1).nan_to_num(0.0)
     scale = 6 / max(picture.shape[:2])
-    figure = card.new_figure(picture.shape[1] * scale, picture.shape[0] * scale)
+    figure = new_figure(picture.shape[1] * scale, picture.shape[0] * scale)
     axes = figure.subplots()
-    card.draw_picture(axes, picture)
+    draw_picture(axes, picture)
     if rows * columns <= 64 if numbers is None else numbers:
-        card.number_tiles(axes, rows, columns, patch_size + gap)
+        number_tiles(axes, rows, columns, patch_size + gap)
     return figure
 
 
@@ -114,7 +228,7 @@ def show_matrix(matrix: Tensor, row_name: str, column_name: str, title: str = ""
     matrix = matrix.detach().float().cpu()
     rows, columns = matrix.shape
     scale = 5.5 / max(rows, columns)
-    figure = card.new_figure(max(2.2, columns * scale) + 1.6, max(1.4, rows * scale) + 1.0)
+    figure = new_figure(max(2.2, columns * scale) + 1.6, max(1.4, rows * scale) + 1.0)
     axes = figure.subplots()
     signed = bool((matrix < 0).any())
     limit = matrix.abs().nan_to_num().max().item()
@@ -131,7 +245,7 @@ def show_matrix(matrix: Tensor, row_name: str, column_name: str, title: str = ""
     axes.set_yticks(range(0, rows, math.ceil(rows / 16)))
     figure.colorbar(picture, ax=axes, shrink=0.9).outline.set_visible(False)
     if matrix.numel() <= 100 if values is None else values:
-        card.write_values(axes, picture, matrix)
+        write_values(axes, picture, matrix)
     return figure
 
 
@@ -142,16 +256,16 @@ def plot_history(history: Curves, title: str = "") -> Figure:
         history: see `Curves`; losses, and accuracies in [0, 1].
         title: above both.
     """
-    figure = card.new_figure(8.4, 3.2)
+    figure = new_figure(8.4, 3.2)
     if title:
-        figure.suptitle(title, color=card.INK)
+        figure.suptitle(title, color=INK)
     left, right = figure.subplots(1, 2)
-    card.draw_curves(left, history.train_loss, history.validation_loss, "loss")
+    draw_curves(left, history.train_loss, history.validation_loss, "loss")
     train = [100 * share for share in history.train_accuracy]
     validation = [100 * share for share in history.validation_accuracy]
-    card.draw_curves(right, train, validation, "accuracy, %")
+    draw_curves(right, train, validation, "accuracy, %")
     best = max(validation)
-    right.set_title(f"validation: {best:.1f} % after epoch {validation.index(best) + 1}", fontsize=9, color=card.INK)
+    right.set_title(f"validation: {best:.1f} % after epoch {validation.index(best) + 1}", fontsize=9, color=INK)
     left.legend(frameon=False)
     return figure
 
@@ -173,7 +287,7 @@ def show_attention(
     Raises:
         ValueError: when the sizes do not fit together.
     """
-    pictures = card.as_pictures(images)
+    pictures = as_pictures(images)
     maps = _attention_maps(weights if weights.ndim == 4 else weights[None], grid_size)
     batch, num_heads = maps.shape[:2]
     if batch != len(pictures):
@@ -182,12 +296,12 @@ def show_attention(
     maps = F.interpolate(maps, size=(height, width), mode="bilinear")
     light = maps / maps.amax((2, 3), keepdim=True).clamp_min(1e-12)  # (batch, num_heads, height, width)
     cell = min(2.2, 11 / (1 + num_heads))
-    figure = card.new_figure((1 + num_heads) * cell, batch * cell * height / width + 0.25)
+    figure = new_figure((1 + num_heads) * cell, batch * cell * height / width + 0.25)
     for row, line in enumerate(figure.subplots(batch, 1 + num_heads, squeeze=False)):
-        card.draw_picture(line[0], pictures[row])
+        draw_picture(line[0], pictures[row])
         line[0].set_ylabel("" if titles is None else titles[row], fontsize=9)
         for head, axes in enumerate(line[1:]):
-            card.draw_picture(axes, card.lit(pictures[row], light[row, head]))
+            draw_picture(axes, lit(pictures[row], light[row, head]))
             axes.set_title(f"head {head}" if row == 0 else "", fontsize=9)
     return figure
 
@@ -230,13 +344,13 @@ def show_position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> F
     table = F.normalize(table[-rows * columns :], dim=-1)
     similarity = (table @ table.T).reshape(rows, columns, rows, columns)
     gap = max(1, round(max(rows, columns) / 8))
-    picture = card.mosaic(similarity, gap)
-    figure = card.new_figure(6.6, max(2.5, 1 + 5.2 * picture.shape[0] / picture.shape[1]))
+    picture = mosaic(similarity, gap)
+    figure = new_figure(6.6, max(2.5, 1 + 5.2 * picture.shape[0] / picture.shape[1]))
     axes = figure.subplots()
     drawn = axes.imshow(picture.numpy(), cmap=SEQUENTIAL, vmin=similarity.min().item(), vmax=1)
     axes.set_frame_on(False)
-    card.label_centres(axes.xaxis, columns, columns + gap)
-    card.label_centres(axes.yaxis, rows, rows + gap)
+    label_centres(axes.xaxis, columns, columns + gap)
+    label_centres(axes.yaxis, rows, rows + gap)
     axes.tick_params(length=0)
     axes.set(xlabel="column of the patch", ylabel="row of the patch")
     figure.colorbar(drawn, ax=axes, shrink=0.9, label="cosine similarity").outline.set_visible(False)

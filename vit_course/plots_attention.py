@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course import card
+from vit_course import plots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,16 +37,16 @@ def show_every_head(image: Tensor, maps: Sequence[Tensor]) -> Figure:
     num_heads = max(map(len, lights))
     height, width = picture.shape[:2]
     cell = min(1.7, 9 / (1 + num_heads))
-    figure = card.new_figure((1 + num_heads) * cell, len(lights) * cell * height / width + 0.3)
+    figure = plots.new_figure((1 + num_heads) * cell, len(lights) * cell * height / width + 0.3)
     for block, line in enumerate(figure.subplots(len(lights), 1 + num_heads, squeeze=False)):
         for axes in line:
             axes.set(xticks=[], yticks=[])
             axes.set_frame_on(False)
         if block == 0:
-            card.draw_picture(line[0], picture)
+            plots.draw_picture(line[0], picture)
         line[0].set_ylabel(f"block {block}", fontsize=9)
         for head, light in enumerate(lights[block]):
-            card.draw_picture(line[1 + head], card.lit(picture, light))
+            plots.draw_picture(line[1 + head], plots.lit(picture, light))
             line[1 + head].set_title(f"head {head}" if block == 0 else "", fontsize=9)
     return figure
 
@@ -64,15 +64,15 @@ def show_maps(image: Tensor, maps: Mapping[str, Tensor], columns: int = 6) -> Fi
     """
     picture = _one_picture(image)
     pictures = [("", picture)]
-    pictures += [(title, card.lit(picture, _light(each[None], picture)[0])) for title, each in maps.items()]
+    pictures += [(title, plots.lit(picture, _light(each[None], picture)[0])) for title, each in maps.items()]
     columns = min(columns, len(pictures))
     lines = math.ceil(len(pictures) / columns)
     cell = min(2.4, 9 / columns)
     height, width = picture.shape[:2]
-    figure = card.new_figure(columns * cell, lines * (cell * height / width + 0.3))
+    figure = plots.new_figure(columns * cell, lines * (cell * height / width + 0.3))
     for number, axes in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
         if number < len(pictures):
-            card.draw_picture(axes, pictures[number][1])
+            plots.draw_picture(axes, pictures[number][1])
             axes.set_title(pictures[number][0], fontsize=9)
         else:
             axes.set_visible(False)
@@ -90,17 +90,17 @@ def show_lit(images: Tensor, maps: Tensor, titles: Sequence[str]) -> Figure:
     Raises:
         ValueError: there are not as many maps and titles as images, or a map is negative.
     """
-    pictures = card.as_pictures(images)
+    pictures = plots.as_pictures(images)
     if not len(pictures) == len(maps) == len(titles):
         raise ValueError(f"{len(pictures)} images, {len(maps)} maps and {len(titles)} titles")
     height, width = pictures.shape[1:3]
     cell = min(2.0, 9 / len(pictures))
-    figure = card.new_figure(len(pictures) * cell, 2 * cell * height / width + 0.3)
+    figure = plots.new_figure(len(pictures) * cell, 2 * cell * height / width + 0.3)
     above, below = figure.subplots(2, len(pictures), squeeze=False)
     for number, picture in enumerate(pictures):
-        card.draw_picture(above[number], picture)
+        plots.draw_picture(above[number], picture)
         above[number].set_title(titles[number], fontsize=9)
-        card.draw_picture(below[number], card.lit(picture, _light(maps[number, None], picture)[0]))
+        plots.draw_picture(below[number], plots.lit(picture, _light(maps[number, None], picture)[0]))
     return figure
 
 
@@ -129,7 +129,7 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
     for block, of_heads in enumerate(maps):
         for head, light in enumerate(_light(of_heads, picture)):
             path = folder / f"block_{block}_head_{head}.png"
-            imsave(path, card.lit(picture, light).clamp(0, 1).numpy())
+            imsave(path, plots.lit(picture, light).clamp(0, 1).numpy())
             written.append(path)
     return written
 
@@ -149,10 +149,10 @@ def plot_attention_distance(
 
     Source: the idea of the figure: Dosovitskiy et al. 2020, figure 7, right.
     """
-    looks = (("o", card.BLUE, 0.0), ("^", card.ORANGE, 0.18), ("s", card.GREY, -0.18))
+    looks = (("o", plots.BLUE, 0.0), ("^", plots.ORANGE, 0.18), ("s", plots.GREY, -0.18))
     if not 1 <= len(distances) <= len(looks):
         raise ValueError(f"one to three models can be told apart, not {len(distances)}")
-    figure = card.new_figure(6.6, 3.2)
+    figure = plots.new_figure(6.6, 3.2)
     axes = figure.subplots()
     for (name, blocks), (marker, colour, shift) in zip(distances.items(), looks, strict=False):
         for block, heads in enumerate(blocks):
@@ -160,12 +160,12 @@ def plot_attention_distance(
             places = [block + shift] * len(heads)
             axes.plot(places, heads.detach().cpu().tolist(), marker, color=colour, alpha=0.75, label=label)
     if everywhere is not None:
-        axes.axhline(everywhere, color=card.INK, linewidth=1, linestyle=(0, (4, 3)), label="looks everywhere alike")
-    axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=card.CARD)
+        axes.axhline(everywhere, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="looks everywhere alike")
+    axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=plots.CARD)
     axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=card.GREY, alpha=0.2)
+    axes.grid(color=plots.GREY, alpha=0.2)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
 
@@ -194,7 +194,7 @@ def _one_picture(image: Tensor) -> Tensor:
     """(height, width, 3) in [0, 1]."""
     if image.ndim != 3:
         raise ValueError(f"one image (channels, height, width) is needed, not {tuple(image.shape)}")
-    return card.as_pictures(image)[0]
+    return plots.as_pictures(image)[0]
 
 
 def _light(maps: Tensor, picture: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from vit_course import card
+from vit_course import plots
 from vit_course.metrics import Confusion
 from vit_course.plots import SEQUENTIAL, Curves
 
@@ -37,9 +37,9 @@ def plot_runs(runs: Sequence[Curves], title: str = "") -> Figure:
     epochs = min((len(run.validation_loss) for run in runs), default=0)
     if not epochs:
         raise ValueError("there is no epoch to draw")
-    figure = card.new_figure(8.4, 3.4)
+    figure = plots.new_figure(8.4, 3.4)
     if title:
-        figure.suptitle(title, color=card.INK)
+        figure.suptitle(title, color=plots.INK)
     left, right = figure.subplots(1, 2)
     _draw(left, runs, epochs, "loss", lambda run: (run.train_loss, run.validation_loss))
     _draw(
@@ -51,7 +51,7 @@ def plot_runs(runs: Sequence[Curves], title: str = "") -> Figure:
     )
     last = [100 * run.validation_accuracy[epochs - 1] for run in runs]
     seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
-    right.set_title(f"validation at the end: {sum(last) / len(last):.1f} %{seeds}", fontsize=9, color=card.INK)
+    right.set_title(f"validation at the end: {sum(last) / len(last):.1f} %{seeds}", fontsize=9, color=plots.INK)
     left.legend(frameon=False)
     return figure
 
@@ -74,13 +74,13 @@ def show_confusions(
     """
     if matrix.shape != (len(classes), len(classes)):
         raise ValueError(f"a matrix {tuple(matrix.shape)} with {len(classes)} names of classes")
-    figure = card.new_figure(11.5, 5.4)
+    figure = plots.new_figure(11.5, 5.4)
     if not worst:
         _draw_matrix(figure.subplots(), matrix, classes)
         return figure
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
     for part in (left, right):
-        part.set_facecolor(card.CARD)
+        part.set_facecolor(plots.CARD)
     _draw_matrix(left.subplots(), matrix, classes)
     _draw_mistakes(right, classes, worst, images, per_row)
     return figure
@@ -99,10 +99,10 @@ def _draw(
 ) -> None:
     """Mean curves of training and validation, and their bands when there are several runs."""
     parts = [torch.tensor([pick(run)[part][:epochs] for run in runs]) for part in (0, 1)]  # (runs, epochs) each
-    card.draw_curves(axes, parts[0].mean(0).tolist(), parts[1].mean(0).tolist(), name)
+    plots.draw_curves(axes, parts[0].mean(0).tolist(), parts[1].mean(0).tolist(), name)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     if len(runs) > 1:
-        for values, colour in zip(parts, (card.BLUE, card.ORANGE), strict=True):
+        for values, colour in zip(parts, (plots.BLUE, plots.ORANGE), strict=True):
             low, high = values.amin(0).tolist(), values.amax(0).tolist()
             axes.fill_between(range(1, epochs + 1), low, high, color=colour, alpha=0.2, linewidth=0)
 
@@ -112,9 +112,9 @@ def _draw_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:
     right = mistakes.diagonal().sum().item() / max(1.0, mistakes.sum().item())
     mistakes.fill_diagonal_(torch.nan)
     drawn = axes.imshow(mistakes.numpy(), cmap=SEQUENTIAL, vmin=0, interpolation="nearest")
-    axes.set_facecolor(card.CARD)
+    axes.set_facecolor(plots.CARD)
     axes.set(xlabel="taken for", ylabel="class", title=f"{right:.1%} on the diagonal, which is left blank")
-    axes.title.set(fontsize=10, color=card.INK)
+    axes.title.set(fontsize=10, color=plots.INK)
     if len(classes) <= MOST_NAMES:
         axes.set_xticks(range(len(classes)), classes, rotation=45, ha="right", fontsize=8)
         axes.set_yticks(range(len(classes)), classes, fontsize=8)
@@ -129,12 +129,12 @@ def _draw_mistakes(
     for confusion, row in zip(worst, rows, strict=True):
         line = row.subplots(1, per_row, squeeze=False)[0]
         shown = confusion.images[:per_row]
-        pictures = card.as_pictures(images[list(shown)].cpu())
+        pictures = plots.as_pictures(images[list(shown)].cpu())
         for axes, picture in zip(line, pictures, strict=False):
-            card.draw_picture(axes, picture)
+            plots.draw_picture(axes, picture)
         for axes in line[len(shown) :]:
             axes.set_axis_off()
         pair = f"{classes[confusion.label]} taken for {classes[confusion.guess]}"
         words = f"{pair}: {confusion.count} ({confusion.share:.1%})"
-        row.suptitle(words, x=0.01, ha="left", fontsize=8, color=card.INK)
-        row.set_facecolor(card.CARD)
+        row.suptitle(words, x=0.01, ha="left", fontsize=8, color=plots.INK)
+        row.set_facecolor(plots.CARD)

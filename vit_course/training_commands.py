@@ -36,12 +36,12 @@ def train(
 ) -> None:
     """Train a ViT by a recipe, and measure it once on the test images."""
     with needs("train"):
-        from vit_course.recipes import command
-    options = command.RunOptions(Path(), data, seed, epochs, batch_size, precision, device, resume, wandb, image_size)
+        from vit_course.recipes import command, run
+    options = run.RunOptions(Path(), data, seed, epochs, batch_size, precision, device, resume, wandb, image_size)
     try:
         with in_words(*command.REFUSALS), needs("train"):
             command.train(recipe, out, options, console)
-    except (command.RunInterruptedError, KeyboardInterrupt) as stopped:
+    except (run.RunInterruptedError, KeyboardInterrupt) as stopped:
         raise stop(str(stopped) or "Stopped before the training began.", 130) from None
 
 

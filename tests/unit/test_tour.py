@@ -9,7 +9,7 @@ from rich.console import Console
 
 from exercise_kit.nbgrader.rehearsal import STRIPS, Graded
 from vit_course import check
-from vit_course.tour import TourError, _show_reading, _table, run_tour
+from vit_course.demo import TourError, _show_reading, _table, run_tour
 
 
 @pytest.fixture

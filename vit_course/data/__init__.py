@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vit_course.data.augmentation import Augmentation, augment, mix
-    from vit_course.data.drawings import SHAPES, draw_shapes
-    from vit_course.data.embedded import digits, photo, shapes
-    from vit_course.data.errors import DatasetError, MissingDatasetError
-    from vit_course.data.folder import is_class_folder, load_folder
-    from vit_course.data.folder_loader import FolderBatches, folder_batches
-    from vit_course.data.image_dataset import ImageDataset, channel_statistics, train_validation_split
+    from vit_course.data.embedded import SHAPES, digits, draw_shapes, photo, shapes
+    from vit_course.data.folder import FolderBatches, folder_batches, is_class_folder, load_folder
+    from vit_course.data.image_dataset import (
+        DatasetError,
+        ImageDataset,
+        MissingDatasetError,
+        channel_statistics,
+        train_validation_split,
+    )
     from vit_course.data.loaders import Batches
-    from vit_course.data.npz import load_npz
-    from vit_course.data.sources import data_folder, holds_dataset, load_dataset
+    from vit_course.data.sources import data_folder, holds_dataset, load_dataset, load_npz
     from vit_course.data.splits import split_indices
 
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
-    "drawings": ("SHAPES", "draw_shapes"),
-    "embedded": ("digits", "photo", "shapes"),
-    "errors": ("DatasetError", "MissingDatasetError"),
-    "folder": ("is_class_folder", "load_folder"),
-    "folder_loader": ("FolderBatches", "folder_batches"),
-    "image_dataset": ("ImageDataset", "channel_statistics", "train_validation_split"),
+    "embedded": ("SHAPES", "digits", "draw_shapes", "photo", "shapes"),
+    "folder": ("FolderBatches", "folder_batches", "is_class_folder", "load_folder"),
+    "image_dataset": (
+        *("DatasetError", "ImageDataset", "MissingDatasetError"),
+        *("channel_statistics", "train_validation_split"),
+    ),
     "loaders": ("Batches",),
-    "npz": ("load_npz",),
-    "sources": ("data_folder", "holds_dataset", "load_dataset"),
+    "sources": ("data_folder", "holds_dataset", "load_dataset", "load_npz"),
     "splits": ("split_indices",),
 }
 

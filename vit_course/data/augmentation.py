@@ -1,16 +1,135 @@
-"""Images changed at random while a model learns, each in its own way, all of a batch at once."""
+"""RandAugment (Cubuk et al. 2020) of a batch, in which every image draws its own operations.
+
+torchvision's `v2.RandAugment` changes all images of a call alike. Here images that have drawn the same operation are
+changed together, and nothing waits for a GPU: no value is read from it, and no number is copied to it at each step.
+
+Images changed at random while a model learns, each in its own way, all of a batch at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.data.randaugment import randaugment
+Change = Callable[[Tensor], Tensor]
+
+ROUNDS = 2  # operations for each image
+MAGNITUDE, LEVELS = 9, 31  # levels 0 to 30; these three are torchvision's defaults
+OPERATIONS = 14
+SIGNED = 9  # the first ones, which go either way
+
+
+def randaugment(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Change each image by two operations of RandAugment, drawn for it alone.
+
+    Args:
+        images: (batch, channels, height, width) uint8, on any device.
+        generator: on the CPU.
+
+    Returns:
+        A tensor like `images`.
+
+    Raises:
+        ValueError: for images with neither 1 nor 3 channels.
+    """
+    if images.shape[1] not in (1, 3):
+        raise ValueError(f"RandAugment takes images of 1 or 3 channels, not {images.shape[1]}")
+    for _ in range(ROUNDS):
+        images = one_operation(images, generator)
+    return images
+
+
+def one_operation(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Change each image of (batch, channels, height, width) by one operation, as likely as any other, and one sign."""
+    batch, _, height, width = images.shape
+    drawn = torch.randint(OPERATIONS, (batch,), generator=generator)
+    opposite = torch.rand(batch, generator=generator) < 0.5
+    drawn += OPERATIONS * (opposite & (drawn < SIGNED))
+    order = drawn.argsort()  # neighbours have drawn the same
+    there, back = (places.to(images.device, non_blocking=True) for places in (order, order.argsort()))
+    every = changes(height, width, images.device)
+    groups = images.index_select(0, there).split(drawn.bincount(minlength=len(every)).tolist())
+    changed = [change(group) for change, group in zip(every, groups, strict=True) if len(group)]
+    return torch.cat(changed).index_select(0, back) if changed else images
+
+
+@lru_cache(maxsize=8)
+def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]:
+    """The operations at our magnitude: the signed ones, those without a sign, the signed ones the other way."""
+    from torchvision.transforms.v2 import functional
+
+    def signed(sign: int) -> list[Change]:
+        shear = sign * math.degrees(math.atan(_level(0.0, 0.3)))
+        right, down = (sign * int(_level(0.0, 150 / 331 * length)) for length in (width, height))
+        factor = 1.0 + sign * _level(0.0, 0.9)
+        still = {"angle": 0.0, "translate": [0, 0], "scale": 1.0, "shear": [0.0, 0.0]}
+        moves = [
+            partial(functional.affine, **(still | {"shear": [shear, 0.0]}), center=[0, 0]),
+            partial(functional.affine, **(still | {"shear": [0.0, shear]}), center=[0, 0]),
+            partial(functional.affine, **(still | {"translate": [right, 0]})),
+            partial(functional.affine, **(still | {"translate": [0, down]})),
+            partial(functional.rotate, angle=sign * _level(0.0, 30.0)),
+        ]
+        return [
+            *(partial(_moved, sources=_sources(move, height, width).to(device)) for move in moves),
+            partial(functional.adjust_brightness, brightness_factor=factor),
+            partial(functional.adjust_saturation, saturation_factor=factor),
+            partial(functional.adjust_contrast, contrast_factor=factor),
+            partial(_sharpened, factor=factor),
+        ]
+
+    unsigned: list[Change] = [
+        lambda images: images,
+        partial(functional.posterize, bits=round(8 - 4 * MAGNITUDE / (LEVELS - 1))),
+        partial(functional.solarize, threshold=255 * _level(1.0, 0.0)),
+        functional.autocontrast,
+        functional.equalize,
+    ]
+    return (*signed(1), *unsigned, *signed(-1))
+
+
+def _level(first: float, last: float) -> float:
+    """Our magnitude in a range, rounded as torchvision's is."""
+    return float(torch.linspace(first, last, LEVELS)[MAGNITUDE])
+
+
+def _sources(move: Change, height: int, width: int) -> Tensor:
+    """Where each pixel of a moved image comes from, counted from 1 row by row: (height * width,) int64; 0 is outside.
+
+    torchvision tells it by moving an image of such numbers, on the CPU and once: its own call on a GPU copies a
+    matrix there each time, and waits for it.
+    """
+    numbers = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
+    return move(numbers).flatten().long()
+
+
+def _moved(images: Tensor, sources: Tensor) -> Tensor:
+    """Pick every pixel of the result from where it was; black comes from outside."""
+    framed = F.pad(images.flatten(2), (1, 0))  # place 0 is black
+    return framed.gather(2, sources.expand(*images.shape[:2], -1)).view_as(images)
+
+
+def _sharpened(images: Tensor, factor: float) -> Tensor:
+    """torchvision's adjust_sharpness, without the kernel that it copies to a GPU: the edge stays, the rest is blended.
+
+    The blurred image is a mean of 3 x 3 pixels in which the middle counts five times.
+    """
+    if min(images.shape[2:]) < 3:
+        return images
+    pixels = images.float()
+    inner = pixels[..., 1:-1, 1:-1]
+    rows = pixels[..., :-2, :] + pixels[..., 1:-1, :] + pixels[..., 2:, :]
+    squares = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]  # sums of 3 x 3 pixels
+    blurred = squares.add_(inner, alpha=4).div_(13).round_()
+    inner.add_(blurred.sub_(inner), alpha=1.0 - factor)
+    return pixels.clamp_(0, 255).to(images.dtype)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from vit_course.data.errors import DatasetError
+from vit_course.data.image_dataset import DatasetError
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -1,18 +1,146 @@
-"""Data that need no download: real handwriting, our own drawings, and a photograph to look at."""
+"""Procedural 32x32 drawings of ten plain shapes: a data set that needs no download.
+
+Each picture holds one shape at a random place, size and angle, in one colour on a shaded ground of another,
+under a little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside.
+Signed distances make outlines smooth at any size and unite shapes by a minimum.
+
+Data that need no download: real handwriting, our own drawings, and a photograph to look at.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from vit_course.data.drawings import SHAPES, draw_shapes
 from vit_course.data.image_dataset import ImageDataset
+
+CHUNK = 512  # pictures drawn at once: the working set stays below a hundred megabytes
+
+Distance = Callable[[Tensor, Tensor], Tensor]
+
+
+def draw_shapes(labels: Tensor, generator: torch.Generator, image_size: int = 32) -> Tensor:
+    """Draw one picture for each label.
+
+    Args:
+        labels: (batch,) int64, indices into `SHAPES`.
+        generator: where all randomness comes from; the same state gives the same pictures.
+        image_size: height and width in pixels.
+
+    Returns:
+        (batch, 3, image_size, image_size) uint8.
+    """
+    chunks = [_draw_chunk(chunk, generator, image_size) for chunk in labels.split(CHUNK)]
+    return torch.cat(chunks)
+
+
+def _draw_chunk(labels: Tensor, generator: torch.Generator, image_size: int) -> Tensor:
+    """Draw (batch,) labels as (batch, 3, image_size, image_size) uint8."""
+    batch = len(labels)
+
+    def uniform(low: float, high: float, *shape: int) -> Tensor:
+        return low + (high - low) * torch.rand(batch, *shape, 1, 1, generator=generator)
+
+    half = image_size / 2
+    radius = uniform(0.5, 0.85) * half  # (batch, 1, 1), pixels
+    angle = uniform(-0.7, 0.7)
+    room = half - 0.9 * radius
+    across, down = uniform(-1, 1) * room, uniform(-1, 1) * room
+    ticks = torch.arange(image_size) + 0.5 - half
+    x, y = ticks - across, ticks[:, None] - down  # (batch, 1, width), (batch, height, 1)
+    cosine, sine = torch.cos(angle) / radius, torch.sin(angle) / radius
+    distance = _distance(x * cosine + y * sine, y * cosine - x * sine, labels)
+    coverage = (0.5 - distance * radius).clamp(0, 1)[:, None]  # share of each pixel that the shape covers
+
+    ground, ink = uniform(0, 0.4, 3), uniform(0.55, 1, 3)  # (batch, 3, 1, 1)
+    slope_x, slope_y = uniform(-0.2, 0.2, 1), uniform(-0.2, 0.2, 1)
+    shade = (ticks * slope_x + ticks[:, None] * slope_y) / half  # (batch, 1, height, width)
+    noise = torch.randn(batch, 3, image_size, image_size, generator=generator) * uniform(0, 0.1, 1)
+    picture = torch.lerp(ground + shade, ink, coverage) + noise
+    return (picture.clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def _distance(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
+    """Signed distance of every pixel to its picture's shape; coordinates and result (batch, height, width)."""
+    x, y = torch.broadcast_tensors(x, y)
+    distance = torch.empty(x.shape)
+    for label, shape in enumerate(SHAPES.values()):
+        chosen = (labels == label).nonzero().squeeze(1)
+        distance[chosen] = shape(x[chosen], y[chosen])
+    return distance
+
+
+def _disc(x: Tensor, y: Tensor, radius: float = 0.9) -> Tensor:
+    return torch.hypot(x, y) - radius
+
+
+def _ring(x: Tensor, y: Tensor) -> Tensor:
+    return (torch.hypot(x, y) - 0.72).abs() - 0.2
+
+
+def _crescent(x: Tensor, y: Tensor) -> Tensor:
+    return torch.maximum(_disc(x, y, 0.95), -_disc(x - 0.45, y, 0.72))
+
+
+def _heart(x: Tensor, y: Tensor) -> Tensor:
+    y = y - 0.15
+    lobes = torch.minimum(_disc(x - 0.42, y + 0.42, 0.594), _disc(x + 0.42, y + 0.42, 0.594))
+    return torch.minimum(lobes, (x.abs() + y.abs() - 0.84) / math.sqrt(2))
+
+
+def _polygon(*corners: tuple[float, float]) -> Distance:
+    """Signed distance to the polygon with these corners, in order."""
+
+    def distance(x: Tensor, y: Tensor) -> Tensor:
+        squared = torch.full_like(x, torch.inf)
+        inside = torch.zeros_like(x, dtype=torch.bool)
+        for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
+            edge_x, edge_y, dx, dy = x1 - x0, y1 - y0, x - x0, y - y0
+            along = ((dx * edge_x + dy * edge_y) / (edge_x**2 + edge_y**2)).clamp(0, 1)
+            squared = torch.minimum(squared, (dx - along * edge_x).square() + (dy - along * edge_y).square())
+            if edge_y:  # a ray to the right crosses this edge: even crossings are outside, odd ones inside
+                crosses = ((y < y0) != (y < y1)) & (dx < dy * (edge_x / edge_y))
+                inside ^= crosses
+        return torch.where(inside, -1.0, 1.0) * squared.sqrt()
+
+    return distance
+
+
+def _star_corners(points: int, inner: float) -> list[tuple[float, float]]:
+    """Corners of a star; inner is the radius of its notches, 1 that of its points."""
+    angles = [math.pi * corner / points for corner in range(2 * points)]
+    radii = [1.0, inner] * points
+    return [(radius * math.sin(a), -radius * math.cos(a)) for radius, a in zip(radii, angles, strict=True)]
+
+
+def _mirrored(*right: tuple[float, float]) -> list[tuple[float, float]]:
+    """The corners of a right half, top to bottom, and those of its mirror image on the left."""
+    return [*right, *((-x, y) for x, y in reversed(right) if x)]
+
+
+SHAPES: dict[str, Distance] = {
+    "disc": _disc,
+    "ring": _ring,
+    "square": _polygon(*_mirrored((0.75, -0.75), (0.75, 0.75))),
+    "triangle": _polygon((0, -1), (0.866, 0.5), (-0.866, 0.5)),
+    "cross": _polygon(
+        *_mirrored((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
+    ),
+    "star": _polygon(*_star_corners(5, 0.42)),
+    "crescent": _crescent,
+    "bar": _polygon(*_mirrored((0.26, -1), (0.26, 1))),
+    "arrow": _polygon(*_mirrored((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),
+    "heart": _heart,
+}
 
 
 def shapes(num_images: int = 10_000, seed: int = 0, image_size: int = 32) -> ImageDataset:
     """Our own drawings of ten shapes: (num_images, 3, image_size, image_size), equally many of each.
 
-    The same seed draws the same pictures; see `vit_course.data.drawings`.
+    The same seed draws the same pictures; see `vit_course.data.embedded`.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(num_images) % len(SHAPES)

@@ -1,4 +1,7 @@
-"""A data set as one pair of tensors: uint8 images and int64 labels, small enough to lie on the device."""
+"""What can be wrong with a data set.
+
+A data set as one pair of tensors: uint8 images and int64 labels, small enough to lie on the device.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,15 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+
+class DatasetError(ValueError):
+    """A data set that cannot be used; the message says what is wrong, where, and what to do about it."""
+
+
+class MissingDatasetError(DatasetError):
+    """A data set that is not there and could not be fetched either."""
+
 
 Channels = tuple[float, ...]
 

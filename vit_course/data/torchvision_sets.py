@@ -24,8 +24,7 @@ from typing import Any
 
 import torch
 
-from vit_course.data.errors import DatasetError, MissingDatasetError
-from vit_course.data.image_dataset import ImageDataset
+from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
 
 TITLES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
 SECONDS_OF_SILENCE = 30  # until a server that does not answer counts as gone

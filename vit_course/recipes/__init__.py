@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from vit_course.recipes.ours import OURS
-from vit_course.recipes.published import AS_PUBLISHED, MENDED
+from vit_course.recipes.builtin import AS_PUBLISHED, MENDED, OURS
 from vit_course.recipes.recipe import Published, Recipe, RecipeError
 
 __all__ = ["RECIPES", "Published", "Recipe", "RecipeError", "find"]

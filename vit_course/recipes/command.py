@@ -1,27 +1,56 @@
-"""``vit-course train``, ``evaluate`` and ``recipes``: what they do and what they print."""
+"""Where a command's answer goes: to a file that can be written, or to stdout as far as somebody reads it.
+
+``vit-course train``, ``evaluate`` and ``recipes``: what they do and what they print.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_course.data.errors import DatasetError
+from vit_course.data.image_dataset import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
-from vit_course.recipes.examine import examine
+from vit_course.recipes.evaluate import examine
+from vit_course.recipes.finalize import Prepared
 from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
-from vit_course.recipes.output import refuse_output, say
 from vit_course.recipes.result import RunResult, write_json
-from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunInterruptedError, RunOptions, train_recipe
-from vit_course.recipes.summing_up import Prepared
+from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunOptions, train_recipe
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
-from vit_course.training.processes import is_main_process
+from vit_course.training.hardware import is_main_process
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["REFUSALS", "RunInterruptedError", "RunOptions", "evaluate", "list_recipes", "train"]
+
+def refuse_output(output: str | None) -> None:
+    """Look at what --json names before the work is done.
+
+    Args:
+        output: None, "-" for stdout, or the name of a file.
+
+    Raises:
+        RecipeError: it is a folder, or its folder is not there.
+    """
+    if output is None or output == "-":
+        return
+    path = Path(output)
+    if path.is_dir():
+        raise RecipeError(f"{path} is a folder; name a file with --json")
+    if not path.parent.is_dir():
+        raise RecipeError(f"there is no folder {path.parent} to write {path.name} into; make it, or name another")
+
+
+def say(text: str) -> None:
+    """Print; a reader who has seen enough and closes the pipe, as `head` does, is no failure."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+
 
 # what ends a command with a sentence in place of a traceback
 REFUSALS: tuple[type[Exception], ...] = (

@@ -12,25 +12,23 @@ if TYPE_CHECKING:
     from vit_course.training.checkpoints import CheckpointError, SavedModel, load_model, save_model
     from vit_course.training.early_stopping import EarlyStopping
     from vit_course.training.fitting import fit
-    from vit_course.training.history import History
+    from vit_course.training.history import History, OutOfMemoryError, RunFolderError, TrainingDivergedError
     from vit_course.training.loop import evaluate, train_one_epoch
     from vit_course.training.muon import Muon
     from vit_course.training.optimizers import build_optimizers, parameter_groups, warmup_cosine
     from vit_course.training.progress import draws_progress
     from vit_course.training.settings import TrainingSettings
-    from vit_course.training.stops import OutOfMemoryError, RunFolderError, TrainingDivergedError
 
 _HOME = {
     "checkpoints": ("CheckpointError", "SavedModel", "load_model", "save_model"),
     "early_stopping": ("EarlyStopping",),
     "fitting": ("fit",),
-    "history": ("History",),
+    "history": ("History", "OutOfMemoryError", "RunFolderError", "TrainingDivergedError"),
     "loop": ("evaluate", "train_one_epoch"),
     "muon": ("Muon",),
     "optimizers": ("build_optimizers", "parameter_groups", "warmup_cosine"),
     "progress": ("draws_progress",),
     "settings": ("TrainingSettings",),
-    "stops": ("OutOfMemoryError", "RunFolderError", "TrainingDivergedError"),
 }
 
 __all__ = [

@@ -8,8 +8,8 @@ from torch import nn
 
 from vit_course.config import ViTConfig
 from vit_course.data import Batches, ImageDataset
-from vit_course.data.folder_loader import FolderBatches
-from vit_course.training.processes import Processes
+from vit_course.data.folder import FolderBatches
+from vit_course.training.hardware import Processes
 from vit_course.training.settings import TrainingSettings
 
 

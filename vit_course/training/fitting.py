@@ -13,7 +13,7 @@ from vit_course.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from vit_course.data import ImageDataset
-    from vit_course.data.folder_loader import FolderBatches
+    from vit_course.data.folder import FolderBatches
 
 
 def fit(
@@ -63,11 +63,9 @@ def fit(
         check_classes,
         feed,
     )  # here, since a grader's worker has no part of the loop itself
-    from vit_course.training.memory import room_on
-    from vit_course.training.processes import start_processes
-    from vit_course.training.progress import Bar, draws_progress
+    from vit_course.training.hardware import room_on, start_processes
+    from vit_course.training.progress import Bar, draws_progress, open_trackers
     from vit_course.training.run_folder import RunFolder, describe_run
-    from vit_course.training.tracking import open_trackers
     from vit_course.training.trainer import Trainer
 
     if resume and folder is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from vit_course.training.checkpoints import RUN_KEY, describe, save_weights
-from vit_course.training.history import History
+from vit_course.training.history import History, RunFolderError
 from vit_course.training.safe_files import (
     CannotWriteError,
     CheckpointError,
@@ -20,7 +20,6 @@ from vit_course.training.safe_files import (
     write_tensors,
 )
 from vit_course.training.settings import TrainingSettings
-from vit_course.training.stops import RunFolderError
 
 if TYPE_CHECKING:
     from vit_course.training.checkpoints import DatasetFacts

@@ -31,7 +31,7 @@ class TrainingSettings:
             1 - ema_decay; None for the weights themselves.
         patience: stop once the validation loss has not fallen for so many epochs in a row; None for never.
         precision: of the products in the forward and backward pass. Weights and optimiser stay in float32.
-            "auto" chooses what the device is fastest with, see `vit_course.training.precision`.
+            "auto" chooses what the device is fastest with, see `vit_course.training.hardware`.
         compile: whether to let torch.compile fuse the model first, which takes a minute or so.
         seed: of the order, the augmentation and dropout. The model's own start is the caller's.
         device: where to train, "cpu", "cuda", or "auto" for CUDA where there is one.

@@ -1,36 +1,182 @@
-"""A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need."""
+"""One step of training after the loss: gradients, clipping, optimisers, learning rates, and the moving average.
+
+A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.data.loaders import generator_of
 from vit_course.training.checkpoints import check_fits
-from vit_course.training.compiling import Fusible
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
-from vit_course.training.history import Ending, History
+from vit_course.training.hardware import Fusible, Processes, advice, autocast, choose_precision, largest_that_fits
+from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
 from vit_course.training.loop import measure
-from vit_course.training.memory import advice, largest_that_fits
-from vit_course.training.precision import autocast, choose_precision
-from vit_course.training.processes import Processes
+from vit_course.training.optimizers import build_optimizers, warmup_cosine
 from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
+from vit_course.training.safe_files import CheckpointError
 from vit_course.training.settings import TrainingSettings
-from vit_course.training.stops import OutOfMemoryError, TrainingDivergedError
 from vit_course.training.tally import Tally
-from vit_course.training.updates import Updates
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
+
+
+class Together:
+    """Several optimisers as one, for the scale of float16 gradients: where one overflows, none steps."""
+
+    def __init__(self, optimizers: Sequence[Optimizer]) -> None:
+        self.optimizers = optimizers
+        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+
+    def step(self) -> None:
+        """Take a step with each."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+
+class Updates:
+    """The optimisers, their learning rates, the scale of float16 gradients and the average of weights.
+
+    Attributes:
+        steps: how many were taken.
+        learning_rate: of AdamW at the last step.
+        average: the model with the moving average of its parameters, or None.
+    """
+
+    def __init__(
+        self, model: nn.Module, settings: TrainingSettings, total_steps: int, device: torch.device, scaled: bool
+    ) -> None:
+        self.model, self.settings = model, settings
+        self.steps, self.total_steps = 0, total_steps
+        self.learning_rate = 0.0
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizers = build_optimizers(model, settings)
+        self.peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
+        self.together = cast(Optimizer, Together(self.optimizers))
+        self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
+        self.average = None if settings.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
+
+    @property
+    def measured(self) -> nn.Module:
+        """The model to measure and keep: the average where there is one."""
+        return self.model if self.average is None else self.average
+
+    def step(self, loss: Tensor) -> None:
+        """Differentiate the loss, clip, and update every parameter once."""
+        self.clear()
+        self.scaler.scale(loss).backward()
+        self.update()
+
+    def update(self) -> None:
+        """Clip the gradients that are there, and update every parameter once."""
+        self._set_rates()
+        if self.settings.gradient_clip is not None:
+            self.scaler.unscale_(self.together)
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
+        self.scaler.step(self.together)
+        self.scaler.update()
+        self._move_average()
+        self.steps += 1
+
+    @torch.no_grad()
+    def _move_average(self) -> None:
+        """As torch's AveragedModel does, which counts in a tensor: reading that would make a GPU wait at every step."""
+        if self.average is None or self.settings.ema_decay is None:
+            return
+        averages, parameters = (list[Tensor](each.parameters()) for each in (self.average, self.model))
+        if self.steps == 0:
+            torch._foreach_copy_(averages, parameters)
+        else:
+            get_ema_multi_avg_fn(self.settings.ema_decay)(averages, parameters, 0)
+
+    def clear(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def _set_rates(self) -> None:
+        warmup_steps = round(self.settings.warmup * self.total_steps)
+        factor = warmup_cosine(self.steps, warmup_steps, self.total_steps)
+        if self.settings.schedule == "constant" and self.steps >= warmup_steps:
+            factor = 1.0
+        for optimizer, peaks in zip(self.optimizers, self.peaks, strict=True):
+            for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+                group["lr"] = peak * factor
+        self.learning_rate = self.peaks[0][0] * factor
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that a later step depends on, by name."""
+        found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        if self.average is not None:
+            found |= {f"average.{name}": tensor for name, tensor in self.average.state_dict().items()}
+        for number, optimizer in enumerate(self.optimizers):
+            for index, state in optimizer.state_dict()["state"].items():
+                found |= {f"optimizer.{number}.{index}.{name}": tensor for name, tensor in state.items()}
+        return found
+
+    def numbers(self) -> dict[str, Any]:
+        """What belongs to `tensors` and is none, as JSON can hold it."""
+        return {"steps": self.steps, "scaler": self.scaler.state_dict()}
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Put everything back as it was.
+
+        Raises:
+            CheckpointError: when tensors are missing or of another shape.
+        """
+        try:
+            self.model.load_state_dict(_under("model", tensors))
+            if self.average is not None:
+                self.average.load_state_dict(_under("average", tensors))
+            for number, optimizer in enumerate(self.optimizers):
+                state = optimizer.state_dict()
+                state["state"] = _by_index(_under(f"optimizer.{number}", tensors))
+                _check_state(optimizer, state["state"])
+                optimizer.load_state_dict(state)
+            if numbers["scaler"]:  # empty where the run was begun in another precision than fp16
+                self.scaler.load_state_dict(numbers["scaler"])
+            self.steps = int(numbers["steps"])
+        except (RuntimeError, ValueError, LookupError, TypeError) as error:
+            raise CheckpointError(f"the run's state does not fit this model: {error}") from error
+
+
+def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]) -> None:
+    """What an optimiser remembers of a parameter has its shape, but for the count of steps."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for index, remembered in state.items():
+        for name, tensor in remembered.items():
+            wanted = torch.Size() if name == "step" else parameters[index].shape
+            if tensor.shape != wanted:
+                raise ValueError(f"{name} of parameter {index} is {tuple(tensor.shape)} and not {tuple(wanted)}")
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}."
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+
+def _by_index(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """Name "3.exp_avg" → state of parameter 3."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, key = name.split(".", 1)
+        state.setdefault(int(index), {})[key] = tensor
+    return state
+
 
 WRITE_EVERY = 5.0  # seconds; epochs that are shorter share a checkpoint, which on a GPU would cost more than they do
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
-from vit_course.data.randaugment import changes, one_operation, randaugment
+from vit_course.data.augmentation import changes, one_operation, randaugment
 
 CPU = torch.device("cpu")
 BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a grey level here and there

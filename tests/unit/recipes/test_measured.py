@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from vit_course.recipes import RECIPES, RecipeError, listing
-from vit_course.recipes.measured import MEASURED, counts, read_measured, summarise
+from vit_course.recipes.listing import MEASURED, counts, read_measured, summarise
 from vit_course.recipes.result import read_result, write_result
 
 ROOT = Path(__file__).parents[3]

@@ -10,8 +10,8 @@ import torch
 
 from vit_course.data import ImageDataset
 from vit_course.recipes import RECIPES, Recipe, RecipeError, find
-from vit_course.recipes.calculated import TRAINING_IMAGES, minutes_by_calculation, training_operations
-from vit_course.recipes.published import AS_PUBLISHED
+from vit_course.recipes.builtin import AS_PUBLISHED
+from vit_course.recipes.listing import TRAINING_IMAGES, minutes_by_calculation, training_operations
 from vit_course.recipes.result import definition
 
 # top-1, epochs, seconds: what the five notebooks report

@@ -15,13 +15,13 @@ from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, DatasetError, load_dataset, shapes
 from vit_course.metrics import measure
 from vit_course.recipes import Recipe, RecipeError, run, slips
-from vit_course.recipes.examine import examine, open_checkpoint, refuse_what_does_not_fit
+from vit_course.recipes.evaluate import examine, open_checkpoint, refuse_what_does_not_fit
+from vit_course.recipes.finalize import predict
 from vit_course.recipes.images import keep_back, load_images
-from vit_course.recipes.measuring import predict
 from vit_course.recipes.result import definition, read_result
 from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
 from vit_course.training import CheckpointError, History, OutOfMemoryError, TrainingDivergedError, TrainingSettings
-from vit_course.training.tracking import TrackerError
+from vit_course.training.progress import TrackerError
 
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
@@ -307,7 +307,7 @@ def wrong(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestSlips:
     def test_evaluate_builds_the_wrong_model_again(self, wrong: Path, few_shapes: Path, monkeypatch) -> None:
-        monkeypatch.setattr("vit_course.recipes.examine.RECIPES", {"tiny": WRONG})
+        monkeypatch.setattr("vit_course.recipes.RECIPES", {"tiny": WRONG})
         known = read_result(wrong / "result.json")
         assert examine(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
 

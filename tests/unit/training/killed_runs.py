@@ -21,7 +21,8 @@ from safetensors import safe_open
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, shapes, train_validation_split
-from vit_course.training import CheckpointError, TrainingSettings, fit, load_model, trainer, updates
+from vit_course.training import CheckpointError, TrainingSettings, fit, load_model, trainer
+from vit_course.training import trainer as updates
 from vit_course.vit import VisionTransformer
 
 SETTINGS = TrainingSettings(

@@ -19,7 +19,7 @@ import torch
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, shapes, train_validation_split
 from vit_course.training import TrainingSettings, fit
-from vit_course.training.processes import is_main_process
+from vit_course.training.hardware import is_main_process
 from vit_course.vit import VisionTransformer
 
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from vit_course.data import Augmentation
 from vit_course.training import OutOfMemoryError, TrainingSettings, fit
-from vit_course.training.compiling import Fusible
-from vit_course.training.processes import Processes
+from vit_course.training.hardware import Fusible, Processes
 
 SETTINGS = TrainingSettings(epochs=2, batch_size=16, augmentation=Augmentation(max_shift=1), compile=True)
 

@@ -16,7 +16,7 @@ from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, shapes
 from vit_course.training import TrainingSettings
 from vit_course.training.tally import Tally
-from vit_course.training.updates import Updates
+from vit_course.training.trainer import Updates
 from vit_course.vit import VisionTransformer
 
 GPU = torch.device("cuda", 0)

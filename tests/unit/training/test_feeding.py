@@ -11,7 +11,7 @@ from PIL import Image
 from vit_course.data import Augmentation, folder_batches
 from vit_course.training import TrainingSettings, fit
 from vit_course.training.feeding import feed
-from vit_course.training.processes import Processes
+from vit_course.training.hardware import Processes
 
 SETTINGS = TrainingSettings(epochs=3, batch_size=8, learning_rate=0.01, augmentation=Augmentation(flip=True))
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.training import OutOfMemoryError, TrainingSettings, fit
-from vit_course.training.memory import room_on
+from vit_course.training.hardware import room_on
 
 
 class Hungry(nn.Module):

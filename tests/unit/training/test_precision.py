@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course.training.precision import autocast, choose_precision, has_bf16_core, width
+from vit_course.training.hardware import autocast, choose_precision, has_bf16_core, width
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -15,7 +15,7 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 def test_a_cpu_takes_bf16_where_its_cores_have_it_and_the_model_is_wide(
     has_bf16: bool, embed_dim: int, chosen: str, tiny_model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vit_course.training.precision.has_bf16_core", lambda: has_bf16)
+    monkeypatch.setattr("vit_course.training.hardware.has_bf16_core", lambda: has_bf16)
     assert choose_precision("auto", CPU, tiny_model(embed_dim=embed_dim, num_heads=4)) == chosen
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from vit_course.training.processes import Processes, device_named, is_main_process, start_processes
+from vit_course.training.hardware import Processes, device_named, is_main_process, start_processes
 
 SCRIPT = Path(__file__).with_name("shared_run.py")
 needs_accelerate = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from vit_course.training import CheckpointError, RunFolderError, TrainingSettings, fit, load_model
-from vit_course.training.updates import Updates
+from vit_course.training.trainer import Updates
 
 SETTINGS = TrainingSettings(epochs=2, batch_size=16, learning_rate=4e-3)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.training import TrainingSettings
-from vit_course.training.updates import Updates
+from vit_course.training.trainer import Updates
 
 CPU = torch.device("cpu")
 SETTINGS = TrainingSettings(learning_rate=0.01, muon_learning_rate=0.02, warmup=0.0, ema_decay=0.5)

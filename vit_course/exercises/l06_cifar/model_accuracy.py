@@ -136,8 +136,7 @@ def stamp_of_images() -> tuple[object, ...]:
 
 def _test_images(folder: Path) -> ImageDataset:
     from vit_course.data.folder import is_class_folder
-    from vit_course.data.npz import load_npz
-    from vit_course.data.sources import load_dataset
+    from vit_course.data.sources import load_dataset, load_npz
     from vit_course.data.torchvision_sets import is_complete
 
     try:

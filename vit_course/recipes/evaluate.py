@@ -10,12 +10,12 @@ from vit_course.data import ImageDataset
 from vit_course.data.sources import PUBLISHED, holds_dataset
 from vit_course.metrics import Metrics, measure
 from vit_course.recipes import RECIPES
+from vit_course.recipes.finalize import predict
 from vit_course.recipes.images import load_images
-from vit_course.recipes.measuring import predict
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.run import BEST_FILE, RECIPE_FILE
 from vit_course.training import SavedModel, load_model
-from vit_course.training.processes import device_named
+from vit_course.training.hardware import device_named
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,279 @@
+"""The processes that train one model together, each on its device.
+
+`torchrun --nproc-per-node 2 -m vit_course train ...` or `accelerate launch --multi_gpu --num_processes 2 -m vit_course
+train ...` starts two, on a CPU as well with `--device cpu`. Started otherwise, this process is alone, and nothing here
+needs accelerate.
+
+In which precision a device trains fastest without losing anything that matters.
+
+torch.compile, and a training without it where it cannot compile.
+
+What to do when something does not fit into the device's memory: say so, and find a batch that does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.training.history import OutOfMemoryError
+from vit_course.training.settings import Precision, check_device
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that train together.
+
+    Attributes:
+        device: where this one computes.
+        rank: its number, from 0.
+        count: how many there are.
+    """
+
+    device: torch.device
+    rank: int = 0
+    count: int = 1
+    accelerator: Accelerator | None = None
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the one that writes and speaks."""
+        return self.rank == 0
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model, with its gradients averaged over all processes when there are several."""
+        if self.accelerator is None:
+            return model
+        # said of the class token, whose gradient is cut out of a larger one: one row, so nothing is slower
+        warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+        return self.accelerator.prepare_model(model)
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all processes, in each of them."""
+        return tensor if self.accelerator is None else self.accelerator.reduce(tensor, reduction="sum")
+
+    def wait(self) -> None:
+        """Go on once all are here."""
+        if self.accelerator is not None:
+            self.accelerator.wait_for_everyone()
+
+
+def is_main_process() -> bool:
+    """Whether this process writes files and speaks: true unless a launcher started it as another than the first."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def start_processes(device: str) -> Processes:
+    """Meet the other processes, if a launcher has started some.
+
+    Args:
+        device: "cpu", "cuda", or "auto" for CUDA where there is one.
+
+    Raises:
+        ValueError: when CUDA is asked for and not there.
+        ImportError: when there are several processes and accelerate is missing.
+    """
+    chosen = device_named(device)
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Processes(chosen)
+    try:
+        from accelerate import Accelerator
+    except ImportError as error:
+        raise ImportError(
+            'several processes need accelerate, which is missing: pip install "vit-course[train]"'
+        ) from error
+    # DistributedDataParallel imports this. Its functions take the group that there is by then for a default, and keep
+    # it, with threads that outlive destroy_process_group and now and then abort Python's end; before, there is none.
+    import torch.distributed.nn  # noqa: F401
+
+    accelerator = Accelerator(cpu=chosen.type == "cpu", mixed_precision="no")  # precision is chosen elsewhere
+    atexit.unregister(_part)
+    atexit.register(_part)
+    return Processes(accelerator.device, accelerator.process_index, accelerator.num_processes, accelerator)
+
+
+def device_named(name: str) -> torch.device:
+    """The device that a setting means.
+
+    Raises:
+        ValueError: for another word, or when CUDA, or a GPU of that number, is asked for and not there.
+    """
+    check_device(name)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f'device "{name}": torch sees no CUDA device here; use "cpu" or "auto"')
+    if device.index and device.index >= torch.cuda.device_count():
+        raise ValueError(f'device "{name}": torch sees {torch.cuda.device_count()} CUDA devices, counted from 0')
+    return device
+
+
+def _part() -> None:
+    """Leave the group, and end its threads, before Python ends: a finished run would now and then abort there."""
+    if torch.distributed.is_initialized():
+        gc.collect()  # a wrapped model of an ended training holds the group, too
+        torch.distributed.destroy_process_group()
+
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+# From here on bfloat16 is worth it on a core that has it. Measured on two machines of two cores, a step in float32 over
+# one in bfloat16: width 96: 0.87 and 0.66, width 128: 1.2 and 0.9, width 192: 1.8 and 1.5. Narrow products are too
+# short to pay for the conversions.
+WIDE_ENOUGH = 128
+
+
+def choose_precision(asked: Precision, device: torch.device, model: nn.Module) -> Precision:
+    """Resolve "auto": bf16 where the device computes in it, on CUDA otherwise fp16, on a CPU otherwise fp32.
+
+    Raises:
+        ValueError: for fp16 on a CPU, whose small gradients would vanish and which is slower there anyway.
+    """
+    if asked == "fp16" and device.type == "cpu":
+        raise ValueError('precision "fp16" is for GPUs; on a CPU use "auto", "bf16" or "fp32"')
+    if asked != "auto":
+        return asked
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+    return "bf16" if has_bf16_core() and width(model) >= WIDE_ENOUGH else "fp32"
+
+
+def has_bf16_core() -> bool:
+    """Whether this CPU multiplies bfloat16 by itself, by AVX-512 BF16 or AMX; emulated, it is slower than float32.
+
+    An older torch cannot tell, and float32 is never wrong.
+    """
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    abilities = {} if ask is None else ask()
+    return bool(abilities.get("avx512_bf16") or abilities.get("amx_bf16"))
+
+
+def width(model: nn.Module) -> int:
+    """The model's largest Linear layer, by its smaller side: embed_dim in a ViT; 0 without any."""
+    sides = [min(layer.in_features, layer.out_features) for layer in model.modules() if isinstance(layer, nn.Linear)]
+    return max(sides, default=0)
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """The context of a forward pass in this precision."""
+    dtype = DTYPES.get(precision, torch.bfloat16)
+    return torch.autocast(device.type, dtype, enabled=precision in DTYPES)
+
+
+class Fusible(nn.Module):
+    """A model with the same parameters, that torch.compile runs once `fuse` has been called and has succeeded.
+
+    torch.compile needs more than torch: a C compiler, Python's headers, and for a GPU Triton, which knows no old ones.
+
+    Args:
+        model: images (batch, channels, height, width) → logits (batch, num_classes).
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.run: Callable[[Tensor], Tensor] = model.__call__  # the method, since a module would count as a second one
+
+    def forward(self, images: Tensor) -> Tensor:
+        """As the model does."""
+        return self.run(images)
+
+    def fuse(self, processes: Processes, attempt: Callable[[], None]) -> float:
+        """Compile; where that fails, in one process of many or in all, say so once and leave the model as it was.
+
+        Args:
+            processes: this one among those that train together.
+            attempt: does a forward and a backward pass of this module, in no need of the other processes, with each
+                size of batch that will come.
+
+        Returns:
+            The seconds that it took; 0 when it failed.
+
+        Raises:
+            torch.OutOfMemoryError: by `attempt`.
+        """
+        started, reason = time.perf_counter(), ""
+        plain = self.run
+        try:
+            # code for each size of batch: code for any size is slower, and an epoch has two sizes at most
+            self.run = cast(nn.Module, torch.compile(self.model, dynamic=False)).__call__
+            attempt()
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # of torch, Triton, a C compiler, the disk; one of the model's own comes again
+            reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        failed = processes.sum(torch.tensor(float(reason != ""), device=processes.device))
+        if failed.item() == 0:
+            return time.perf_counter() - started
+        self.run = plain
+        if processes.is_main:
+            told = f" ({reason})" if reason else ""
+            warnings.warn(f"torch.compile cannot compile here{told}; training goes on without it", stacklevel=2)
+        return 0.0
+
+
+def largest_that_fits(attempt: Callable[[int], None], batch_size: int) -> int | None:
+    """Halve a batch size until a step with it does not run out of memory.
+
+    Args:
+        attempt: does a forward and a backward pass with so many images.
+        batch_size: that ran out of memory.
+
+    Returns:
+        The first half, quarter and so on that fits; None when one image does not.
+    """
+    while batch_size > 1:
+        batch_size //= 2
+        if _fits(attempt, batch_size):
+            return batch_size
+    return None
+
+
+def _fits(attempt: Callable[[int], None], batch_size: int) -> bool:
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    try:
+        attempt(batch_size)
+    except torch.OutOfMemoryError:
+        return False
+    return True
+
+
+def advice(batch_size: int, fitting: int | None) -> str:
+    """What to tell somebody whose batch did not fit."""
+    if fitting is None:
+        return f"out of memory with {batch_size} images a step, and with one: take a smaller model, or train on the CPU"
+    return f"out of memory with {batch_size} images a step; {fitting} fit: take batches of {fitting}, or fewer"
+
+
+@contextmanager
+def room_on(device: torch.device) -> Iterator[None]:
+    """Tell it in words when what a run keeps on its device from the start finds no room there.
+
+    Raises:
+        OutOfMemoryError: of no batch size, since not one step was taken.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        # torch has a class of its own for what it allocates, and none for a device that is too full to be opened
+        if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
+            raise
+        raise OutOfMemoryError(
+            f"{device} is out of memory before the first step: other programs hold it (nvidia-smi names them), or the "
+            "images and the model do not fit; make room, take fewer images or a smaller model, or train on the CPU",
+            None,
+        ) from error
