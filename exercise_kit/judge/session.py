@@ -22,7 +22,8 @@ from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unasked
 from exercise_kit.reasons import Reason
-from exercise_kit.sandbox.limits import BACKSTOP, GraderFailed, WorkerLost
+from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
+from exercise_kit.sandbox.patience import BACKSTOP
 from exercise_kit.sandbox.remote import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT

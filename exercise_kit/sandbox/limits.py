@@ -1,23 +1,11 @@
-"""How much of the machine a submission may use.
-
-How a worker was lost, in a kind for programs and a clause for the student.
-
-How long a request may take: by the clock, less the time in which the machine was busy with others.
-
-What a worker computes counts, and what it sleeps counts; the time that it stood in line for a core, as the kernel
-counts that, does not, nor does the judge's own. So a busy machine makes nobody late. Source: the second number of
-/proc/PID/schedstat, see sched-stats in the kernel's documentation.
-"""
+"""How much of the machine a submission may use; how a worker was lost, as a kind and as a clause for the student."""
 
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
-from exercise_kit.worker.wire import Late
 
 
 @dataclass(frozen=True)
@@ -111,79 +99,3 @@ def _name_of(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
-
-
-# by the clock alone: where the kernel counts no waiting, or threads stand in each other's way
-BACKSTOP = 6.0
-# most replies come earlier, and then nobody has to be asked how long the worker has waited
-_FIRST_LOOK = 0.25
-_SHORTEST = 0.005
-
-
-class Patience:
-    """One request's time, from now on.
-
-    Args:
-        seconds: that the request may take.
-        waited: seconds for which worker and judge have stood in line so far, since any moment.
-        interrupt: stops the work from within when its time is over; it has ``grace`` seconds to end then.
-        grace: see ``interrupt``.
-
-    Attributes: ``interrupted``, whether that was done.
-    """
-
-    def __init__(
-        self,
-        seconds: float,
-        waited: Callable[[], float],
-        interrupt: Callable[[], None] | None = None,
-        grace: float = 0.0,
-    ) -> None:
-        self._seconds = seconds
-        self._waited = waited
-        self._interrupt = interrupt
-        self._grace = grace
-        self._began = time.monotonic()
-        self._waited_before: float | None = None
-        self.deadline = self._began + min(seconds, _FIRST_LOOK)
-        self.interrupted = False
-
-    def spent(self) -> float:
-        """The seconds that count so far."""
-        passed = time.monotonic() - self._began
-        if self._waited_before is None:
-            return passed
-        return max(0.0, passed - (self._waited() - self._waited_before))
-
-    def leave_out(self, seconds: float) -> None:
-        """Do not count so many seconds, which were the judge's own work."""
-        self._began += seconds
-        self.deadline += seconds
-
-    def more(self) -> float:
-        """The next deadline, now that one has passed.
-
-        Raises:
-            Late: there is none.
-        """
-        if self._waited_before is None:
-            self._waited_before = self._waited()
-        left = min(self._seconds - self.spent(), self._began + BACKSTOP * self._seconds - time.monotonic())
-        if left <= 0:
-            if self._interrupt is None or self.interrupted:
-                raise Late
-            self.interrupted = True
-            self._interrupt()
-            self._seconds += self._grace
-            left = self._grace
-        self.deadline = time.monotonic() + max(left, _SHORTEST)
-        return self.deadline
-
-
-def own_waiting() -> float:
-    """The seconds for which this thread has stood in line for a core; 0 where the kernel does not tell."""
-    try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as told:
-            return int(told.read().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0

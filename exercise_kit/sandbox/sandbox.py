@@ -23,14 +23,13 @@ from exercise_kit.sandbox.cell_runs import CellRun, characters, outputs_of
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
-    Patience,
     WorkerLost,
     broken_protocol,
     ended,
     is_out_of_memory,
-    own_waiting,
     too_slow,
 )
+from exercise_kit.sandbox.patience import Patience, own_waiting
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.values import Packer, Unpacker

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .filesystem import enter
+from .filesystem import enter_namespaces
 from .kernel import (
     CREATE_RULESET,
     PR_SET_NO_NEW_PRIVS,
@@ -18,9 +18,9 @@ from .kernel import (
     WallError,
     architecture,
     can_change_user,
+    landlock_version,
     prctl,
     syscall,
-    version,
 )
 from .seccomp import program, restrict_calls
 
@@ -78,7 +78,7 @@ def available() -> Walls:
     except WallError as error:
         remedy = f"{error}. {ELSEWHERE}"
         return Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
-    abi, filters, own_world = version(), _works(_put_up_a_filter), _works(_enter_namespaces)
+    abi, filters, own_world = landlock_version(), _works(_put_up_a_filter), _works(_enter_namespaces)
     missing = {}
     if not abi:
         missing["landlock"] = _landlock_remedy()
@@ -109,7 +109,7 @@ def _put_up_a_filter() -> bool:
 
 
 def _enter_namespaces() -> bool:
-    return enter([], 1 << 20, 65534) is not None
+    return enter_namespaces([], 1 << 20, 65534) is not None
 
 
 def _landlock_remedy() -> str:

@@ -162,7 +162,7 @@ class Inside:
     proc: int
 
 
-def enter(readable: Sequence[Path], scratch_bytes: int, uid: int) -> Inside | None:
+def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> Inside | None:
     """Go on in new namespaces, as their first process; None where they are refused, with nothing changed.
 
     The process that called this one waits outside from now on, exits as the inner one does (128 + n for signal n),

@@ -149,7 +149,7 @@ BIND_AND_CONNECT_TCP = 3
 ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
-def version() -> int:
+def landlock_version() -> int:
     """The ABI of this kernel's Landlock; 0 where it is absent or switched off."""
     try:
         return syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
@@ -189,7 +189,7 @@ def ruleset(
 def restrict_files(rules: int) -> None:
     """Put the rules into force for this process and all that it forks, for ever."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    flags = LOG_NOTHING if version() >= 7 else 0
+    flags = LOG_NOTHING if landlock_version() >= 7 else 0
     syscall(RESTRICT_SELF, rules, flags)
 
 

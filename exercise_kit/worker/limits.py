@@ -143,7 +143,7 @@ _DELETED = re.compile(
 )
 
 
-def watch(child: int, most_bytes: int) -> NoReturn:
+def hold_to_size(child: int, most_bytes: int) -> NoReturn:
     """Kill ``child`` as soon as its files take more than ``most_bytes``; exit with ``TOO_MUCH`` then, 0 otherwise.
 
     For a process of its own, of the child's user and in the scratch folder; it ends when the child does.
@@ -155,7 +155,7 @@ def watch(child: int, most_bytes: int) -> NoReturn:
         pause = float(_MILLISECONDS)
         while not poller.poll(pause):
             began = time.monotonic()
-            if not fits(child, most_bytes):
+            if not scratch_fits(child, most_bytes):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
                 os._exit(TOO_MUCH)
             pause = max(_MILLISECONDS, _REST * 1000 * (time.monotonic() - began))
@@ -165,7 +165,7 @@ def watch(child: int, most_bytes: int) -> NoReturn:
         os._exit(_FITS)
 
 
-def fits(child: int, most_bytes: int) -> bool:
+def scratch_fits(child: int, most_bytes: int) -> bool:
     """Whether this folder and the nameless files of the child are within bounds; what cannot be looked into is not."""
     try:
         named, entries = _in_folder()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .filesystem import enter
+from .filesystem import enter_namespaces
 from .kernel import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
@@ -23,13 +23,13 @@ from .kernel import (
     can_change_user,
     die_with,
     drop_privileges,
+    landlock_version,
     prctl,
     restrict_files,
     ruleset,
     syscall,
-    version,
 )
-from .limits import Bounds, set_bounds, watch
+from .limits import Bounds, hold_to_size, set_bounds
 from .seccomp import program, restrict_calls
 
 NOBODY = 65534
@@ -94,9 +94,9 @@ def prepare(
         WallError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
     """
     program(1)
-    if not version() and not (devices and can_change_user()):
+    if not landlock_version() and not (devices and can_change_user()):
         raise WallError("this kernel has no Landlock")
-    inside = enter([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
+    inside = enter_namespaces([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
     if inside:
         return Fence(
             inside.scratch,
@@ -111,7 +111,7 @@ def prepare(
         raise WallError("namespaces are refused here, and no scratch folder is named")
     child_uid = uid if can_change_user() and _given(scratch, uid) else None
     capabilities = 0
-    has_landlock = bool(version())
+    has_landlock = bool(landlock_version())
     if child_uid is not None and has_landlock and not all(map(_everybody_reads, (*readable, *views))):
         capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -162,7 +162,7 @@ def watch_scratch(fence: Fence, child: int) -> int | None:
         _close_all_but(set())
         drop_privileges(fence.uid, fence.capabilities)
         die_with(parent)
-        watch(child, fence.scratch_bytes)
+        hold_to_size(child, fence.scratch_bytes)
     finally:
         os._exit(1)
 

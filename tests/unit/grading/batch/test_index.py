@@ -123,7 +123,7 @@ def test_a_result_of_a_file_that_lies_beside_it_is_not_entered(task, work):
 
 def test_a_remark_that_is_made_once_is_not_found_again(task):
     do(task)
-    (entry,) = (path for path in task.place.results.iterdir() if "ada" in path.read_text())
+    (entry,) = (path for path in task.place.results.iterdir() if '"ada"' in path.read_text())
     entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
     assert look_up(task) is None
     assert "changed by somebody else" in do(task).result.reason

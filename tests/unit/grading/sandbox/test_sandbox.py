@@ -24,7 +24,7 @@ PATIENCE = 8.0  # a judge that waits longer for one second's work hangs
 FIND_WIRE = """
 import gc, json, os, time
 from worker.wire import Wire, MAGIC
-from worker.answer import Answers
+from worker.requests import Answers
 answers = next(each for each in gc.get_objects() if type(each) is Answers)
 wire, channel = answers._wire, answers._wire._descriptor
 
@@ -358,9 +358,9 @@ LYING = {
 @pytest.mark.parametrize("output", LYING.values(), ids=LYING)
 def test_output_is_limited_by_the_judge_too(sandbox, output):
     lie = (
-        "import torch\nfrom worker.answer import _KINDS\n"
+        "import torch\nfrom worker.requests import _KINDS\n"
         f"_KINDS['cell'] = lambda *_, **__: {{'outputs': [{output}], 'seconds': 0}}\n"
-        "from worker.answer import Answers\nimport gc\n"
+        "from worker.requests import Answers\nimport gc\n"
         "next(each for each in gc.get_objects() if type(each) is Answers)._longest = 10**6"
     )
     with sandbox.worker() as worker, pytest.raises(WorkerLost) as caught:

@@ -9,14 +9,13 @@ import platform
 import pytest
 
 from exercise_kit.worker import capabilities, kernel
-from exercise_kit.worker import kernel as landlock
 
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:
     before = (os.getpid(), os.listdir("/proc/self/fd"), os.getuid())
     found = capabilities.available()
     assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
-    assert found.landlock == landlock.version()
+    assert found.landlock == kernel.landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
     assert set(found.missing) == {wall for wall, is_there in there.items() if not is_there}
     assert found.enough == (there["landlock"] and there["seccomp"])
@@ -37,7 +36,7 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
     def refuse(*arguments: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    for module in (landlock, capabilities):
+    for module in (kernel, capabilities):
         monkeypatch.setattr(module, "syscall", refuse)
     found = capabilities.available()
     assert found.landlock == 0
