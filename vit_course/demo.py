@@ -1,6 +1,6 @@
-"""A small ViT learns our own shapes from nothing, in about a minute on one core.
+"""``vit-course demo``: the course's main job from end to end, on real notebooks and a real training run.
 
-``vit-course demo``: the course's main job from end to end, on real notebooks and a real training run.
+A small ViT learns our own shapes from nothing, in about a minute on one core.
 """
 
 from __future__ import annotations

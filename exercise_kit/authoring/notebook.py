@@ -1,7 +1,9 @@
-"""Draw `colab_badge.png`, the button at the top of every notebook.
+"""From a lesson to its notebooks: the opening cells with the Colab badge, the solution, and the student's.
 
-Run it by `python -m exercise_kit.authoring.notebook`. The drawing is ours and lies inside the notebook,
-so that opening one makes no request to anybody.
+Draw `colab_badge.png`, the button at the top of every notebook.
+
+Run it by `python -m exercise_kit.authoring.notebook`. The drawing is ours and lies inside the notebook, so that
+opening one makes no request to anybody.
 
 What the builder adds below a lesson's title: the Colab badge and the setup cell.
 

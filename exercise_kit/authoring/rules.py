@@ -1,4 +1,6 @@
-"""The solution regions of a cell: what stands between ### BEGIN SOLUTION and ### END SOLUTION.
+"""What a lesson's source must obey.
+
+The solution regions of a cell: what stands between ### BEGIN SOLUTION and ### END SOLUTION.
 
 What a lesson's source must obey, each broken rule a problem with its file and line.
 """

@@ -1,4 +1,6 @@
-"""Results for people who read a terminal: a table of many, a sheet of one.
+"""``vit-course grade``: its options, what it does, and what it prints.
+
+Results for people who read a terminal: a table of many, a sheet of one.
 
 Which device the students' code computes on, as it is named on the command line.
 

@@ -1,4 +1,6 @@
-"""The grader's secret, from which the hidden checks' sizes and numbers are drawn.
+"""What belongs to the grader alone: the hidden checks, the secret, and the folder of results.
+
+The grader's secret, from which the hidden checks' sizes and numbers are drawn.
 
 Where a grader finds its hidden checks and its secret, and where it keeps results.
 """

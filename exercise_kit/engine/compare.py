@@ -1,4 +1,6 @@
-"""Values and shapes in words, and a student's own words as a quotation that cannot break a report.
+"""Comparing what a student returned with what was expected, in words.
+
+Values and shapes in words, and a student's own words as a quotation that cannot break a report.
 
 How two tensors of one shape differ, in words.
 

@@ -1,8 +1,10 @@
-"""How a mistake looks in training: does the loss fall anyway?
+"""An exercise: its checks, its worked examples, its known mistakes, and how each of these looks in training.
 
-Training here is that of lesson 06: square colour pictures, float32, the course's loop; for weights that are loaded it
-is the fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py, which
-trains every one of them and writes exercises/in_training.json. All others were decided one by one.
+How a mistake looks in training: does the loss fall anyway?
+
+Training here is that of lesson 06: square colour pictures, float32, the course's loop; for weights that are loaded
+it is the fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py,
+which trains every one of them and writes exercises/in_training.json. All others were decided one by one.
 
 The worked examples of the exercises' docstrings, and whether a student's code gives what they say.
 

@@ -1,4 +1,6 @@
-"""Claims that many exercises share.
+"""What checks of many exercises expect, each claim once; and where a module goes wrong.
+
+Claims that many exercises share.
 
 Where a module goes wrong: the first of its parts that is given, or that gives, other numbers than in a right one.
 """

@@ -1,4 +1,6 @@
-"""The practices: surroundings in which a student's function is tried out, each a function of that function.
+"""Surroundings in which a student's function is tried out, in this process or in a worker.
+
+The practices: surroundings in which a student's function is tried out, each a function of that function.
 
 They stand in files that hold no answer and import nothing else of the course, so that the judge can lay them into
 the sandbox as they are.

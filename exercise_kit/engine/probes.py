@@ -1,4 +1,6 @@
-"""Seeded draws: the inputs on which right and wrong answers part.
+"""What a check draws its inputs from, and the state of torch that it neither sees nor changes.
+
+Seeded draws: the inputs on which right and wrong answers part.
 
 A check neither depends on torch's global settings nor leaves them changed, and nothing reaches stderr.
 """

@@ -1,8 +1,8 @@
-"""Which of torch's operators are operations on tensors, and which functions of ``torch.nn`` are no more than that.
+"""What an answer may call, in the exercises that ask their students to write something themselves.
+
+Which of torch's operators are operations on tensors, and which functions of ``torch.nn`` are no more than that.
 
 What a library adds to these, a norm, an attention, a recurrent cell, a whole layer, is not among them.
-
-What an answer may call, in the exercises that ask their students to write something themselves.
 
 Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
 (:mod:`exercise_kit.worker.watch`) and compared here, for ``check`` in the student's kernel and for the judge.

@@ -1,4 +1,6 @@
-"""What ``check`` was given: the exercise that is meant, and what is wrong with the objects, in words.
+"""``check``: from the name of an exercise and a student's objects to a report in words.
+
+What ``check`` was given: the exercise that is meant, and what is wrong with the objects, in words.
 
 An error carried forward: an answer that calls another exercise's is also evaluated with the reference there.
 

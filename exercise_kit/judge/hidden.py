@@ -1,4 +1,6 @@
-"""What became of a hidden check, in words for the student and, apart, for the instructor.
+"""The hidden checks, run for one student after another, and what became of each.
+
+What became of a hidden check, in words for the student and, apart, for the instructor.
 
 The hidden checks: collected once by pytest itself, then asked of one student after another in this process.
 """

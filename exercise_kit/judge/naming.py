@@ -1,7 +1,9 @@
-"""A student of this process who draws random numbers as one in the judge's worker does: from a stream of their own.
+"""Which misconception is behind a failed hidden check.
 
-What a check draws in between (the weights of a reference, say) moves a student's numbers in this process, and does not
-in a worker. Where an answer draws by itself, its records follow from that.
+A student of this process who draws random numbers as one in the judge's worker does: from a stream of their own.
+
+What a check draws in between (the weights of a reference, say) moves a student's numbers in this process, and does
+not in a worker. Where an answer draws by itself, its records follow from that.
 
 Which misconception is behind a failed hidden check: each known one is asked the same, and answers are compared.
 """

@@ -1,8 +1,10 @@
-"""An error carried forward is reported, and not paid twice.
+"""From what the checks of an exercise found to its score.
 
-An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
-model solutions of its parts in their places: a check that passes then counts as passed, and the report says where the
-mistake is.
+An error carried forward is reported, and not paid twice.
+
+An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with
+the model solutions of its parts in their places: a check that passes then counts as passed, and the report says
+where the mistake is.
 
 From what the checks of an exercise found to its score, and to what a student reads.
 

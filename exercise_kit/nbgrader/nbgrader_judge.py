@@ -1,4 +1,6 @@
-"""What a student reads of the judge's verdict on nbgrader's feedback page: claims and words, no hidden check.
+"""The judge inside nbgrader: scores, feedback, and a page for what cannot be graded.
+
+What a student reads of the judge's verdict on nbgrader's feedback page: claims and words, no hidden check.
 
 A submission that cannot be graded: no points in the gradebook, and a page that says why.
 

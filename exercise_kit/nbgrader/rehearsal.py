@@ -1,4 +1,6 @@
-"""Submissions of invented students, to try a class folder out.
+"""A class of invented students, handed in and graded by nbgrader's own commands.
+
+Submissions of invented students, to try a class folder out.
 
 A class of four invented students, graded by nbgrader's own commands: the main job, to look at.
 """

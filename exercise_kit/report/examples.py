@@ -1,4 +1,6 @@
-"""Students' code and words without what could tell whose they are.
+"""One anonymous example of a mistake, without what could tell whose it is.
+
+Students' code and words without what could tell whose they are.
 
 What a student names is kept when all of its words are the course's (its lessons, its checks, Python's and torch's
 names) and none is part of a student's name; else it becomes "name1", "name2" ... Comments and docstrings go, and of

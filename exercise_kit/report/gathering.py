@@ -1,4 +1,6 @@
-"""What waits for a person in nbgrader's gradebook, read without nbgrader and without touching the file.
+"""A class's work, gathered from its folder, from kept results and from nbgrader's gradebook; nothing is graded.
+
+What waits for a person in nbgrader's gradebook, read without nbgrader and without touching the file.
 
 A class's work as the report sees it: every file that was handed in, and what is known of it.
 

@@ -1,4 +1,6 @@
-"""The report's sentences and numbers.
+"""The report as one HTML page: its sentences, its templates, and the file that they end in.
+
+The report's sentences and numbers.
 
 The report as one HTML page, and the private page of names: templates filled with what was counted.
 

@@ -1,4 +1,6 @@
-"""Figures of matplotlib as SVG that belongs to the page: its colours follow the theme, its text is text.
+"""The report's pictures, as SVG.
+
+Figures of matplotlib as SVG that belongs to the page: its colours follow the theme, its text is text.
 
 The report's pictures. Each is told in words and in a table beside it, and reads in grey.
 """

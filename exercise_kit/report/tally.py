@@ -1,4 +1,6 @@
-"""The library's word on a misconception that a result names.
+"""What a class did, counted: its scores, its failures, its misconceptions and what the library says of them.
+
+The library's word on a misconception that a result names.
 
 Count what a class did: its scores, its failures, its misconceptions.
 """

@@ -1,7 +1,9 @@
-"""One submission's process from the judge's side: asked by messages, never believed.
+"""The sandbox from the judge's side: it makes workers, and each is one submission's process.
 
-Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's own
-code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
+One submission's process from the judge's side: asked by messages, never believed.
+
+Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's
+own code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
 
 Workers from the judge's side: Sandbox makes them, out of one warm process.
 """

@@ -1,4 +1,6 @@
-"""What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
+"""Answers whose outcome is known: right, wrong, broken and hostile.
+
+What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
 
 Answers that break: cells that raise, that never end, and that end the process they run in.
 

@@ -1,4 +1,6 @@
-"""Names of invented students, in several scripts, and what they write beside their code.
+"""One simulated submission: who hands it in, what stands in its notebook, and what is true of it.
+
+Names of invented students, in several scripts, and what they write beside their code.
 
 Write what a simulated student hands in: the released notebook, filled in.
 

@@ -1,4 +1,6 @@
-"""The library's modules as text: what stands at the top of each, and which objects stand there.
+"""The library's modules, and those of right variants, as text.
+
+The library's modules as text: what stands at the top of each, and which objects stand there.
 
 The right variants that a clone of the course keeps for its tests.
 """

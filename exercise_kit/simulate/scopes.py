@@ -1,4 +1,6 @@
-"""Which names in a definition mean something outside of it, and how to give those another name.
+"""Which names in a definition mean something outside of it, and a right answer in other words.
+
+Which names in a definition mean something outside of it, and how to give those another name.
 
 A right answer in other words, and one that needs nobody else's.
 """

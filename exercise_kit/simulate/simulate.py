@@ -1,4 +1,6 @@
-"""Whether grades are what they have to be: the truth of a simulated class against what grading found.
+"""A simulated class: its folder, the truth about it, and whether grading found that.
+
+Whether grades are what they have to be: the truth of a simulated class against what grading found.
 
 A class folder with real notebooks of invented students, and the truth about them beside it.
 """

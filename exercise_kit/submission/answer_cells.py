@@ -1,4 +1,6 @@
-"""Parts: the other exercises' answers that an answer calls, each with the model solution that can take its place.
+"""Which cells hold the answer to each exercise, and which other answers these call.
+
+Parts: the other exercises' answers that an answer calls, each with the model solution that can take its place.
 
 So an error is not paid twice: where an answer fails, the judge evaluates it again with the model solutions of its
 parts (:mod:`exercise_kit.judge.scoring`).

@@ -1,4 +1,6 @@
-"""What a student hands in that only an instructor has: a class's configuration, checks, results. None of it is used.
+"""What was handed in: the files that paths name, whose each one is, and what an instructor alone may have.
+
+What a student hands in that only an instructor has: a class's configuration, checks, results. None of it is used.
 
 Find what was handed in: the files that paths name, whose each one is, and for which assignment.
 

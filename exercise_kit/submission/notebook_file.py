@@ -1,8 +1,10 @@
-"""A notebook's JSON within limits: it is measured byte by byte before any object is made of it.
+"""A notebook that a stranger handed in, opened within limits.
+
+A notebook's JSON within limits: it is measured byte by byte before any object is made of it.
 
 ``json.loads`` makes objects of up to a hundred times a file's size (``{},{},…``). So one pass over the bytes counts
-strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An honest
-notebook with 60 MB of pictures in its outputs is read within the memory of its text.
+strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An
+honest notebook with 60 MB of pictures in its outputs is read within the memory of its text.
 
 Open a file that a stranger handed in: its cells, or a sentence on why there are none.
 

@@ -1,4 +1,6 @@
-"""IPython's own syntax turned into calls, so that a cell that uses it has a syntax tree.
+"""The cells that have to run for grading, found in their syntax trees.
+
+IPython's own syntax turned into calls, so that a cell that uses it has a syntax tree.
 
 IPython does the same with patterns that a stranger's cell can keep busy for hours, so here each line is looked at
 once. Where the two differ, a cell has no tree, and whoever asked takes it that it may do anything.

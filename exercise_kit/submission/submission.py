@@ -1,4 +1,6 @@
-"""A result that is handed in as a file beside the notebook: found, and read as what a stranger has put there.
+"""A submission as the judge takes it, and the files that lie beside it.
+
+A result that is handed in as a file beside the notebook: found, and read as what a stranger has put there.
 
 What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
 

@@ -1,4 +1,6 @@
-"""The kernel's calls that Python has no name for, through ctypes.
+"""Calls of the Linux kernel that Python has no name for: prctl, capabilities, users, Landlock.
+
+The kernel's calls that Python has no name for, through ctypes.
 
 Giving up what a process may do: its user, its groups, its capabilities.
 

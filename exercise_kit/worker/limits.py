@@ -1,4 +1,6 @@
-"""Exit statuses by which a child says why it ended.
+"""How much of the machine one child may use, and the exit statuses by which it says what ran out.
+
+Exit statuses by which a child says why it ended.
 
 How much of the machine one child may use.
 
@@ -11,9 +13,9 @@ later, with the whole process.
 
 Holds a child to the size of its scratch folder where that is no file system of its own.
 
-A process of the child's user looks at the folder many times a second and kills the child that has written too much. It
-counts what has a name, and the files without one that the child still holds: those that it has open and those that it
-has mapped into its memory.
+A process of the child's user looks at the folder many times a second and kills the child that has written too much.
+It counts what has a name, and the files without one that the child still holds: those that it has open and those
+that it has mapped into its memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Memory in large pages: a fork and a child's end then touch hundreds of entries, not a hundred thousand.
+"""What the warm process makes ready once, so that no child pays for it.
+
+Memory in large pages: a fork and a child's end then touch hundreds of entries, not a hundred thousand.
 
 Where the kernel cannot do it, a fork takes longer, and that is all.
 

@@ -1,7 +1,10 @@
-"""RandAugment (Cubuk et al. 2020) of a batch, in which every image draws its own operations.
+"""Images changed at random while a model trains: flips, crops, RandAugment, and mixes of two.
 
-torchvision's `v2.RandAugment` changes all images of a call alike. Here images that have drawn the same operation are
-changed together, and nothing waits for a GPU: no value is read from it, and no number is copied to it at each step.
+RandAugment (Cubuk et al. 2020) of a batch, in which every image draws its own operations.
+
+torchvision's `v2.RandAugment` changes all images of a call alike. Here images that have drawn the same operation
+are changed together, and nothing waits for a GPU: no value is read from it, and no number is copied to it at each
+step.
 
 Images changed at random while a model learns, each in its own way, all of a batch at once.
 """

@@ -1,8 +1,10 @@
-"""Procedural 32x32 drawings of ten plain shapes: a data set that needs no download.
+"""Data sets that need no network: handwritten digits, a photo, and shapes that we draw.
 
-Each picture holds one shape at a random place, size and angle, in one colour on a shaded ground of another,
-under a little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside.
-Signed distances make outlines smooth at any size and unite shapes by a minimum.
+Procedural 32x32 drawings of ten plain shapes: a data set that needs no download.
+
+Each picture holds one shape at a random place, size and angle, in one colour on a shaded ground of another, under a
+little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside. Signed distances
+make outlines smooth at any size and unite shapes by a minimum.
 
 Data that need no download: real handwriting, our own drawings, and a photograph to look at.
 """

@@ -1,4 +1,6 @@
-"""Class folders: one folder of image files for each class, as torchvision's ImageFolder takes them.
+"""Images in class folders: found, and loaded batch by batch.
+
+Class folders: one folder of image files for each class, as torchvision's ImageFolder takes them.
 
 `DIR/train/<class>/*.png` and `DIR/test/<class>/*.png` ("val" will do for "test"); or `DIR/<class>/*.png`, from
 which a fifth is held back to test on.

@@ -1,4 +1,6 @@
-"""What can be wrong with a data set.
+"""Images and labels in memory, and the errors of all that loads them.
+
+What can be wrong with a data set.
 
 A data set as one pair of tensors: uint8 images and int64 labels, small enough to lie on the device.
 """

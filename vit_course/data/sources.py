@@ -1,4 +1,6 @@
-"""Data sets in one local file: numpy's .npz, nothing in it unpickled.
+"""Data sets by name or by path, `.npz` files among them.
+
+Data sets in one local file: numpy's .npz, nothing in it unpickled.
 
 A data set by its name or its place: `load_dataset` looks, fetches if it must, and says what is wrong.
 """

@@ -1,4 +1,6 @@
-"""What training code is practised on: a small model, a loader and an optimiser that note what is done with them.
+"""What training code is tried out on: a small model, loaders, optimizers, schedules and stories of losses.
+
+What training code is practised on: a small model, a loader and an optimiser that note what is done with them.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
 out; it imports nothing else of the package, holds no answer, and judges nothing.

@@ -1,11 +1,13 @@
-"""Our own recipes: from a minute on two CPU cores to the best that an H200 gives.
+"""The recipes: our own, and those of published notebooks.
+
+Our own recipes: from a minute on two CPU cores to the best that an H200 gives.
 
 Those for GPUs are set by calculation (`vit_course.recipes.listing`) until a logged run says how they do.
 
 Five published notebooks, A to E: each experiment as published, slips included, and mended.
 
-What a notebook does not say is chosen here and named in `differences`. A mended recipe keeps the kind of model and the
-data, mends the slips, and trains soundly.
+What a notebook does not say is chosen here and named in `differences`. A mended recipe keeps the kind of model and
+the data, mends the slips, and trains soundly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Where a command's answer goes: to a file that can be written, or to stdout as far as somebody reads it.
+"""What ``train``, ``evaluate`` and ``recipes`` do, and print.
+
+Where a command's answer goes: to a file that can be written, or to stdout as far as somebody reads it.
 
 ``vit-course train``, ``evaluate`` and ``recipes``: what they do and what they print.
 """

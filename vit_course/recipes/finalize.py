@@ -1,4 +1,6 @@
-"""The three pictures of a run folder.
+"""What follows a training run: measured once on the test images, drawn, and summed up.
+
+The three pictures of a run folder.
 
 A trained model's answers to a set of images.
 

@@ -1,4 +1,6 @@
-"""How long a recipe would take on a GPU that nobody here has run it on, by counting its multiplications.
+"""The list of recipes: what each costs, calculated or measured, and what it reaches.
+
+How long a recipe would take on a GPU that nobody here has run it on, by counting its multiplications.
 
 What was measured of the recipes: measured.json, which benchmarks/recipes.py writes from logged runs.
 

@@ -1,4 +1,6 @@
-"""The processes that train one model together, each on its device.
+"""The machine that trains: devices and processes, precision, compiling, and memory.
+
+The processes that train one model together, each on its device.
 
 `torchrun --nproc-per-node 2 -m vit_course train ...` or `accelerate launch --multi_gpu --num_processes 2 -m vit_course
 train ...` starts two, on a CPU as well with `--device cpu`. Started otherwise, this process is alone, and nothing here

@@ -1,4 +1,6 @@
-"""Why a training stops before its end, other than early stopping and Ctrl-C.
+"""What a training run has seen, epoch by epoch, and the errors that end one.
+
+Why a training stops before its end, other than early stopping and Ctrl-C.
 
 What happened in a training, epoch by epoch.
 """

@@ -1,4 +1,6 @@
-"""What a running training tells: a bar with throughput, memory, loss, top-1 and top-5.
+"""A training run, shown: a progress bar, TensorBoard, Weights & Biases.
+
+What a running training tells: a bar with throughput, memory, loss, top-1 and top-5.
 
 Where numbers go to be looked at in a browser: TensorBoard, or Weights & Biases on request, by accelerate.
 """

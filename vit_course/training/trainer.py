@@ -1,4 +1,6 @@
-"""One step of training after the loss: gradients, clipping, optimisers, learning rates, and the moving average.
+"""The training loop with all that a real run needs, update by update.
+
+One step of training after the loss: gradients, clipping, optimisers, learning rates, and the moving average.
 
 A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need.
 """
