@@ -1,0 +1,47 @@
+"""A class folder made by the release before the kit: its configuration and its checks name modules that have moved."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from tests.e2e.test_nbgrader import GradedClass, nbgrader
+
+HERE, ROOT = Path(__file__).parent / "old_class", Path(__file__).parents[2]
+LESSON = "01_patchify"
+IMPORTS = (HERE / "imports.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("line", IMPORTS, ids=[line.split()[1] for line in IMPORTS])
+def test_what_its_hidden_checks_import_is_there(line):
+    module, names = line.removeprefix("from ").split(" import ")
+    found = importlib.import_module(module)
+    assert all(hasattr(found, name) for name in names.split(", "))
+
+
+def test_a_name_that_a_release_never_had_is_not_found():
+    with pytest.raises(ModuleNotFoundError, match=r"vit_course\.nowhere"):
+        importlib.import_module("vit_course.nowhere")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("vit_course.checks.nowhere")
+
+
+def test_it_is_graded_by_its_own_configuration_and_checks(tmp_path):
+    folder = new_class(tmp_path / "a class", ROOT).path
+    (folder / "nbgrader_config.py").write_text((HERE / "nbgrader_config.py.txt").read_text())
+    for name in ("conftest.py", "test_patchify.py"):
+        (folder / "hidden" / name).write_text((HERE / f"{name}.txt").read_text())
+    nbgrader(folder, "generate_assignment", LESSON)
+    right = model_answers(folder, LESSON)
+    write_submissions(
+        folder, LESSON, {"ada": right, "ben": {"patchify": "def patchify(images, patch_size):\n    return 1"}}
+    )
+    log = nbgrader(folder, "autograde", LESSON)
+    assert "Traceback" not in log
+    graded = GradedClass(folder)
+    worth = graded.max_scores()
+    earned = {name: score for name, score in graded.auto_scores("ada").items() if score is not None}
+    assert earned == {name: worth[name] for name in earned}
+    assert graded.auto_scores("ben")["check-patchify"] == 0
