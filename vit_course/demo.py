@@ -27,8 +27,8 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.rehearsal import LESSON, Graded, rehearse
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
-from vit_course.interpret import record
 from vit_course.plots import plot_history, show_attention
+from vit_course.recording import record
 from vit_course.training import TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 

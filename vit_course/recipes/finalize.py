@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
 from vit_course.data import Batches, ImageDataset
-from vit_course.interpret import record
 from vit_course.metrics import confusion_matrix, measure, worst_confusions
 from vit_course.plots import show_attention
 from vit_course.plots_training import plot_runs, show_confusions
 from vit_course.recipes.images import Images
 from vit_course.recipes.recipe import Recipe
 from vit_course.recipes.result import RunResult, definition, device_in_words
+from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
 from vit_course.training.safe_files import write_atomically
 from vit_course.vit import VisionTransformer
