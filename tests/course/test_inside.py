@@ -19,6 +19,7 @@ from vit_course.data.decoding import own_picture
 from vit_course.interpret import mean_attention_distance, predict_with_attention
 from vit_course.plots_attention import show_maps
 from vit_course.recipes import RECIPES
+from vit_course.recording import record
 from vit_course.vit import VisionTransformer
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,7 @@ def namespace(pooling: str) -> dict[str, Any]:
         "own_picture": own_picture,
         "photo": photo,
         "predict_with_attention": predict_with_attention,
+        "record": record,
         "show_maps": show_maps,
         "number": 3,
         "USE_MINE": True,
