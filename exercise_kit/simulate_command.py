@@ -55,7 +55,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     with needs("grading"):
-        from exercise_kit.judge.pytest_host import HiddenChecksError
+        from exercise_kit.judge.collection import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class

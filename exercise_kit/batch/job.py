@@ -313,7 +313,7 @@ _bench = _Bench()
 
 
 def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
-    from exercise_kit.judge.pytest_host import HiddenChecksError
+    from exercise_kit.judge.collection import HiddenChecksError
 
     try:
         result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))

@@ -16,9 +16,9 @@ from exercise_kit.engine.rules import not_allowed
 from exercise_kit.engine.run import sentence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
+from exercise_kit.judge.collection import HiddenChecksError
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.naming import Replays, name_failures
-from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unasked
 from exercise_kit.reasons import Reason

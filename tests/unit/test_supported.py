@@ -51,7 +51,7 @@ def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.Monk
         raise PackageNotFoundError(name)
 
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr("importlib.metadata.version", not_installed)
+    monkeypatch.setattr("exercise_kit.versions.version", not_installed)
     with pytest.raises(ImportError, match="pip install torch torchvision"):
         require_supported()
 

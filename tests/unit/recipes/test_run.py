@@ -307,7 +307,7 @@ def wrong(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestSlips:
     def test_evaluate_builds_the_wrong_model_again(self, wrong: Path, few_shapes: Path, monkeypatch) -> None:
-        monkeypatch.setattr("vit_course.recipes.RECIPES", {"tiny": WRONG})
+        monkeypatch.setattr("vit_course.recipes.evaluate.RECIPES", {"tiny": WRONG})
         known = read_result(wrong / "result.json")
         assert examine(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
 

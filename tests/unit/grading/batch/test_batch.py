@@ -80,7 +80,7 @@ def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, mon
     def broken(*_: object, **__: object):
         raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
 
-    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", broken)
+    monkeypatch.setattr("exercise_kit.batch.executors.ProcessPoolExecutor", broken)
     with Grader(place) as grader:
         (result,) = grader.grade(rejected[:1])
     assert result.status == "error"
