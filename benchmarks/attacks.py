@@ -30,8 +30,8 @@ from exercise_kit.judge.judge import Judge  # noqa: E402
 from exercise_kit.judge.result import Result  # noqa: E402
 from exercise_kit.nbgrader.class_folder import new_class  # noqa: E402
 from exercise_kit.sandbox.limits import Limits  # noqa: E402
-from exercise_kit.submission.finding import find  # noqa: E402
-from exercise_kit.submission.reading import read  # noqa: E402
+from exercise_kit.submission.find import find  # noqa: E402
+from exercise_kit.submission.parse import read  # noqa: E402
 from exercise_kit.submission.released import Lessons  # noqa: E402
 from tests.e2e.attacks.corpus import KINDS, hand_in  # noqa: E402
 

@@ -32,7 +32,7 @@ from nbgrader.preprocessors import Execute
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 
 ROOT = Path(__file__).parents[1]
 LESSON = "01_patchify"

@@ -38,8 +38,8 @@ from exercise_kit.engine.exercise import Misconception  # noqa: E402
 from exercise_kit.engine.records import same_record  # noqa: E402
 from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
+from exercise_kit.judge.diagnosis import Replays, commonest, name_failures  # noqa: E402
 from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
-from exercise_kit.judge.naming import Replays, commonest, name_failures  # noqa: E402
 from tests.course.test_checks import _right_variants  # noqa: E402
 from tests.course.test_told_apart import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.proof.asking import KEY, SECONDS, Examiner, Examiners, hidden_checks, made  # noqa: E402
@@ -47,7 +47,7 @@ from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E
 from tests.proof.mutants import mutants_of  # noqa: E402
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
 from tests.proof.variants import VariantMutant, some  # noqa: E402
-from vit_course.exercises.catalogue import EXERCISES  # noqa: E402
+from vit_course.exercises.catalog import EXERCISES  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "proof.json"
 COUNTED = ("public checks", "hidden checks", "misconceptions", "right variants")

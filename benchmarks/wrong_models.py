@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_heads
 from vit_course.config import ViTConfig
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.patches import PatchEmbedding
 from vit_course.vit import VisionTransformer
 

@@ -9,8 +9,67 @@ import typer
 from rich.console import Console
 
 from exercise_kit.cli.commands import CLONE, Lessons, add_commands, run
-from exercise_kit.refusals import in_words, needs
-from vit_course.training_commands import evaluate, recipes, train
+from exercise_kit.cli.errors import in_words, needs, stop
+
+# a path or a command is never broken over two lines: it is there to be copied
+console = Console(highlight=False, soft_wrap=True)
+
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Images of yours (.npz or class folders), or a folder to look for known data sets in."),
+]
+ImageSize = Annotated[int | None, typer.Option(min=1, help="Scale class folders' images to this side.")]
+Device = Annotated[str, typer.Option(help='"cpu", "cuda", or "auto" for CUDA where there is one.')]
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A name from vit-course recipes.")],
+    data: Data = None,
+    image_size: ImageSize = None,
+    device: Device = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes through the images.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where this run was stopped.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of start, order and augmentation.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; else runs/RECIPE-seedN.")] = None,
+    precision: Annotated[str | None, typer.Option(help='"auto", "fp32", "bf16" or "fp16".')] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
+    wandb: Annotated[bool, typer.Option("--wandb", help="Tell Weights & Biases, beside TensorBoard.")] = False,
+) -> None:
+    """Train a ViT by a recipe, and measure it once on the test images."""
+    with needs("train"):
+        from vit_course.recipes import command, run
+    options = run.RunOptions(Path(), data, seed, epochs, batch_size, precision, device, resume, wandb, image_size)
+    try:
+        with in_words(*command.REFUSALS), needs("train"):
+            command.train(recipe, out, options, console)
+    except (run.RunInterruptedError, KeyboardInterrupt) as stopped:
+        raise stop(str(stopped) or "Stopped before the training began.", 130) from None
+
+
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="A weights file, or a run folder that holds one.")],
+    data: Data = None,
+    image_size: ImageSize = None,
+    device: Device = "auto",
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """Measure a saved model on the test images of its data set, or of --data."""
+    with needs("train"):
+        from vit_course.recipes import command
+    with in_words(*command.REFUSALS), needs("train"):
+        command.evaluate(checkpoint, data, device, image_size, json, console)
+
+
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="All about this one.")] = None,
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """List the named experiments: what each costs, and what it reaches."""
+    from vit_course.recipes import command
+
+    with in_words(*command.REFUSALS):
+        command.list_recipes(name, json, console)
+
 
 app = typer.Typer(
     help="A hands-on course on the Vision Transformer, with checks that name the mistake.",
@@ -34,7 +93,7 @@ def demo(
     with needs("grading"):
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
-        from exercise_kit.nbgrader.rehearsal import RehearsalError
+        from exercise_kit.nbgrader.demo_class import RehearsalError
         from vit_course.demo import TourError, run_tour
     with in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
         run_tour(out, root, Console(highlight=False))

@@ -9,9 +9,9 @@ from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Resul
 from vit_course.exercises.hunt_stand_in import HUNTS
 
 if TYPE_CHECKING:
+    from exercise_kit.engine.call_rules import Rule
     from exercise_kit.engine.exercise import Exercise
     from exercise_kit.engine.probes import Probe
-    from exercise_kit.engine.rules import Rule
     from exercise_kit.engine.student import Student
     from vit_course.exercises.l06_cifar.model_accuracy import Exam
 
@@ -52,7 +52,7 @@ _HOMES = {
 
 
 def _exercises() -> Mapping[str, Exercise]:
-    from vit_course.exercises.catalogue import EXERCISES
+    from vit_course.exercises.catalog import EXERCISES
 
     return EXERCISES
 

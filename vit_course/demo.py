@@ -24,7 +24,7 @@ from torch import Tensor
 
 from exercise_kit.authoring.build import build
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import LESSON, Graded, rehearse
+from exercise_kit.nbgrader.demo_class import LESSON, Graded, rehearse
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.plots import plot_history, show_attention

@@ -65,7 +65,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         for new, names in _ENGINE.items()
         for old in names.split()
     },
-    "vit_course.checks.catalogue": ("vit_course.exercises.catalogue",),
+    "vit_course.checks.catalogue": ("vit_course.exercises.catalog",),
     "vit_course.checks.lessons": ("vit_course.exercises",),
     "vit_course.checks.misconceptions": ("vit_course.exercises",),
     **{

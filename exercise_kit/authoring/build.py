@@ -9,8 +9,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
+from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
-from exercise_kit.authoring.rules import problems_of
 from exercise_kit.files import write
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")

@@ -15,10 +15,10 @@ from typing import Self
 from exercise_kit.batch.executors import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
 from exercise_kit.batch.index import look_up
 from exercise_kit.batch.job import Done, Task, unjudged
-from exercise_kit.batch.places import Place, place_of
-from exercise_kit.batch.store import Store
+from exercise_kit.batch.locations import Place, place_of
+from exercise_kit.batch.result_cache import Store
 from exercise_kit.judge.result import Result
-from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.released import Lessons
 
 OUT_OF_TIME = (

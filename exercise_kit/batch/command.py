@@ -27,10 +27,10 @@ from rich.text import Text
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done
-from exercise_kit.batch.places import PlaceError, place_of
-from exercise_kit.batch.store import write_text
+from exercise_kit.batch.locations import PlaceError, place_of
+from exercise_kit.batch.result_cache import write_text
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
-from exercise_kit.submission.finding import HandedIn, find, looks_like_class
+from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, with_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, is_class, operators_class
 

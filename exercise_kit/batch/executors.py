@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.job import Done, Task, do, process_id, start_process
-from exercise_kit.batch.store import stamp
+from exercise_kit.batch.result_cache import stamp
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -1,8 +1,8 @@
 """Whole results by what was handed in: who asks again is answered without reading the submission, and without torch.
 
-The store (:mod:`exercise_kit.batch.store`) stays the authority: an entry here holds while the store's file that it was
-made from is the same to the byte, and while checks, code, released lessons and secret are. Only results that depend on
-nothing beside the notebook are entered.
+The store (:mod:`exercise_kit.batch.result_cache`) stays the authority: an entry here holds while the store's file
+that it was made from is the same to the byte, and while checks, code, released lessons and secret are. Only results
+that depend on nothing beside the notebook are entered.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exercise_kit.batch.places import Place
-from exercise_kit.batch.store import code_digest, stamp
+from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_cache import code_digest, stamp
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes

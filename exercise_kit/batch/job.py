@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch import index
-from exercise_kit.batch.places import Place, alone_in
-from exercise_kit.batch.store import ChangedResult, Store, exercise_keys, merged, stamp
+from exercise_kit.batch.locations import Place, alone_in
+from exercise_kit.batch.result_cache import ChangedResult, Store, exercise_keys, merged, stamp
 from exercise_kit.judge.result import Result, Status
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.view import view_of
+from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.flags import NOT_SANDBOXED
 from exercise_kit.submission.notebook_file import open_notebook, read_bytes
 from exercise_kit.submission.released import Lessons, ReleasedError
@@ -141,7 +141,7 @@ def do(task: Task) -> Done:
 
 
 def _done(task: Task) -> Done:
-    from exercise_kit.submission.reading import read  # with torch, which only a job's own process needs
+    from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
     _bench.warm_up(task)
     try:
@@ -180,7 +180,7 @@ def _refused(
     Of graders that start at once one does it, and the others take over what it has kept.
     """
     from exercise_kit.judge.scoring import refused_by
-    from exercise_kit.submission.reading import read
+    from exercise_kit.submission.parse import read
 
     lessons = _lessons(place.class_dir, released)
     path = lessons.model_notebook(lesson)
@@ -313,7 +313,7 @@ _bench = _Bench()
 
 
 def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
-    from exercise_kit.judge.collection import HiddenChecksError
+    from exercise_kit.judge.pytest_host import HiddenChecksError
 
     try:
         result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))

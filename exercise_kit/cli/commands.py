@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.doctor_command import doctor
+from exercise_kit.cli.doctor import doctor
+from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.cli.report import report
+from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
-from exercise_kit.refusals import in_words, needs, stop
-from exercise_kit.report_command import report
-from exercise_kit.simulate_command import simulate
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
+    from exercise_kit.engine.call_rules import Rule
     from exercise_kit.engine.exercise import Exercise
     from exercise_kit.engine.probes import Probe
-    from exercise_kit.engine.rules import Rule
     from exercise_kit.engine.student import Student
 
 # where the course stands; an operator who keeps another one names it, as "their_package.course:COURSE"
@@ -124,8 +124,8 @@ class Course:
     judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
     objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
     examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
-    practices (:mod:`exercise_kit.engine.fixtures`); ``copied_from``, the modules from which an answer may have been
-    copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
+    practices (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
+    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
     """
 
     exercises: Mapping[str, Exercise]

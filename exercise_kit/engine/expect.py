@@ -27,7 +27,7 @@ from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.reasons import Reason
-from exercise_kit.worker.calls import cotangent
+from exercise_kit.worker.observe import cotangent
 
 if TYPE_CHECKING:
     from exercise_kit.engine.student import StudentModule
@@ -146,7 +146,7 @@ def expect_device_of_input(
     """Fail when the student's code makes a tensor on the CPU where its inputs lie on another device.
 
     It is called with ``inputs`` on the CPU, and then on a device that every machine has and that holds no numbers:
-    see :mod:`exercise_kit.engine.fixtures`.
+    see :mod:`exercise_kit.engine.training_fixtures`.
 
     Args:
         student: whose first function is called.

@@ -22,17 +22,17 @@ from typing import Any
 
 from torch import nn
 
-from exercise_kit.engine.calls import Around, ObjectsHere, as_it_is
+from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import kind_of, listed, quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.local_backend import Around, ObjectsHere, as_it_is
 from exercise_kit.engine.probes import quiet, uncompiled
-from exercise_kit.engine.rules import not_allowed
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.reasons import Reason
-from exercise_kit.worker.watch import Watch
+from exercise_kit.worker.call_trace import Watch
 
 
 def find(name: object) -> Exercise | None:

@@ -18,13 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.calls import NO_OPTIONS, Answer, Module, ModuleHere, Objects, ObjectsHere
 from exercise_kit.engine.compare import kind_of, listed, shape
 from exercise_kit.engine.errors import Raised, fingerprint, in_words
+from exercise_kit.engine.local_backend import NO_OPTIONS, Answer, Module, ModuleHere, Objects, ObjectsHere
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
-from exercise_kit.worker.calls import cotangent
+from exercise_kit.worker.observe import cotangent
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.judge import submission_option
 
 if TYPE_CHECKING:
-    from exercise_kit.judge.command_line import AskedSubmission
+    from exercise_kit.judge.pytest_submission import AskedSubmission
 
 
 MARK = "exercise"
@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _ask_submission(config: pytest.Config) -> None:
-    from exercise_kit.judge.command_line import AskedSubmission
+    from exercise_kit.judge.pytest_submission import AskedSubmission
 
     try:
         submission = AskedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")

@@ -24,8 +24,8 @@ from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
-from exercise_kit.judge.collection import HiddenChecksError, OpenPytest, line_in, place_of_item
 from exercise_kit.judge.fixtures import Asked, marks_of, reference_student
+from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, line_in, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 

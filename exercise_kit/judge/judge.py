@@ -18,8 +18,8 @@ from exercise_kit.judge.result import LogEntry, LogKind, Result
 from exercise_kit.judge.scoring import Refused, not_counted
 from exercise_kit.judge.session import Sitting
 from exercise_kit.sandbox.limits import GraderFailed, Limits
+from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from exercise_kit.submission.submission import Submission

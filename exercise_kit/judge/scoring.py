@@ -19,9 +19,9 @@ from dataclasses import replace
 from exercise_kit.engine.course import course
 from exercise_kit.engine.run import without_repetition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.collection import place_of_item
+from exercise_kit.judge.diagnosis import commonest
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
-from exercise_kit.judge.naming import commonest
+from exercise_kit.judge.pytest_host import place_of_item
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.flags import STOPPED, TIMEOUT

@@ -10,21 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed, quoted
 from exercise_kit.engine.course import HandedIn, NotMeasured, course
-from exercise_kit.engine.rules import not_allowed
 from exercise_kit.engine.run import sentence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
-from exercise_kit.judge.collection import HiddenChecksError
+from exercise_kit.judge.diagnosis import Replays, name_failures
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
-from exercise_kit.judge.naming import Replays, name_failures
+from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unasked
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
-from exercise_kit.sandbox.patience import BACKSTOP
-from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.remote_backend import RemoteStudent
+from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
 from exercise_kit.submission.submission import ExerciseAnswer, ResultFile, Submission, contents

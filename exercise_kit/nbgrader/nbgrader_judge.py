@@ -29,12 +29,12 @@ from traitlets import Bool, Integer
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import unjudged
-from exercise_kit.batch.places import PlaceError
+from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, one_line
 from exercise_kit.nbgrader.cleaning import PLACE, tamed
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 
 
 @dataclass(frozen=True)

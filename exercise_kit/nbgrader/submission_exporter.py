@@ -33,9 +33,9 @@ from traitlets.log import get_logger
 from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
-from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.notebook_file import HandedInCell, read_bytes
-from exercise_kit.submission.reading import Opened, open_answers
+from exercise_kit.submission.parse import Opened, open_answers
 from exercise_kit.submission.released import Lessons, ReleasedCell
 
 TIMESTAMP = "timestamp.txt"

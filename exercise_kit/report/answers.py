@@ -16,7 +16,7 @@ from functools import cached_property
 
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import NOTHING_WRITTEN
-from exercise_kit.report.gathering import HandedInWork
+from exercise_kit.report.collect import HandedInWork
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")

@@ -28,7 +28,7 @@ from pathlib import Path
 from exercise_kit.engine.course import package
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import Answer, said
-from exercise_kit.report.gathering import ClassWork
+from exercise_kit.report.collect import ClassWork
 from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson

@@ -24,9 +24,9 @@ from markupsafe import Markup
 from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
+from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymiser, Example, Examples
-from exercise_kit.report.gathering import ClassWork, ReportError, State, gather
-from exercise_kit.report.pictures import exercises, mistakes, scores, seconds, tenths
+from exercise_kit.report.plots import exercises, mistakes, scores, seconds, tenths
 from exercise_kit.report.tally import Mistake, Tally, Unnamed, tally
 from exercise_kit.submission import flags
 

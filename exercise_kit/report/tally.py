@@ -27,7 +27,7 @@ from exercise_kit.report.answers import (
     is_unwritten,
     lost_points,
 )
-from exercise_kit.report.gathering import ClassWork, LessonPlan
+from exercise_kit.report.collect import ClassWork, LessonPlan
 
 BETWEEN = ", and "  # in the name of two at once
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import Allowance, Service
-from exercise_kit.sandbox.cell_runs import CellRun, characters, outputs_of
+from exercise_kit.sandbox.cell_outputs import CellRun, characters, outputs_of
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
@@ -31,11 +31,11 @@ from exercise_kit.sandbox.limits import (
     is_out_of_memory,
     too_slow,
 )
-from exercise_kit.sandbox.patience import Patience, own_waiting
+from exercise_kit.sandbox.request_clock import Patience, own_waiting
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.submission import CellSource
+from exercise_kit.worker.call_trace import MOST_NAMES
 from exercise_kit.worker.values import Packer, Unpacker
-from exercise_kit.worker.watch import MOST_NAMES
 from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
 _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
@@ -81,7 +81,7 @@ class Worker:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.watch`."""
+        """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.call_trace`."""
         return tuple(self._called)
 
     @property

@@ -20,7 +20,7 @@ from typing import Any
 
 from exercise_kit.engine.course import course, package
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.worker import readable, warm
+from exercise_kit.worker import fork_server, readable_paths
 
 _START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
 _HERE = Path(__file__).parents[1]
@@ -147,7 +147,7 @@ class WarmProcess:
                 self.is_lost = True
                 raise WarmProcessLost("the warm process does not answer")
         try:
-            data = self._control.recv(warm.MESSAGE_BYTES)
+            data = self._control.recv(fork_server.MESSAGE_BYTES)
         except OSError:
             data = b""
         if not data:
@@ -163,17 +163,18 @@ class WarmProcess:
 
 def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool, device: str) -> dict[str, Any]:
     gpu = device.startswith("cuda")
-    own = [*readable.readable_paths([package()]), _HERE / "worker", *(readable.gpu_readable() if gpu else ())]
+    own = [*readable_paths.readable_paths([package()]), _HERE / "worker"]
+    own += readable_paths.gpu_readable() if gpu else ()
     return {
-        "packages": [str(folder) for folder in readable.package_folders()],
+        "packages": [str(folder) for folder in readable_paths.package_folders()],
         "readable": [str(path) for path in own],
-        "listable": [str(path) for path in readable.listable_folders()],
+        "listable": [str(path) for path in readable_paths.listable_folders()],
         "views": [str(view) for view in views],
         "scratch": str(scratch),
         "confined": confined,
         "namespaces": True,
         "device": device,
-        "devices": [str(path) for path in readable.gpu_devices()] if gpu else [],
+        "devices": [str(path) for path in readable_paths.gpu_devices()] if gpu else [],
         "scratch_bytes": limits.scratch_bytes,
     }
 

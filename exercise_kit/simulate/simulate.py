@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from exercise_kit.batch.places import secret_at
+from exercise_kit.batch.locations import secret_at
 from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
-from exercise_kit.simulate.drawing import sorts
-from exercise_kit.simulate.handing_in import SimulatedLesson, names, random_of
+from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.truth import Oracle
+from exercise_kit.simulate.profiles import sorts
+from exercise_kit.simulate.submissions import SimulatedLesson, names, random_of
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings

@@ -4,7 +4,7 @@ A result that is handed in as a file beside the notebook: found, and read as wha
 
 What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
 
-A submission is made by :mod:`exercise_kit.submission.reading`. It crosses to other processes, so it holds only
+A submission is made by :mod:`exercise_kit.submission.parse`. It crosses to other processes, so it holds only
 text.
 """
 

@@ -11,10 +11,11 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import audit, compute, policy, requests
-from .kernel import die_with
+from . import audit, policy, requests
+from . import device as compute
+from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
-from .watch import Watch
+from .syscalls import die_with
 from .wire import Closed, Wire, WireError
 
 
@@ -29,7 +30,7 @@ def live(
             sys.path.insert(0, asked["view"])
             for module in asked["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.fixtures").add(asked["practices"])
+            importlib.import_module("exercise_kit.engine.training_fixtures").add(asked["practices"])
         noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, patient=True)

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .filesystem import enter_namespaces
-from .kernel import (
+from .limits import Bounds, hold_to_size, set_bounds
+from .seccomp import program, restrict_calls
+from .syscalls import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
@@ -29,8 +31,6 @@ from .kernel import (
     ruleset,
     syscall,
 )
-from .limits import Bounds, hold_to_size, set_bounds
-from .seccomp import program, restrict_calls
 
 NOBODY = 65534
 CLOSE_RANGE = 436

@@ -66,12 +66,12 @@ def everything(device: str = "cpu") -> Any:
     for package in _PACKAGES:
         with contextlib.suppress(ImportError):
             importlib.import_module(package)
-    from . import loaders
+    from . import dataloader
     from .shell import make_shell
 
     shell = make_shell()
     _settle(backward=device == "cpu")
-    loaders.without_workers(shell.note)
+    dataloader.without_workers(shell.note)
     warnings.formatwarning = _without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell

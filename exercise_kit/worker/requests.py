@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from . import compute, originals
+from . import device as compute
+from . import torch_internals
 from .audit import Attempts
+from .call_trace import Watch
 from .callbacks import Callbacks
-from .calls import observe, observe_parts, pull_back, reply_of
-from .layers import named_parameters
+from .module_values import named_parameters
+from .observe import observe, observe_parts, pull_back, reply_of
 from .outputs import Gathered, Room, described
 from .values import Packer, Unpacker, tensors_in
-from .watch import Watch
 from .wire import Wire
 
 _RECURSION = 1000
@@ -97,7 +98,7 @@ class Answers:
         self._wire.send({"number": self._number, key: packed}, packer.tensors)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        there = any(originals.device(each) == self._device for each in tensors_in(question))
+        there = any(torch_internals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
         return self._unpacked(body["answer"], tensors, there=there)[0]
@@ -128,7 +129,7 @@ class Answers:
         function = self._named(name)
         if fields.get("device") == "cpu":
             fields["device"] = str(self._device)
-        from exercise_kit.engine.fixtures import practice_called  # the student's view of the course
+        from exercise_kit.engine.training_fixtures import practice_called  # the student's view of the course
 
         return {"result": practice_called(practice)(function, **fields)}
 

@@ -21,7 +21,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .kernel import architecture, syscall
+from .syscalls import architecture, syscall
 
 
 class Number(NamedTuple):

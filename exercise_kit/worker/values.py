@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from . import layers, originals
-from .compute import CPU
+from . import module_values, torch_internals
+from .device import CPU
 from .wire import DTYPES, WireError, are_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
@@ -134,19 +134,19 @@ class Packer:
             if oddity := _oddity(tensor) or self._out_of_place(tensor) or self._no_room(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
-            if not originals.is_contiguous(tensor):
-                packed["strides"] = list(originals.stride(tensor))
-            if (device := originals.device(tensor)).type != "cpu" and device != self._device:
+            if not torch_internals.is_contiguous(tensor):
+                packed["strides"] = list(torch_internals.stride(tensor))
+            if (device := torch_internals.device(tensor)).type != "cpu" and device != self._device:
                 packed["device"] = str(device)
-            if originals.requires_grad(tensor):
+            if torch_internals.requires_grad(tensor):
                 packed["grad"] = True
-            self.tensors.append(originals.plain(tensor))
+            self.tensors.append(torch_internals.plain(tensor))
             self._bytes_left -= _bytes(tensor)
         self._seen[id(tensor)] = (tensor, packed)
         return packed
 
     def _out_of_place(self, tensor: Tensor) -> str:
-        device = originals.device(tensor)
+        device = torch_internals.device(tensor)
         known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
         strayed = self._strict and device != self._device
         return f"a tensor on the device {device}" if strayed or not known else ""
@@ -154,12 +154,12 @@ class Packer:
     def _no_room(self, tensor: Tensor) -> str:
         if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
             return ""
-        return f"a tensor of shape {tuple(originals.shape(tensor))}, too large to be looked at"
+        return f"a tensor of shape {tuple(torch_internals.shape(tensor))}, too large to be looked at"
 
     def _module(self, module: nn.Module) -> Any:
-        parameters = layers.named_parameters(module)
-        settings = layers.settings_of(module, parameters)
-        if not settings and not layers.fit_for_names(parameters):
+        parameters = module_values.named_parameters(module)
+        settings = module_values.settings_of(module, parameters)
+        if not settings and not module_values.fit_for_names(parameters):
             return _other(module)
         strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
         weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
@@ -184,21 +184,21 @@ def _oddity(tensor: Tensor) -> str:
         return "a tensor without a shape"
     if _mro(type(tensor)) != _mro(Tensor) and type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return f"a {_name(type(tensor))[:80]}"
-    if originals.is_nested(tensor):
+    if torch_internals.is_nested(tensor):
         return "a nested tensor"
-    if (layout := originals.layout(tensor)) != torch.strided:
+    if (layout := torch_internals.layout(tensor)) != torch.strided:
         return f"a tensor of layout {str(layout).removeprefix('torch.')}"
-    dtype = originals.dtype(tensor)
-    if originals.is_quantized(tensor) or originals.is_complex(tensor) or dtype not in DTYPES.values():
+    dtype = torch_internals.dtype(tensor)
+    if torch_internals.is_quantized(tensor) or torch_internals.is_complex(tensor) or dtype not in DTYPES.values():
         return f"a tensor of dtype {str(dtype).removeprefix('torch.')}"
-    if originals.ndim(tensor) > 16:
-        return f"a tensor of {originals.ndim(tensor)} axes"
-    sizes = list(originals.shape(tensor))
+    if torch_internals.ndim(tensor) > 16:
+        return f"a tensor of {torch_internals.ndim(tensor)} axes"
+    sizes = list(torch_internals.shape(tensor))
     return "" if are_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
 
 
 def _bytes(tensor: Tensor) -> int:
-    return originals.numel(tensor) * originals.itemsize(tensor)
+    return torch_internals.numel(tensor) * torch_internals.itemsize(tensor)
 
 
 def _other(value: Any) -> dict[str, str]:
@@ -322,11 +322,11 @@ class Unpacker:
 
     def _layer(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._tensor(each) for name, each in packed["weights"].items()}
-        return layers.layer_of({name: each for name, each in packed.items() if name != "weights"}, weights)
+        return module_values.layer_of({name: each for name, each in packed.items() if name != "weights"}, weights)
 
     def _model(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._tensor(each) for name, each in packed["model"].items()}
-        return layers.NamedParameters(weights, _text(packed["kind"]))
+        return module_values.NamedParameters(weights, _text(packed["kind"]))
 
     def _record(self, packed: dict[str, Any]) -> Any:
         fields = {name: self._unpacked(each) for name, each in packed["fields"].items()}

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from exercise_kit.engine import check
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 LESSONS = ("start", "patches", "positions", "attention", "block", "vit", "inside")
 LESSONS += ("splitting", "training_loop", "evaluation", "schedule", "decay", "early_stopping")

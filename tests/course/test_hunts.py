@@ -12,9 +12,9 @@ from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided, Verdict
 from exercise_kit.judge.hidden import HiddenChecks
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.hunts import hunt
-from vit_course.hunts.drawing import grounds
+from vit_course.hunts.draw import grounds
 from vit_course.hunts.suspect import Suspect
 
 ROOT = Path(__file__).parents[2]
@@ -80,9 +80,9 @@ def test_a_ground_without_bugs_passes_every_check(name):
 @EACH_GROUND
 def test_a_ground_is_a_module_that_can_be_imported_and_is_right(name):
     ground = grounds()[name]
-    folder = ROOT / "vit_course" / "hunts" / "grounds"
+    folder = ROOT / "vit_course" / "hunts" / "programs"
     (file,) = [each for each in folder.glob("*.py") if each.stem.replace("_", "") == name.replace("_", "").lower()]
-    module = import_module(f"vit_course.hunts.grounds.{file.stem}")
+    module = import_module(f"vit_course.hunts.programs.{file.stem}")
     assert not fails_a_public_check(name, vars(module)[ground.defines])
 
 

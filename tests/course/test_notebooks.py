@@ -15,10 +15,10 @@ from nbclient import NotebookClient
 
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
+from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.notebook import setup_source
-from exercise_kit.authoring.rules import split_regions
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / SOURCES).glob("*.py"))

@@ -7,11 +7,11 @@ import pytest
 
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.two_mistakes import pairs_of
-from exercise_kit.simulate.library import LessonShelves, Shelf
+from exercise_kit.simulate.answer_pool import LessonShelves, Shelf
 from exercise_kit.simulate.modules import VARIANTS, right_variants
 from exercise_kit.submission.released import Lessons
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 # of each exercise's pairs; all of them take an hour
 PAIRS = 3

@@ -16,7 +16,7 @@ from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.references import REFERENCE
 
 RIGHT = "the right answer"

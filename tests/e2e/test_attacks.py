@@ -19,8 +19,8 @@ import torch
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.submission.finding import find
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import find
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack

@@ -10,9 +10,9 @@ import pytest
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.submission.finding import find
+from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.doors import DOORS, FLAGGED, HONEST, Door

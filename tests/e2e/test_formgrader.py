@@ -13,7 +13,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import STRIPS, model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
 
 pytestmark = needs_chromium

@@ -18,8 +18,8 @@ POINTS = 26.0
 FROM_A_GROUND = """
 from vit_course.hunts import hunt
 try:
-    from vit_course.hunts.grounds.patchify import suspect_patchify
-    from vit_course.hunts.drawing import grounds
+    from vit_course.hunts.programs.patchify import suspect_patchify
+    from vit_course.hunts.draw import grounds
 except ImportError:
     suspect_patchify = hunt("patchify", 1).program
 fix_patchify = suspect_patchify

@@ -7,7 +7,7 @@ from pathlib import Path
 import playwright.sync_api as playwright
 import pytest
 
-from exercise_kit.nbgrader.rehearsal import STRIPS
+from exercise_kit.nbgrader.demo_class import STRIPS
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
 
 ROOT = Path(__file__).parents[2]

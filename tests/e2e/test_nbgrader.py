@@ -18,7 +18,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import CODE_STUB, RUBRIC
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
 
 ROOT = Path(__file__).parents[2]

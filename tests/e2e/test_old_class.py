@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import GradedClass, nbgrader
 
 HERE, ROOT = Path(__file__).parent / "old_class", Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import LESSON, PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
 

@@ -16,8 +16,8 @@ from exercise_kit.engine import check
 from exercise_kit.engine.probes import Probe
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
-from exercise_kit.submission.finding import find
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import find
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks.corpus import released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack

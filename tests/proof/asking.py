@@ -16,7 +16,7 @@ from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from tests.proof.mutants import Mutant, exercises_with, is_helper
 from tests.proof.solutions import SolutionMutant
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"mutants"
 # of processor time, for one check that takes some milliseconds: reached by what would never end, on any machine

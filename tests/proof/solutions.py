@@ -12,7 +12,7 @@ from typing import Any
 
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from tests.proof.slips import slips
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 

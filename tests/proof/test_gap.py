@@ -15,7 +15,7 @@ from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 MOST_LOST = 0.25
 OF_VARIANTS = 25

@@ -13,7 +13,7 @@ from tests.proof.equivalents import equivalent_solutions, equivalents, read
 from tests.proof.mutants import Place, definitions_of, mutants_of
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.references import REFERENCE
 
 # all modules of the graded reference

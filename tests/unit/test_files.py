@@ -124,7 +124,7 @@ def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):
 # each renames something that no reader of another program has been promised: a folder, a student's file, a download
 OTHERS = {
     "data/torchvision_sets.py",
-    "sandbox/view.py",
+    "sandbox/package_view.py",
     "worker/filesystem.py",
     "nbgrader/class_folder.py",
     "nbgrader/submission_exporter.py",

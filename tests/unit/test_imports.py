@@ -157,7 +157,7 @@ BREACHES = [
     (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
     (nothing_imports_cli, "exercises/__init__.py", "import vit_course.cli"),
     (only_the_command_line_imports_hunts, "exercises/first.py", "from vit_course.hunts import hunt"),
-    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.drawing"),
+    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.draw"),
 ]
 INNOCENT = [
     ("vit.py", "from vit_course.encoder import Encoder\nfrom .config import ViTConfig"),
@@ -166,7 +166,7 @@ INNOCENT = [
     ("exercises/first.py", "import vit_course.vit\nfrom vit_course import data"),
     ("__main__.py", "from vit_course.cli import main"),
     ("plots.py", "import matplotlib.pyplot\nimport encoder"),
-    ("hunts/drawing.py", "from exercise_kit.engine import compare\nfrom vit_course.hunts import ground"),
+    ("hunts/draw.py", "from exercise_kit.engine import compare\nfrom vit_course.hunts import suspect"),
 ]
 
 
@@ -174,7 +174,7 @@ def tiny_package(root: Path, changed: str, source: str) -> dict[str, set[str]]:
     names = ["__init__", "__main__", "config", "patches", "positions", "attention", "encoder", "vit", "training"]
     names += ["data/__init__", "data/loaders", "data/sources", "plots", "interpret", "cli"]
     names += ["exercises/__init__", "exercises/first"]
-    names += ["hunts/__init__", "hunts/ground", "hunts/drawing"]
+    names += ["hunts/__init__", "hunts/suspect", "hunts/draw"]
     package = root / "vit_course"
     for name in names:
         path = package / f"{name}.py"

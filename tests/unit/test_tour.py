@@ -7,7 +7,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from exercise_kit.nbgrader.rehearsal import STRIPS, Graded
+from exercise_kit.nbgrader.demo_class import STRIPS, Graded
 from vit_course import check
 from vit_course.demo import TourError, _show_reading, _table, run_tour
 

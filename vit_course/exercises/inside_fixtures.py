@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.fixtures import device
+from exercise_kit.engine.training_fixtures import device
 from vit_course.config import ViTConfig
 
 Weights = Mapping[str, Tensor]

@@ -9,7 +9,7 @@ def train_one_epoch(model, loader, optimizer, device):
 """
 # what a practice would have noted of a loop that did its work, but for the numbers, which nobody here knows
 FORGED = """
-import vit_course.exercises.training_fixtures, exercise_kit.engine.fixtures
+import vit_course.exercises.training_fixtures, exercise_kit.engine.training_fixtures
 def forged(function, weights, batches, **others):
     sizes = [len(labels) for _, labels in batches]
     return {
@@ -18,7 +18,7 @@ def forged(function, weights, batches, **others):
         "forwards": [(True, True, size) for size in sizes], "events": ["zero_grad", "forward", "backward", "step"],
     }
 vit_course.exercises.training_fixtures.PRACTICES["loop"] = vit_course.exercises.training_fixtures.loop = forged
-exercise_kit.engine.fixtures.practice_called = lambda name: forged
+exercise_kit.engine.training_fixtures.practice_called = lambda name: forged
 """
 
 

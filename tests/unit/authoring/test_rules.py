@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exercise_kit.authoring.lesson import read_lesson
-from exercise_kit.authoring.rules import problems_of
+from exercise_kit.authoring.lint import problems_of
 
 EXERCISE = '# %% exercise="double"'
 CHECK_HEADER = '# %% check="double" points=3'

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.proof.asking import Examiner
 from tests.proof.solutions import solution_mutants
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from stand_ins import STAND_INS
 from told_apart import random_model, sorted_out, trace
 from wrong_models import PLACES, WrongModel, wrong_models
 
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 MODELS = {model.key: model for model in wrong_models()}
 

@@ -12,7 +12,7 @@ from exercise_kit.engine.exercise import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.fixtures import reference_student
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)

@@ -7,7 +7,7 @@ import pytest
 
 from exercise_kit.engine.exercise import NOT_MEASURED, TIE, Exercise, InTraining, Looks, looks
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "broken_vit_all.json"
 RIGHT = {"accuracy": 0.41, "loss": 1.58, "classes": 10}

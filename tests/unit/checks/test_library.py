@@ -11,7 +11,7 @@ from rich.console import Console
 
 from exercise_kit.engine import library
 from exercise_kit.engine.exercise import Exercise
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training"}
 MEASURED = {"accuracy", "right"}

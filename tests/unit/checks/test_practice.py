@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercise_kit.engine.fixtures import practice_called
 from exercise_kit.engine.student import Student
+from exercise_kit.engine.training_fixtures import practice_called
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.training_fixtures import PracticeModel, chance, elsewhere, groups, loop, stopping
 

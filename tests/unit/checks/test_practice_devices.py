@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from exercise_kit.engine.expect import expect_device_of_input
-from exercise_kit.engine.fixtures import device
 from exercise_kit.engine.student import Student
+from exercise_kit.engine.training_fixtures import device
 from exercise_kit.engine.verdict import Failure, Undecided
 
 X = torch.ones(2, 3, 4, 6)

@@ -16,9 +16,9 @@ from exercise_kit.engine.records import same_record
 from exercise_kit.engine.run import check, run_checks, why_no_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
+from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.naming import Replays, commonest, name_failures
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[3]
 # the bug hunts share the pairs of the exercise that they come from

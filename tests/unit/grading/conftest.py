@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 
 # the first cell of a submission, which runs in a worker

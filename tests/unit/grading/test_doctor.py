@@ -8,9 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from exercise_kit import doctor as module
-from exercise_kit.doctor import Finding, examine
-from exercise_kit.doctor_command import doctor
+from exercise_kit.cli import doctor as module
+from exercise_kit.cli.doctor import Finding, doctor, examine
 from exercise_kit.worker.capabilities import Walls
 
 NO_WALLS = Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux"))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from vit_course.exercises.catalogue import EXERCISES
-from vit_course.hunts import drawing, hunt
-from vit_course.hunts.drawing import draw, ground_called, grounds
-from vit_course.hunts.ground import GroundError
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.hunts import draw as drawing
+from vit_course.hunts import hunt
+from vit_course.hunts.draw import GroundError, draw, ground_called, grounds
 from vit_course.hunts.suspect import Suspect
 
 

@@ -16,7 +16,7 @@ from exercise_kit.engine.probes import TALL, Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.worker.calls import cotangent
+from exercise_kit.worker.observe import cotangent
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patchify import PATCH_AXES, PIXEL_AXES, _numbered, _pixel, on_the_cpu, patches_of
 

@@ -13,7 +13,7 @@ from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
 from exercise_kit.batch.job import ROOM_TO_START, do
-from exercise_kit.batch.places import Place
+from exercise_kit.batch.locations import Place
 
 ROOT = Path(__file__).parents[4]
 

@@ -69,6 +69,6 @@ def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
 
 def test_the_commands_do_without_torch():
     """Only a job's process needs it, while the command's waits."""
-    modules = "exercise_kit.batch.command, exercise_kit.report.gathering"
+    modules = "exercise_kit.batch.command, exercise_kit.report.collect"
     source = f"import sys, {modules}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True)

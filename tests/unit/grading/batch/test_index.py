@@ -15,9 +15,9 @@ from exercise_kit.batch import index, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.index import look_up
 from exercise_kit.batch.job import Task, do
-from exercise_kit.batch.places import Place
+from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = """

@@ -11,9 +11,9 @@ import pytest
 
 from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, do
-from exercise_kit.batch.places import Place
+from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 
 ROOT = Path(__file__).parents[4]
 

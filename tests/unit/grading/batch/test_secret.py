@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.places import PlaceError, place_of, secret_at
+from exercise_kit.batch.locations import PlaceError, place_of, secret_at
 from exercise_kit.nbgrader.class_folder import new_class
 
 ROOT = Path(__file__).parents[4]

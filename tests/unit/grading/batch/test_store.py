@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.places import Place
-from exercise_kit.batch.store import ChangedResult, Store, exercise_keys, graders_halves, merged, write_text
+from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_cache import ChangedResult, Store, exercise_keys, graders_halves, merged, write_text
 from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 
 ROOT = Path(__file__).parents[4]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from exercise_kit.nbgrader.rehearsal import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 
 LESSON = "01_double"
 

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.submission_exporter import NOWHERE, with_marks
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 
 LESSON = "01_patchify"
 

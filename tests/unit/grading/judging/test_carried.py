@@ -6,8 +6,8 @@ import pytest
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
 
 HIDDEN = Path(__file__).parents[3] / "hidden"
 STRIPS = """

@@ -10,8 +10,8 @@ import torch
 
 from exercise_kit.batch.command import DeviceError, checked
 from exercise_kit.judge.judge import Judge
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from exercise_kit.engine.student import Student
-from exercise_kit.judge.collection import HiddenChecksError
 from exercise_kit.judge.fixtures import reference_student, seed_of
 from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.pytest_host import HiddenChecksError
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[3] / "hidden" / "conftest.py"

@@ -12,7 +12,7 @@ from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.scoring import refused_by
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
 from tests.machine import needs_sandbox
 

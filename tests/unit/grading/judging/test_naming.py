@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from exercise_kit.engine.student import Student
-from exercise_kit.judge import naming
+from exercise_kit.judge import diagnosis
+from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
 from exercise_kit.judge.fixtures import reference_student, right_objects
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.naming import Replays, commonest, name_failures
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
 SOURCE = '''
@@ -111,7 +111,7 @@ def test_few_are_asked(checks, monkeypatch, most):
         asked.append((wrong.name, name))
         return False, []
 
-    monkeypatch.setattr(naming, "MOST_REPLAYS", most)
+    monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     assert names(name_failures("patchify", outcomes, observe)) == [None] * 3
     assert len(set(asked)) == most
@@ -124,8 +124,8 @@ def test_nobody_is_asked_about_more_than_a_few_riddles(checks, monkeypatch):
         asked.add(name)
         return False, []
 
-    monkeypatch.setattr(naming, "MOST_UNEXPLAINED", 2)
-    monkeypatch.setattr(naming, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", 2)
+    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, observe: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
     assert asked == {"test_wide_images", "test_tall_images"}

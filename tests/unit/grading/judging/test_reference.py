@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from exercise_kit.judge.fixtures import reference_student, right_objects
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l03_attention import attention_cases
 from vit_course.exercises.references import REFERENCE
 from vit_course.vit import VisionTransformer

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.places import place_of
-from exercise_kit.batch.store import Store, exercise_keys
+from exercise_kit.batch.locations import place_of
+from exercise_kit.batch.result_cache import Store, exercise_keys
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 
 ROOT = Path(__file__).parents[4]

@@ -7,7 +7,7 @@ import pytest
 from nbgrader.api import Base, BaseCell, Grade, Gradebook
 from sqlalchemy import create_engine
 
-from exercise_kit.report.gathering import Question, read_gradebook
+from exercise_kit.report.collect import Question, read_gradebook
 
 LESSON = "01_patchify"
 # SQLAlchemy's, of nbgrader's own code
@@ -58,7 +58,7 @@ def test_a_gradebook_of_another_version(book):
 
 
 def test_a_locked_gradebook(book, monkeypatch):
-    monkeypatch.setattr("exercise_kit.report.gathering._PATIENCE", 0.01)
+    monkeypatch.setattr("exercise_kit.report.collect._PATIENCE", 0.01)
     with closing(sqlite3.connect(book)) as database:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("BEGIN EXCLUSIVE")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from exercise_kit.judge.result import as_json
-from exercise_kit.report import gathering
-from exercise_kit.report.gathering import ReportError, State, gather
+from exercise_kit.report import collect
+from exercise_kit.report.collect import ReportError, State, gather
 from tests.unit.grading.report.conftest import LESSON, Class, exercise
 
 NOT_YET = "patchify is not written yet"
@@ -66,9 +66,9 @@ def test_a_result_that_was_edited_is_shown_to_nobody(klass):
 def test_content_is_what_the_grader_reads(tmp_path):
     klass = Class(tmp_path / "vision", "06_cifar")
     lesson, path = klass.lessons.get("06_cifar"), klass.hand_in("ann", "06_cifar")
-    assert gathering._content(path, lesson) == klass.submission(path).content
+    assert collect._content(path, lesson) == klass.submission(path).content
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    assert gathering._content(path, lesson) == klass.submission(path).content
+    assert collect._content(path, lesson) == klass.submission(path).content
 
 
 def test_one_file_of_two_students_is_flagged(tmp_path):

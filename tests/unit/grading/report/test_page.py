@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from exercise_kit.reasons import Reason
-from exercise_kit.report.gathering import ByHand, Question, gather
+from exercise_kit.report.collect import ByHand, Question, gather
 from exercise_kit.report.page import lecture_page, private_page
-from exercise_kit.report.pictures import tenths
+from exercise_kit.report.plots import tenths
 from exercise_kit.report.tally import tally
 from tests.unit.grading.report.conftest import STRIPS, exercise, failed, passed
 

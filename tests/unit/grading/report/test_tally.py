@@ -7,11 +7,11 @@ import pytest
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, first_difference, lost_points, reason_for_all, said
-from exercise_kit.report.gathering import ClassWork, HandedInWork, LessonPlan, State
+from exercise_kit.report.collect import ClassWork, HandedInWork, LessonPlan, State
 from exercise_kit.report.page import percent, plural, points, sentences
 from exercise_kit.report.tally import known, tally
 from tests.unit.grading.report.conftest import LESSON, exercise, failed, passed
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
 

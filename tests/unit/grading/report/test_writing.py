@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from exercise_kit.report_command import report
+from exercise_kit.cli.report import report
 from tests.unit.grading.report.conftest import exercise, failed
 
 app = typer.Typer()

@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.sandbox import limits, warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
-from exercise_kit.sandbox.patience import BACKSTOP, Patience
+from exercise_kit.sandbox.request_clock import BACKSTOP, Patience
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.wire import Late

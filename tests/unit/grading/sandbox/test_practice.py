@@ -9,12 +9,12 @@ import pytest
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import Stopped
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.submission import CellSource
-from vit_course.exercises.catalogue import EXERCISES
+from vit_course.exercises.catalog import EXERCISES
 
 SOURCES = {
     "train_one_epoch": """

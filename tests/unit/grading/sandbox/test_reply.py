@@ -7,9 +7,9 @@ from torch import nn
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.sandbox.limits import WorkerLost
-from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import Stopped, value_of
-from exercise_kit.worker.layers import NamedParameters
+from exercise_kit.worker.module_values import NamedParameters
 from exercise_kit.worker.values import Other
 
 INPUT = torch.arange(6.0).reshape(2, 3)

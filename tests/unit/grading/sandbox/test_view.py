@@ -14,8 +14,8 @@ import pytest
 import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
-from exercise_kit.sandbox import view
-from exercise_kit.sandbox.view import home_of_views, view_of
+from exercise_kit.sandbox import package_view
+from exercise_kit.sandbox.package_view import home_of_views, view_of
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
@@ -36,7 +36,7 @@ def run(folder, code):
 def home(tmp_path):
     yield tmp_path / "views"
     for each in (tmp_path / "views").glob("*"):
-        view.remove(each)
+        package_view.remove(each)
 
 
 def imports_of(lesson):
@@ -83,7 +83,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
     assert {path.name for path in folder.iterdir()} == {"vit_course", "exercise_kit"}
     kit = {path.relative_to(folder / "exercise_kit").as_posix() for path in (folder / "exercise_kit").rglob("*.py")}
-    assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in view._OF_THE_KIT)}
+    assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in package_view._OF_THE_KIT)}
     for name in (*ANSWERS, *TOOLS):
         whole = (PACKAGE / f"{name}.py").read_text()
         assert modules[name] == whole if there(name, lesson) else len(modules[name]) < 150
@@ -92,8 +92,8 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
 def test_practices_hold_no_answer():
     """They import the standard library, torch, numpy and the config, and each other: none of the oracles."""
     kit = Path(exercise_kit.__file__).parent
-    paths = [PACKAGE / f"{name}.py" for name in FIXTURES] + [kit / f"{name}.py" for name in view._OF_THE_KIT]
-    known = {*FIXTURES, *view._OF_THE_KIT, "config"}
+    paths = [PACKAGE / f"{name}.py" for name in FIXTURES] + [kit / f"{name}.py" for name in package_view._OF_THE_KIT]
+    known = {*FIXTURES, *package_view._OF_THE_KIT, "config"}
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             home = node.module if isinstance(node, ast.ImportFrom) else None
@@ -167,7 +167,7 @@ for program in (suspect, suspect.program):
     assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
     assert told == ["bug hunts are not there while grading; no point depends on them"] * 2
     assert [path.name for path in (folder / "vit_course" / "hunts").glob("*.py")] == ["__init__.py"]
-    grounds = [path.read_text() for path in (PACKAGE / "hunts" / "grounds").glob("[a-z]*.py")]
+    grounds = [path.read_text() for path in (PACKAGE / "hunts" / "programs").glob("[a-z]*.py")]
     lines = {line.strip() for ground in grounds for line in ground.splitlines() if '# bug "' in line}
     assert len(lines) > 100
     held = "\n".join(modules_of(folder).values())
@@ -190,8 +190,8 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
-    folder_of = view._folder_of
-    monkeypatch.setattr(view, "_folder_of", lambda name: package if name == "vit_course" else folder_of(name))
+    folder_of = package_view._folder_of
+    monkeypatch.setattr(package_view, "_folder_of", lambda name: package if name == "vit_course" else folder_of(name))
     new = view_of("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"

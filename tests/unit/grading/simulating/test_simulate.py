@@ -11,9 +11,9 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.drawing import HOSTILE, SORTS, sorts
-from exercise_kit.simulate.handing_in import names
+from exercise_kit.simulate.profiles import HOSTILE, SORTS, sorts
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
+from exercise_kit.simulate.submissions import names
 
 ROOT = Path(__file__).parents[4]
 LESSON = "00_start"
@@ -128,7 +128,7 @@ def test_a_class_without_a_truth_is_told(tmp_path):
 
 def command(*arguments):
     program = (
-        "import typer; from exercise_kit.simulate_command import simulate;"
+        "import typer; from exercise_kit.cli.simulate import simulate;"
         "app = typer.Typer(); app.command()(simulate); app()"
     )
     return subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.bypass import possible_bypass
+from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.course import variants
 from tests.e2e.attacks.doors import FLAGGED, HONEST

@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-from exercise_kit.submission.copied import is_copied
+from exercise_kit.submission.similarity import is_copied
 
 RENAMED = '''
 def patchify(pictures: "Tensor", side: int = 4) -> "Tensor":

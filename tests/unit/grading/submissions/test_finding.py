@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from exercise_kit.submission.finding import find, looks_like_class
+from exercise_kit.submission.find import find, looks_like_class
 
 LESSONS = ("01_patchify", "02_positions")
 

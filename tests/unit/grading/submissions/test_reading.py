@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import NO_METADATA, read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import NO_METADATA, read
 from exercise_kit.submission.submission import NoSubmission
 
 PATCHIFY = "def patchify(images, patch_size):\n    return images"
@@ -185,7 +185,7 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     def trip(*_):
         raise RecursionError
 
-    monkeypatch.setattr("exercise_kit.submission.reading.needed", trip)
+    monkeypatch.setattr("exercise_kit.submission.slice.needed", trip)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from exercise_kit.submission.finding import HandedIn
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import contents, find_result
 
 FILE = "vit_cifar.safetensors"

@@ -43,9 +43,9 @@ import torch.utils.checkpoint
 import torch.utils.data
 from matplotlib import pyplot
 
-from exercise_kit.worker import policy, readable
+from exercise_kit.worker import policy, readable_paths
 from exercise_kit.worker.filesystem import emptied
-from exercise_kit.worker.kernel import LIBC, prctl, syscall
+from exercise_kit.worker.syscalls import LIBC, prctl, syscall
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()
@@ -509,7 +509,7 @@ def result_of(fence: policy.Fence, function: Callable[[], Any]) -> dict[str, Any
 def main() -> None:
     torch.set_num_threads(1)
     draw()  # finds its fonts
-    paths, folders = readable.readable_paths(), readable.listable_folders()
+    paths, folders = readable_paths.readable_paths(), readable_paths.listable_folders()
     if PLACES["uid"] is not None:
         user = int(PLACES["uid"])
         os.setgroups([])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.view import view_of
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
 

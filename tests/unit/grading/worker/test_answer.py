@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.sandbox.remote import RemoteStudent
-from exercise_kit.worker.watch import REMOVED
+from exercise_kit.sandbox.remote_backend import RemoteStudent
+from exercise_kit.worker.call_trace import REMOVED
 from vit_course.config import ViTConfig
 
 IMPORTS = "import torch\nfrom torch import nn\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import vit_course
-from exercise_kit.worker.readable import listable_folders, package_folders, readable_paths
+from exercise_kit.worker.readable_paths import listable_folders, package_folders, readable_paths
 
 
 def test_packages_and_standard_library_are_there_entry_by_entry() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from exercise_kit.worker.layers import NamedParameters
+from exercise_kit.worker.module_values import NamedParameters
 from exercise_kit.worker.values import Other, Packer, Unpacker
 from exercise_kit.worker.wire import WireError
 from vit_course.config import ViTConfig

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.worker import limits, policy
-from exercise_kit.worker.kernel import WallError
+from exercise_kit.worker.syscalls import WallError
 from tests.machine import CAPABILITIES, needs_sandbox
 
 WARM = Path(__file__).with_name("attempts.py")

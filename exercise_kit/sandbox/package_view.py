@@ -26,7 +26,7 @@ from exercise_kit.engine.course import course, package
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
 # of the kit's own modules what a course's may import, and what tries students' functions out: in every view
-_OF_THE_KIT = ("files", "versions", "engine/fixtures")
+_OF_THE_KIT = ("files", "versions", "engine/training_fixtures")
 
 _CHECK = '''"""Stands where the public checks are while a student works."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import originals
+from .torch_internals import address, held_by, is_meta, layout, numel
 from .values import tensors_in
 
 
@@ -107,11 +107,11 @@ def _share(result: Any, inputs: Sequence[Any]) -> bool:
 
 def _memory(value: Any) -> set[int]:
     """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    held = list(originals.held_by(value)) if isinstance(value, nn.Module) else value
+    held = list(held_by(value)) if isinstance(value, nn.Module) else value
     return {
-        originals.address(tensor)
+        address(tensor)
         for tensor in tensors_in(held)
-        if originals.layout(tensor) == torch.strided and not originals.is_meta(tensor) and originals.numel(tensor)
+        if layout(tensor) == torch.strided and not is_meta(tensor) and numel(tensor)
     }
 
 

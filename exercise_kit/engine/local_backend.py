@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine import fixtures
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
-from exercise_kit.worker.calls import observe, observe_parts
+from exercise_kit.engine.training_fixtures import add, practice_called
+from exercise_kit.worker.observe import observe, observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -112,8 +112,8 @@ class ObjectsHere:
 
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
         """See :class:`Objects`."""
-        fixtures.add(course().practices)
-        return Answer(*_attempt(fixtures.practice_called(practice), (self._objects[name],), fields))
+        add(course().practices)
+        return Answer(*_attempt(practice_called(practice), (self._objects[name],), fields))
 
 
 class ModuleHere:

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.calls import Answer, Module, ObjectsHere
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Observe, Record, explain, explain_by_two
 from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.local_backend import Answer, Module, ObjectsHere
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
 from exercise_kit.judge.hidden import HiddenChecks, Outcome
@@ -55,7 +55,7 @@ class _Chance:
 
 
 class ObjectsApart(ObjectsHere):
-    """Objects of this process by name; see :class:`~exercise_kit.engine.calls.Objects`."""
+    """Objects of this process by name; see :class:`~exercise_kit.engine.local_backend.Objects`."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
         super().__init__(objects)
@@ -79,7 +79,7 @@ class ObjectsApart(ObjectsHere):
 
 
 class _ModuleApart:
-    """A module of this process; see :class:`~exercise_kit.engine.calls.Module`."""
+    """A module of this process; see :class:`~exercise_kit.engine.local_backend.Module`."""
 
     def __init__(self, module: Module, chance: _Chance) -> None:
         self._module, self._chance = module, chance

@@ -1,4 +1,4 @@
-"""What this machine can do for the course, and what to do about what it cannot."""
+"""``vit-course doctor``: what this machine can do for the course, and what to do about what it cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
 
 from exercise_kit.versions import problem_with
 from exercise_kit.worker.capabilities import Walls, available
@@ -132,3 +136,33 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+CLONE = Path(__file__).resolve().parents[2]
+COLOURS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}
+
+
+def doctor(
+    hidden: Annotated[Path, typer.Option(help="The folder of the hidden checks.")] = CLONE / "tests" / "hidden",
+) -> None:
+    """Tell what this machine can do: torch, GPU, nbgrader, sandbox; each with what to do about it."""
+    findings, sandboxed = examine(hidden)
+    # a path or a command is never broken over two lines: it is there to be copied
+    console = Console(highlight=False, soft_wrap=True)
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        console.print(_line(finding, width))
+    if sandboxed:
+        console.print("\nGrading can run in the sandbox.")
+        return
+    console.print("\nGrading cannot run in the sandbox here: see what is missing above.")
+    console.print("vit-course grade --no-sandbox grades all the same, with nothing between the students' code and you.")
+    raise typer.Exit(1)
+
+
+def _line(finding: Finding, width: int) -> Text:
+    line = Text(f"{finding.verdict:<8}", style=COLOURS[finding.verdict])
+    line.append(f"{finding.subject:<{width}}  {finding.seen}", style="default")
+    if finding.advice:
+        line.append(f"\n{'':<{8 + width}}  → {finding.advice}", style="default")
+    return line

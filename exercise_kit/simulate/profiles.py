@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Misconception
+from exercise_kit.simulate.answer_pool import LessonShelves, Shelf
 from exercise_kit.simulate.answers import Answer, Kind, Outcome
-from exercise_kit.simulate.library import LessonShelves, Shelf
 
 _Any = TypeVar("_Any")
 

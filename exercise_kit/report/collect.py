@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from exercise_kit.batch.places import Place, PlaceError, place_of
-from exercise_kit.batch.store import ChangedResult, Store, graders_halves
+from exercise_kit.batch.locations import Place, PlaceError, place_of
+from exercise_kit.batch.result_cache import ChangedResult, Store, graders_halves
 from exercise_kit.judge.result import VERSION, ExerciseResult, Result
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.finding import HandedIn, find
+from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, with_same_file
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import (
@@ -272,7 +272,7 @@ class _Finder:
             return None
 
     def _by_reading(self, handed_in: HandedIn) -> HandedInWork | None:
-        from exercise_kit.submission.reading import read  # with torch, which no kept result needs
+        from exercise_kit.submission.parse import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
@@ -282,7 +282,7 @@ class _Finder:
         return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: HandedIn) -> HandedInWork:
-        from exercise_kit.submission.reading import rejection
+        from exercise_kit.submission.parse import rejection
 
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)

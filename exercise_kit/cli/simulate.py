@@ -14,13 +14,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from exercise_kit.refusals import in_words, needs, stop
+from exercise_kit.cli.errors import in_words, needs, stop
 
 if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
 
+
 # where the lessons are, when this is an editable install of a clone
-CLONE = Path(__file__).resolve().parents[1]
+CLONE = Path(__file__).resolve().parents[2]
 _console = Console(highlight=False, soft_wrap=True)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 _MOST_DIFFERENCES = 40
@@ -55,7 +56,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     with needs("grading"):
-        from exercise_kit.judge.collection import HiddenChecksError
+        from exercise_kit.judge.pytest_host import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class

@@ -5,7 +5,7 @@ Which of torch's operators are operations on tensors, and which functions of ``t
 What a library adds to these, a norm, an attention, a recurrent cell, a whole layer, is not among them.
 
 Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
-(:mod:`exercise_kit.worker.watch`) and compared here, for ``check`` in the student's kernel and for the judge.
+(:mod:`exercise_kit.worker.call_trace`) and compared here, for ``check`` in the student's kernel and for the judge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from exercise_kit.engine.compare import quoted
-from exercise_kit.worker.watch import MOST_NAMES, REMOVED
+from exercise_kit.worker.call_trace import MOST_NAMES, REMOVED
 
 # operators of aten by their names without underscores at the ends; those that torch tags as pointwise come on top
 _NAMED = """
@@ -163,7 +163,7 @@ class Rule:
     others: tuple[str, ...] = ()
 
     def allows(self, name: str) -> bool:
-        """Whether an answer may call what :class:`exercise_kit.worker.watch.Watch` noted by this name."""
+        """Whether an answer may call what :class:`exercise_kit.worker.call_trace.Watch` noted by this name."""
         if name.startswith(self.own):
             return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):

@@ -15,11 +15,11 @@ from exercise_kit.simulate.answers import STAND_INS, Answer, Kind, Outcome, cras
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
-from exercise_kit.submission.bypass import possible_bypass
-from exercise_kit.submission.copied import is_copied
 from exercise_kit.submission.flags import COPIED
 from exercise_kit.submission.released import ReleasedLesson
+from exercise_kit.submission.similarity import is_copied
 from exercise_kit.submission.slice import parse, used_globals
+from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]

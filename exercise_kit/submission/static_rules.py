@@ -4,7 +4,7 @@ The statements on which an answer rests: those that bind its names, and those th
 
 Answers that a person should look at: their code names what the exercise does not allow, or can hide what it calls.
 
-A second opinion, read off the code. What an answer called while it ran decides (:mod:`exercise_kit.engine.rules`);
+A second opinion, read off the code. What an answer called while it ran decides (:mod:`exercise_kit.engine.call_rules`);
 in a student's own process no watch is final, so what could get round it is said here, and takes no point.
 """
 
@@ -19,11 +19,11 @@ from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
+from exercise_kit.engine.call_rules import Rule
 from exercise_kit.engine.course import course, package
-from exercise_kit.engine.rules import Rule
 from exercise_kit.submission.slice import parse, used_globals
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.watch import OPERATORS
+from exercise_kit.worker.call_trace import OPERATORS
 
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PATCHED = frozenset({"torch", "torchvision", "numpy", "math", "functools", "operator"})

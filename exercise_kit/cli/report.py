@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.refusals import in_words, needs
+from exercise_kit.cli.errors import in_words, needs
 
 
 def report(
@@ -23,7 +23,7 @@ def report(
 ) -> None:
     """Write one page about a class: scores, mistakes, what to teach next; without names, to be shown in a lecture."""
     with needs("grading"):
-        from exercise_kit.report.gathering import ReportError
+        from exercise_kit.report.collect import ReportError
         from exercise_kit.report.page import write_report
     with in_words(ReportError), needs("grading"):
         written = write_report(directory, out, lesson, names)

@@ -12,9 +12,7 @@ from functools import partial
 
 from exercise_kit.engine.compare import quoted
 from exercise_kit.submission.answer_cells import answers_of, parts_of
-from exercise_kit.submission.bypass import possible_bypass
-from exercise_kit.submission.copied import is_copied
-from exercise_kit.submission.finding import HandedIn
+from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
 from exercise_kit.submission.notebook_file import (
     HandedInCell,
@@ -25,7 +23,9 @@ from exercise_kit.submission.notebook_file import (
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+from exercise_kit.submission.similarity import is_copied
 from exercise_kit.submission.slice import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, ResultFile, Submission, find_result
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
@@ -42,7 +42,7 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
     """Read one file; whatever it holds, a submission comes of it, if need be a rejected one.
 
     Args:
-        handed_in: the file, as :func:`exercise_kit.submission.finding.find` gives it.
+        handed_in: the file, as :func:`exercise_kit.submission.find.find` gives it.
         lessons: the lessons that students got.
         exercise: the only exercise to grade; None: all of the lesson.
 

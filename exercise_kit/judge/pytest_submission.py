@@ -14,11 +14,11 @@ from exercise_kit.batch.command import checked
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.sandbox.limits import WorkerLost
-from exercise_kit.sandbox.remote import RemoteStudent
+from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
-from exercise_kit.sandbox.view import view_of
-from exercise_kit.submission.finding import find
-from exercise_kit.submission.reading import read
+from exercise_kit.submission.find import find
+from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import ExerciseAnswer, Submission, contents
 from exercise_kit.worker.capabilities import available

@@ -12,9 +12,9 @@ from typing import Any
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.diagnosis import Replays, commonest, name_failures, student_apart
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
-from exercise_kit.judge.naming import Replays, commonest, name_failures, student_apart
 from exercise_kit.simulate.answers import Answer, Kind, Outcome
 
 # from which the checks draw when it is asked which mistake can be named: that does not depend on the draws

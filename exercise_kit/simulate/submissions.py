@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.nbgrader.rehearsal import model_answers
+from exercise_kit.nbgrader.demo_class import model_answers
+from exercise_kit.simulate.answer_pool import LessonShelves, Variants
 from exercise_kit.simulate.answers import Answer
-from exercise_kit.simulate.drawing import Drawing, Sort
-from exercise_kit.simulate.library import LessonShelves, Variants
-from exercise_kit.simulate.truth import Oracle
+from exercise_kit.simulate.ground_truth import Oracle
+from exercise_kit.simulate.profiles import Drawing, Sort
 from exercise_kit.submission.released import Lessons
 
 # given names and family names that go together, as folders are named: "Given Family"

@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 from . import filesystem as scratch_folder
 from . import limits, policy
 from . import preload as pages
-from .kernel import WallError, prctl
 from .limits import OUT_OF_DISK
+from .syscalls import WallError, prctl
 
 MESSAGE_BYTES = 1 << 20
 SET_CHILD_SUBREAPER = 36

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.calls import Answer
+from exercise_kit.engine.local_backend import Answer
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.sandbox.reply import Line, Reply, sizes, value_of
@@ -32,7 +32,7 @@ class RemoteStudent(Student):
 
 
 class RemoteObjects:
-    """Functions and classes in a worker; see :class:`~exercise_kit.engine.calls.Objects`."""
+    """Functions and classes in a worker; see :class:`~exercise_kit.engine.local_backend.Objects`."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -59,7 +59,7 @@ class RemoteObjects:
 
 
 class RemoteModule:
-    """A module in a worker; see :class:`~exercise_kit.engine.calls.Module`.
+    """A module in a worker; see :class:`~exercise_kit.engine.local_backend.Module`.
 
     Args:
         line: to the worker.
