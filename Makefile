@@ -8,9 +8,9 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
 TESTS ?= -n auto --dist loadgroup --no-loadscope-reorder
 ONCE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # the inner loop: the checks' engine, the worker's wire and values, the readers, and three exercises
-QUICK := tests/unit/checks tests/unit/grading/worker/test_wire.py tests/unit/grading/worker/test_values.py \
-	tests/unit/grading/submissions tests/unit/grading/test_properties.py tests/unit/test_docstrings.py \
-	tests/unit/test_imports.py tests/unit/test_attention.py tests/unit/test_patches.py tests/unit/test_vit.py
+QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_values.py \
+	tests/kit/submission tests/kit/test_properties.py tests/course/test_docstrings.py \
+	tests/course/test_imports.py tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
 .PHONY: demo test quick proof notebooks figures check bench install clean
 

@@ -16,10 +16,10 @@ import pytest
 # a course of its own, which tests/e2e/test_second_course.py has built and graded
 collect_ignore = ["second_course"]
 # these compute what every answer to an exercise does, and keep it: an exercise's tests run in one process
-OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_told_apart", "test_simulated_cells", "test_hunts")
+OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_distinguished", "test_simulated_cells", "test_hunts")
 OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
-PARTS = {"test_attacks": 2, "test_doors": 2, "test_weight_files": 2}
+PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",

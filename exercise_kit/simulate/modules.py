@@ -133,7 +133,7 @@ def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:
     A module that needs a package which is not installed here is left out.
     """
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
-    for path in sorted((root / "tests" / "course" / "variants").glob("[a-z]*.py")):
+    for path in sorted((root / "tests" / "hidden" / "variants").glob("[a-z]*.py")):
         module = _loaded(path)
         for exercise, variants in getattr(module, "RIGHT", {}).items():
             found[exercise] = tuple(each if isinstance(each, tuple) else (each,) for each in variants)

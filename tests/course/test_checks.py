@@ -15,7 +15,7 @@ LESSONS += ("splitting", "training_loop", "evaluation", "schedule", "decay", "ea
 def _right_variants():
     """(exercise, objects) of every right variant; an exercise of two objects has tuples of two."""
     for lesson in LESSONS:
-        module = import_module(f"tests.course.variants.{lesson}")
+        module = import_module(f"tests.hidden.variants.{lesson}")
         for exercise, variants in module.RIGHT.items():
             for variant in variants:
                 objects = variant if isinstance(variant, tuple) else (variant,)

@@ -19,7 +19,7 @@ from graphlib import TopologicalSorter
 from types import ModuleType
 from typing import Any
 
-from tests.proof.slips import names_in, slips
+from tests.proof.mutations import names_in, slips
 from vit_course.exercises.references import REFERENCE
 
 # module and name

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
-from tests.proof.slips import slips
+from tests.proof.mutations import slips
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
-from tests.proof.asking import Examiner, OutOfTime, hidden_checks, limited, made
+from tests.proof.judging import Examiner, OutOfTime, hidden_checks, limited, made
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some

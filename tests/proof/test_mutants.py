@@ -8,8 +8,8 @@ import ast
 
 import pytest
 
-from tests.proof.asking import Examiner, Examiners
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
+from tests.proof.judging import Examiner, Examiners
 from tests.proof.mutants import Place, definitions_of, mutants_of
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from tests.course.test_checks import _right_variants
-from tests.proof.slips import slips
+from tests.proof.mutations import slips
 
-HOME = "tests.course.variants."
+HOME = "tests.hidden.variants."
 
 
 @dataclass(frozen=True)

@@ -7,33 +7,33 @@ from pathlib import Path
 import nbformat
 
 from tests.e2e.attacks import (
-    bombs,
     escapes,
+    forgeries,
     honest,
     leftovers,
-    lies,
     oracles,
-    practices,
     protocol,
     reading,
+    resources,
     sources,
+    training_fixtures,
     weights,
 )
 from tests.e2e.attacks.attack import Attack
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 KINDS: dict[str, list[Attack]] = {
-    "lies": lies.ATTACKS,
+    "forgeries": forgeries.ATTACKS,
     "reading": reading.ATTACKS,
     "escapes": escapes.ATTACKS,
     "protocol": protocol.ATTACKS,
-    "bombs": bombs.ATTACKS,
+    "resources": resources.ATTACKS,
     "weights": weights.ATTACKS,
     "sources": sources.ATTACKS,
     "honest": honest.ATTACKS,
     "oracles": oracles.ATTACKS,
     "leftovers": leftovers.ATTACKS,
-    "practices": practices.ATTACKS,
+    "training fixtures": training_fixtures.ATTACKS,
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 

@@ -1,0 +1,57 @@
+"""benchmarks/proof.py: a misconception that is unknown does not explain itself, and mutants get right names."""
+
+import io
+from collections import Counter
+
+import pytest
+from proof import COLUMNS, Diagnoses, outside, shares_of, table_of
+from rich.console import Console
+
+from tests.proof.judging import Examiner
+from tests.proof.solutions import solution_mutants
+from vit_course.exercises.catalog import EXERCISES
+
+
+@pytest.fixture(scope="module")
+def diagnoses():
+    return Diagnoses("unpatchify", Examiner("unpatchify"))
+
+
+def test_no_misconception_gets_its_own_name_while_it_is_unknown(diagnoses):
+    for wrong in EXERCISES["unpatchify"].misconceptions:
+        assert wrong.name not in (diagnoses.of_unknown(wrong) or "")
+
+
+def test_a_mutant_that_does_what_a_misconception_does_has_its_name(diagnoses):
+    named = dict(diagnoses.of_mutant(mutant) for mutant in solution_mutants("unpatchify"))
+    assert any(rightly for name, rightly in named.items() if name)
+
+
+# one exercise of each lesson, those that are fast to diagnose
+SAMPLED = (
+    "normalize_images",
+    "unpatchify",
+    "add_class_token",
+    "split_heads",
+    "Mlp",
+    "count_parameters",
+    "EarlyStopping",
+)
+
+
+def test_answers_outside_the_library_are_caught_and_rightly_named(capsys):
+    line = sum((outside(exercise, 6) for exercise in SAMPLED), Counter())
+    with capsys.disabled():
+        print(f"\n{shares_of(line)}")
+    assert line["caught"] >= 0.8 * line["variant mutants"], "a mutant may be a right answer, but few are"
+    assert line["rightly"] >= 0.8 * line["named"], "a name is given only when it is true"
+    assert line["located"] >= 0.8 * line["caught"]
+
+
+def test_the_table_has_a_line_for_each_exercise_and_one_for_all():
+    line = dict.fromkeys(COLUMNS, 7)
+    page = Console(file=io.StringIO(), width=170)
+    page.print(table_of({"patchify": line}, line))
+    told = page.file.getvalue().splitlines()
+    assert [each.split()[0] for each in told[-2:]] == ["patchify", "all"]
+    assert told[-1].split()[1:] == ["7"] * len(COLUMNS)

@@ -1,0 +1,173 @@
+"""Each two misconceptions of an exercise are told apart by its public checks, and by its hidden ones, or are listed.
+
+What is compared is what the diagnosis sees: in each check whether it failed, and what the student gave there. The
+right answer is among those compared. For one exercise: ``pytest tests/course/test_distinguished.py -k patchify``.
+"""
+
+from itertools import combinations
+
+import pytest
+import torch
+
+from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
+from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.records import same_record
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.exercises.references import REFERENCE
+
+RIGHT = "the right answer"
+# exercise → two names → why the hidden checks cannot tell them apart; the public checks tell all of them apart
+ALIKE_WHEN_GRADED = {
+    "is_attention": {
+        ("never says yes", "compared to the last digit"): "no right attention of the hidden checks rounds as another",
+    },
+    "EncoderBlock": {
+        ("layers in plain list", "layers made in forward"): "no parameter can be loaded, so no hidden check goes on",
+    },
+}
+ALIKE_WHEN_GRADED["fix_block"] = ALIKE_WHEN_GRADED["EncoderBlock"]
+
+
+def alike(answers):
+    """The names that stand for the same answers, two by two.
+
+    Args:
+        answers: name → for each check whether it failed, and what was given in it.
+    """
+    return {
+        (first, second)
+        for first, second in combinations(answers, 2)
+        if all(
+            failed == also_failed and same_record(given, also_given)
+            for (failed, given), (also_failed, also_given) in zip(answers[first], answers[second], strict=True)
+        )
+    }
+
+
+def with_the_right_one(exercise):
+    right = Misconception(Cause(RIGHT, "", "", ""), REFERENCE[exercise.name])
+    return [right, *exercise.misconceptions]
+
+
+def in_public(exercise):
+    """What each of them does in each public check."""
+
+    def seen(wrong, check):
+        student = Student(dict(zip(exercise.objects, wrong.objects, strict=True)))
+        try:
+            run(check, student)
+        except (Failure, Undecided) as verdict:
+            return isinstance(verdict, Failure), student.record
+        return False, student.record
+
+    with quiet():
+        return {wrong.name: [seen(wrong, check) for check in exercise.checks] for wrong in with_the_right_one(exercise)}
+
+
+def when_graded(exercise):
+    """What each of them does in each hidden check."""
+    return {
+        wrong.name: [
+            (each.result.verdict == Verdict.FAIL, each.record) for each in ask(exercise.name, wrong.objects, KEYS[0])
+        ]
+        for wrong in with_the_right_one(exercise)
+    }
+
+
+def expect_told_apart(exercise, answers, listed, where):
+    """Fail with the names of those that nothing tells apart, and of those that are listed for no reason."""
+    found = alike(answers)
+    problems = [
+        f"*{first}* and *{second}* of {exercise} give the same in every {where} check: let a probe tell them apart, "
+        "make one of them, or list them in this file with the reason"
+        for first, second in sorted(found - set(listed))
+    ]
+    problems += [
+        f"*{first}* and *{second}* of {exercise} are listed as one, and the {where} checks tell them apart"
+        for first, second in sorted(set(listed) - found)
+    ]
+    assert not problems, "\n".join(problems)
+
+
+@EACH_EXERCISE
+def test_public_checks_tell_all_apart(exercise):
+    expect_told_apart(exercise, in_public(EXERCISES[exercise]), {}, "public")
+
+
+@EACH_EXERCISE
+def test_hidden_checks_tell_all_apart_but_those_listed(exercise):
+    listed = ALIKE_WHEN_GRADED.get(exercise, {})
+    expect_told_apart(exercise, when_graded(EXERCISES[exercise]), listed, "hidden")
+
+
+def test_every_list_names_misconceptions_and_gives_a_reason():
+    for exercise, pairs in ALIKE_WHEN_GRADED.items():
+        order = [wrong.name for wrong in EXERCISES[exercise].misconceptions]
+        for (first, second), reason in pairs.items():
+            assert order.index(first) < order.index(second)
+            assert reason
+
+
+def scales(*misconceptions):
+    """An exercise whose one check asks what becomes of three numbers."""
+    exercise = Exercise("scale", "00_start", in_training=InTraining.UNSEEN)
+
+    @exercise.check
+    def numbers_are_doubled(student, probe):
+        """Numbers are doubled."""
+        if not torch.equal(student(torch.arange(3.0)), 2 * torch.arange(3.0)):
+            raise Failure("other numbers")
+
+    for wrong in misconceptions:
+        exercise.misconception("Which?", "00_start, Scale")(wrong)
+    return exercise
+
+
+def tripled(x):
+    """It is tripled."""
+    return 3 * x
+
+
+def added_three_times(x):
+    """It is added three times."""
+    return x + x + x
+
+
+def doubled_after_all(x):
+    """It is doubled."""
+    return x + x
+
+
+def squared(x):
+    """It is squared."""
+    return x * x
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    monkeypatch.setitem(REFERENCE, "scale", (lambda x: 2 * x,))
+    return lambda listed, *wrong: expect_told_apart("scale", in_public(scales(*wrong)), listed, "public")
+
+
+def test_misconceptions_that_differ_are_told_apart(judged):
+    judged({}, tripled, squared)
+
+
+def test_two_misconceptions_that_give_the_same_fail_by_name(judged):
+    with pytest.raises(AssertionError, match=r"\*tripled\* and \*added three times\* of scale give the same in every"):
+        judged({}, tripled, squared, added_three_times)
+
+
+def test_a_misconception_that_gives_the_right_answer_fails_by_name(judged):
+    with pytest.raises(AssertionError, match=r"\*the right answer\* and \*doubled after all\* of scale give the same"):
+        judged({}, tripled, doubled_after_all)
+
+
+def test_a_pair_that_is_listed_has_to_be_alike(judged):
+    judged({("tripled", "added three times"): "nothing tells"}, tripled, added_three_times)
+    with pytest.raises(AssertionError, match=r"\*tripled\* and \*squared\* of scale are listed as one, and the public"):
+        judged({("tripled", "squared"): "nothing tells"}, tripled, squared)

@@ -1,0 +1,73 @@
+"""Ready-made answers before the real judge: no points and a flag; right answers beside them get all their points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.find import find
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
+from exercise_kit.submission.parse import read
+from exercise_kit.submission.released import Lessons
+from exercise_kit.submission.submission import Submission
+from tests.e2e.attacks.bypasses import DOORS, FLAGGED, HONEST, Door
+from tests.machine import needs_sandbox
+
+pytestmark = needs_sandbox
+ROOT = Path(__file__).parents[2]
+Read = Callable[[Door], Submission]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(ROOT / "tests" / "hidden", b"doors", Limits(cell_seconds=5.0, call_seconds=5.0)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lessons() -> Lessons:
+    return Lessons(None, ROOT)
+
+
+@pytest.fixture
+def submission(tmp_path: Path, lessons: Lessons) -> Read:
+    def made(door: Door) -> Submission:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{door.lesson}.ipynb", as_version=4)
+        for cell in notebook.cells:
+            if cell.metadata.get("nbgrader", {}).get("grade_id") == door.exercise:
+                cell.source = door.answer
+        if door.first:
+            notebook.cells.insert(1, nbformat.v4.new_code_cell(door.first))
+        path = tmp_path / f"{door.lesson}.ipynb"
+        nbformat.write(notebook, path)
+        (found,) = find([path], lessons.names)
+        return read(found, lessons).only([door.exercise])
+
+    return made
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -> None:
+    result = judge.grade(submission(door))
+    assert result.status == "graded", result.reason
+    assert result.score == 0
+    assert FORBIDDEN_FUNCTION in result.flags, result.exercises
+    assert "This exercise asks" in (result.exercises[0].problem or "")
+
+
+@pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
+def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, door: Door) -> None:
+    assert POSSIBLE_BYPASS in judge.grade(submission(door)).flags
+
+
+@pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)
+def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, door: Door) -> None:
+    result = judge.grade(submission(door))
+    assert result.exercises[0].problem is None
+    assert result.score == result.max_score > 0, result.exercises
+    assert result.flags == ()

@@ -1,0 +1,185 @@
+"""Many submissions at a time: processes that die, order, and what is told."""
+
+import mmap
+import os
+import signal
+import time
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.batch import batch, executors, job
+from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.executors import JobProcess
+from exercise_kit.batch.job import ROOM_TO_START, do
+from exercise_kit.batch.locations import Place
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(None, ROOT / "tests" / "hidden", b"secret", tmp_path / "results")
+
+
+@pytest.fixture
+def rejected(tmp_path):
+    """Files that are graded at once, for they are no notebooks; named so that order is not by chance."""
+    folder = tmp_path / "handed in"
+    folder.mkdir()
+    paths = [folder / f"{name}.ipynb" for name in "dacb"]
+    for path in paths:
+        path.write_text("{")
+    return paths
+
+
+def test_results_come_in_the_order_of_the_paths(place, rejected):
+    with Grader(place, jobs=2) as grader:
+        results = list(grader.grade(rejected))
+    assert [result.path for result in results] == [str(path) for path in rejected]
+    assert {result.status for result in results} == {"rejected"}
+
+
+def test_one_file_is_graded_while_the_caller_goes_on(place, rejected):
+    with Grader(place) as grader:
+        futures = [grader.submit(rejected[0]) for _ in range(3)]
+        assert {future.result().status for future in futures} == {"rejected"}
+
+
+class Mortal(JobProcess):
+    """A job process that is killed before some of its jobs, as one is that took all memory."""
+
+    deaths = 0
+
+    def do(self, task):
+        if task.handed_in.path.stem == "a" and Mortal.deaths:
+            Mortal.deaths -= 1
+            pid = self._running(task) and self._pid
+            os.kill(pid, signal.SIGKILL)
+            while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+                time.sleep(0.01)
+        return super().do(task)
+
+
+@pytest.mark.parametrize(("deaths", "status"), [(1, "rejected"), (2, "error")])
+def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, monkeypatch, deaths, status):
+    monkeypatch.setattr(batch, "JobProcess", Mortal)
+    Mortal.deaths = deaths
+    with Grader(place) as grader:
+        results = {Path(result.path).stem: result for result in grader.grade(rejected)}
+    assert results["a"].status == status
+    assert {results[name].status for name in "bcd"} == {"rejected"}
+    if status == "error":
+        assert "stopped twice" in results["a"].reason
+
+
+def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, monkeypatch):
+    """As where Python's library and its interpreter do not belong together."""
+
+    def broken(*_: object, **__: object):
+        raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
+
+    monkeypatch.setattr("exercise_kit.batch.executors.ProcessPoolExecutor", broken)
+    with Grader(place) as grader:
+        (result,) = grader.grade(rejected[:1])
+    assert result.status == "error"
+    assert "'_recursion_count'" in result.reason
+    assert "memory" not in result.reason
+
+
+def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
+    checks = tmp_path / "hidden"
+    checks.mkdir()
+    with Grader(Place(None, checks, b"secret", tmp_path / "results")) as grader:
+        started = []
+        for text in ("a = 1", "a = 1", "a = 22"):
+            if not started or text != "a = 1":
+                (checks / "test_a.py").write_text(text)
+            grader.submit(rejected[0]).result()
+            started.append(grader._slots[0]._pid)
+    assert started[0] == started[1] != started[2]
+
+
+def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
+    asked = []
+    monkeypatch.setattr(JobProcess, "do", lambda _, task: asked.append(task) or do(task))
+    own = rejected[0].parent
+    (own / "hidden").mkdir()
+    (own / "hidden" / "test_a.py").touch()
+    (own / "nbgrader_config.py").touch()
+    with Grader(place) as grader:
+        list(grader.grade([own, own.parent]))
+        result = grader.submit(rejected[0]).result()
+    assert len(asked) > len(rejected)
+    assert {task.place for task in asked} == {place}
+    assert result.flags == ("check-files",)
+
+
+def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
+    monkeypatch.setattr(executors, "PATIENCE", 0.0)
+    with Grader(place) as grader:
+        results = list(grader.grade(rejected[:1]))
+    assert "did not end" in results[0].reason
+
+
+def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
+    monkeypatch.setattr(executors, "MOST_WORK", -1.0)
+    with Grader(place) as grader:
+        results = list(grader.grade(rejected[:1]))
+        monkeypatch.undo()
+        assert {result.status for result in grader.grade(rejected[1:])} == {"rejected"}
+    assert results[0].status == "error"
+    assert results[0].reason.startswith("the judge ran out of time while grading this")
+
+
+def greedy(task):
+    """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
+    right = job._done
+    job._done = _takes_it_all if task.handed_in.path.stem == "a" else right
+    try:
+        return do(task)
+    finally:
+        job._done = right
+
+
+def _takes_it_all(_):
+    try:
+        mmap.mmap(-1, ROOM_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        raise MemoryError from None
+
+
+def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
+    monkeypatch.setattr(executors.job, "do", greedy)
+    with Grader(place) as grader:
+        results = {Path(result.path).stem: result for result in grader.grade(rejected)}
+    assert results["a"].status == "error"
+    assert results["a"].reason.startswith("the judge ran out of memory while grading this")
+    assert {results[name].status for name in "bcd"} == {"rejected"}
+
+
+def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(executors, "PATIENCE", 0.1)
+    asked = Future()
+    asked.cancel()
+    with pytest.raises(CancelledError):
+        executors._in_time(asked, os.getpid())
+
+
+def test_stopping_half_way_leaves_no_process(place, rejected):
+    grader = Grader(place, jobs=2)
+    results = grader.grade(rejected * 5)
+    next(results)
+    started = [slot._pid for slot in grader._slots if slot._pid]
+    grader.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert started
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_cluster_grades_as_a_process_does(place, rejected):
+    distributed = pytest.importorskip("distributed", reason="dask is an extra")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:  # noqa: SIM117
+        with Grader(place, scheduler=cluster.scheduler_address) as grader:
+            results = list(grader.grade(rejected))
+    assert [(result.path, result.status) for result in results] == [(str(path), "rejected") for path in rejected]

@@ -1,0 +1,265 @@
+"""One submission: what is taken over, what is graded, what is kept. The judge itself is stood in for."""
+
+import pickle
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.batch import job
+from exercise_kit.batch.job import Task, do
+from exercise_kit.batch.locations import Place
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.submission.find import HandedIn
+
+ROOT = Path(__file__).parents[3]
+
+
+class Judge:
+    """Gives every exercise half of its points, and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+        self.status = "graded"
+        self.flags = ()
+        self.reason = None
+
+    def grade(self, submission, refused):
+        assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterwards"
+        self.asked.append([each.name for each in submission.exercises])
+        exercises = tuple(
+            ExerciseResult(each.name, each.max_score / 2, each.max_score) for each in submission.exercises
+        )
+        return Result("", None, None, self.status, self.reason, flags=self.flags, exercises=exercises)
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    stand_in = Judge()
+    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job._bench, "warm_up", lambda task: None)
+    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    return stand_in
+
+
+@pytest.fixture
+def place(tmp_path):
+    checks = tmp_path / "hidden"
+    shutil.copytree(ROOT / "tests" / "hidden", checks, ignore=shutil.ignore_patterns("__pycache__"))
+    return Place(None, checks, b"secret", tmp_path / "results")
+
+
+@pytest.fixture
+def task(work, place):
+    return Task(HandedIn(work().write(), "ada", "01_patchify"), place)
+
+
+ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify"]
+
+
+def test_what_was_graded_is_taken_over(judge, task):
+    first, again = do(task), do(task)
+    assert judge.asked == [ALL]
+    assert (first.taken_over, again.taken_over) == (False, True)
+    assert again.result == first.result
+    assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
+
+
+def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_count(work, task, monkeypatch):
+    asked = []
+
+    class Strict(Judge):
+        def grade(self, submission, refused):
+            asked.append((Path(submission.path).parent.name, refused))
+            failed = (CheckOutcome("test_mine", "fail", "Seen: x"),)
+            result = super().grade(submission, refused)
+            return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
+
+    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(Strict()))
+    job._refused.cache_clear()
+    do(task)
+    assert [name for name, _ in asked] == ["solutions", task.handed_in.path.parent.name]
+    assert asked[0][1] == {}
+    assert asked[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
+    other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
+    job._refused.cache_clear()
+    assert not do(replace(task, handed_in=HandedIn(other))).taken_over
+    assert do(task).taken_over
+    assert len(asked) == 3, "another process takes over what is kept"
+    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    assert not do(task).taken_over, "which checks count is part of the key"
+
+
+def test_fresh_grades_all_again(judge, task):
+    do(task)
+    assert not do(replace(task, fresh=True)).taken_over
+    assert judge.asked == [ALL, ALL]
+
+
+def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
+    do(task)
+    check = task.place.checks / "test_unpatchify.py"
+    check.write_text(check.read_text() + "\n# mended\n")
+    done = do(task)
+    assert judge.asked == [ALL, ["unpatchify"]]
+    assert [each.name for each in done.result.exercises] == ALL
+    assert done.result.score == 13.0
+    assert do(task).taken_over
+
+
+def test_one_exercise_alone_leaves_the_others_kept(judge, task):
+    do(task)
+    assert do(replace(task, exercise="patchify")).taken_over
+    assert [each.name for each in do(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
+    assert judge.asked == [ALL]
+
+
+def test_the_same_work_of_two_students_is_graded_once_and_told_of_each(judge, task, tmp_path):
+    do(task)
+    twin = tmp_path / "twin" / "01_patchify.ipynb"
+    twin.parent.mkdir()
+    shutil.copy(task.handed_in.path, twin)
+    done = do(replace(task, handed_in=HandedIn(twin, "ben", "01_patchify")))
+    assert done.taken_over
+    assert (done.result.student, done.result.path) == ("ben", str(twin))
+
+
+def test_reasons_and_flags_of_reading_and_of_running_are_told_together(judge, work, place):
+    judge.flags, judge.reason = ("timeout",), "the cell of patchify raised ValueError when it ran"
+    mine = work().answer(unpatchify="")
+    mine.cells.remove(mine.cell("check-patchify"))
+    task = Task(HandedIn(mine.write()), place)
+    for done in (do(task), do(task)):
+        assert done.result.reason == f"the cell of unpatchify is empty; {judge.reason}"
+        assert done.result.flags == ("test-cell-deleted", "timeout")
+
+
+def test_the_files_beside_a_notebook_are_told_whether_graded_or_taken_over(judge, work, place):
+    path = work("06_cifar").write()
+    task = Task(HandedIn(path), place)
+    assert do(task).files == ()
+    (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
+    graded, kept = do(task), do(task)
+    assert kept.taken_over
+    assert graded.files == kept.files
+    assert len(graded.files) == 1
+
+
+def test_an_edited_result_is_graded_again_and_told(judge, task):
+    first = do(task).result
+    (entry,) = task.place.results.iterdir()
+    entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
+    told = do(task)
+    assert not told.taken_over
+    assert told.result.score == first.score
+    assert told.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
+    again = do(task)
+    assert again.taken_over
+    assert again.result.reason is None
+
+
+def test_an_error_of_ours_is_not_kept(judge, task):
+    judge.status = "error"
+    assert do(task).result.status == "error"
+    judge.status = "graded"
+    assert do(task).result.status == "graded"
+
+
+def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no hidden checks")
+
+    monkeypatch.setattr(job._bench, "with_judge", fail)
+    done = do(task)
+    assert (done.result.status, done.result.student) == ("error", "ada")
+    assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
+
+
+def test_broken_hidden_checks_are_named_with_their_line(task):
+    (task.place.checks / "test_mine.py").write_text("def broken(:\n")
+    done = do(task)
+    assert done.result.status == "error"
+    assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
+
+
+def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_told(judge, task):
+    task.place.results.write_text("a file in the way")
+    done = do(task)
+    assert done.result.status == "graded"
+    assert done.result.score == 13.0
+    assert done.result.reason == "its result could not be kept: File exists"
+
+
+def test_no_sandbox_is_told_of_every_submission(judge, task, tmp_path):
+    bad = tmp_path / "bad.ipynb"
+    bad.write_text("{")
+    for path in (task.handed_in.path, bad):
+        done = do(replace(task, handed_in=HandedIn(path), confined=False))
+        assert "not-sandboxed" in done.result.flags
+    assert not do(task).taken_over, "a result without walls is none of one with them"
+
+
+def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
+    helper = tmp_path / "helper.py"
+    helper.write_text("x = 1")
+    assert do(replace(task, handed_in=HandedIn(helper))).result is None
+    assert do(replace(task, handed_in=HandedIn(helper, named=True))).result.status == "rejected"
+    assert do(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
+
+
+WARM = """
+import pickle, sys
+from exercise_kit.batch import job
+task = pickle.loads(sys.stdin.buffer.read())
+job._bench.warm_up(task)
+warm = job._bench._warm
+assert warm is not None and not {"torch", "numpy", "pytest", "IPython"} & sys.modules.keys()
+assert any(view.name.startswith("01-") for view in warm.views)
+done = job.do(task)
+assert done.result.status == "graded" and done.result.score == 0.0, done
+assert job._bench.judge._sandbox._warm is warm, "the judge makes its workers of it"
+job._bench.close()
+assert warm._process.poll() is not None, "and ends it"
+"""
+
+
+def test_the_warm_process_starts_before_torch_and_is_the_one_that_grades(task):
+    one = replace(task, exercise="fix_patchify", confined=False)
+    subprocess.run([sys.executable, "-c", WARM], input=pickle.dumps(one), check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"cells": []}'])
+def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeypatch, content):
+    monkeypatch.setattr(job, "_warm_process", lambda task: pytest.fail("it was started"))
+    bad = tmp_path / "bad.ipynb"
+    bad.write_text(content)
+    bench = job._Bench()
+    for path in (bad, tmp_path / "missing.ipynb"):
+        bench.warm_up(replace(task, handed_in=HandedIn(path)))
+
+
+def test_a_warm_process_for_other_walls_is_not_used(task, monkeypatch):
+    """Neither one without them, nor for another device."""
+    made = []
+
+    class Fake:
+        def __init__(self, *_, warm=None, **__):
+            made.append(warm)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
+    monkeypatch.setattr(job, "_warm_process", lambda task: "warm")
+    for other in ({"confined": False}, {"device": "cuda:0"}, {}):
+        bench = job._Bench()
+        bench.warm_up(task)
+        bench.with_judge(replace(task, **other), lambda judge: None)
+        assert bench._warm is None
+    assert made == [None, None, "warm"]

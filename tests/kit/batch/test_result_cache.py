@@ -1,0 +1,239 @@
+"""What is kept of results, and when it still holds."""
+
+import json
+import os
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_cache import ChangedResult, Store, exercise_keys, graders_halves, merged, write_text
+from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+
+ROOT = Path(__file__).parents[3]
+
+
+def exercise(name, score=1.0):
+    return ExerciseResult(name, score, 2.0, "column order", (CheckOutcome("test_a", "fail", "m", "column order"),))
+
+
+def result(*names, **more):
+    runs = (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hi"},)),)
+    return Result(
+        "p", "ada", "01_patchify", "graded", **{"exercises": tuple(map(exercise, names)), "runs": runs} | more
+    )
+
+
+@pytest.fixture
+def submission(work):
+    return work().read("patchify", student="ada")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results", b"secret")
+
+
+def test_what_is_kept_is_given_back_to_whoever_handed_in_the_same(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    twin = replace(submission, path="q", student="ben")
+    kept = store.load(twin, {"patchify": "k"})
+    assert (kept.path, kept.student) == ("q", "ben")
+    assert kept.exercises == result("patchify").exercises
+    assert kept.runs == result().runs
+    assert store.load(replace(submission, digest="0" * 64), {"patchify": "k"}) is None
+
+
+def test_only_exercises_whose_keys_hold_are_given_back(store, submission):
+    store.save(submission, {"patchify": "k", "unpatchify": "k"}, result("patchify", "unpatchify"))
+    kept = store.load(submission, {"patchify": "other", "unpatchify": "k"})
+    assert [each.name for each in kept.exercises] == ["unpatchify"]
+    assert store.load(submission, {"patchify": "other"}) is None
+
+
+def test_a_later_result_joins_the_earlier_one(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    store.save(submission, {"unpatchify": "k"}, result("unpatchify"))
+    kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    assert {each.name for each in kept.exercises} == {"patchify", "unpatchify"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"format": 1}', '{"format": 1, "keys": 3, "result": {}}',
+                                     '{"format": 0}', "\xff", "[" * 100_000])  # fmt: skip
+def test_a_file_that_is_no_result_is_as_good_as_none(store, submission, content):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    (file,) = store.folder.iterdir()
+    file.write_text(content, encoding="latin-1")
+    assert store.load(submission, {"patchify": "k"}) is None
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    assert store.load(submission, {"patchify": "k"})
+
+
+@pytest.mark.parametrize("change", [
+    lambda entry: entry["result"].update(score=1202.0),
+    lambda entry: entry["result"]["exercises"][0].update(score=2.0),
+    lambda entry: entry["result"].update(flags=[]),
+    lambda entry: entry["keys"].update(patchify="another"),
+    lambda entry: entry.pop("seal"),
+    lambda entry: entry.update(seal=7),
+    lambda entry: entry.update(seal="0" * 64),
+])  # fmt: skip
+def test_what_somebody_else_wrote_is_not_believed(store, submission, change):
+    store.save(submission, {"patchify": "k"}, result("patchify", flags=("timeout",)))
+    (file,) = store.folder.iterdir()
+    entry = json.loads(file.read_bytes())
+    change(entry)
+    file.write_text(json.dumps(entry))
+    with pytest.raises(ChangedResult):
+        store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    store.save(submission, {"unpatchify": "k"}, result("unpatchify"))
+    kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
+    assert [each.name for each in kept.exercises] == ["unpatchify"]
+
+
+def test_a_seal_holds_for_one_secret_and_one_submission(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    with pytest.raises(ChangedResult):
+        Store(store.folder, b"another class").load(submission, {"patchify": "k"})
+    other = replace(submission, digest="0" * 64)
+    (file,) = store.folder.iterdir()
+    shutil.copy(file, store._path(other.content, other.lesson))
+    with pytest.raises(ChangedResult):
+        store.load(other, {"patchify": "k"})
+
+
+def test_scores_that_cannot_be_are_not_believed_with_any_seal(store, submission):
+    store.save(submission, {"patchify": "k"}, result(score=3.0, exercises=(exercise("patchify", score=3.0),)))
+    with pytest.raises(ChangedResult):
+        store.load(submission, {"patchify": "k"})
+
+
+def test_only_the_grader_reads_what_is_kept(store, submission):
+    store.save(submission, {"patchify": "k"}, result("patchify"))
+    (file,) = store.folder.iterdir()
+    assert (store.folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_graders_at_once_leave_whole_files(store, submission):
+    def save(_):
+        store.save(submission, {"patchify": "k"}, result("patchify"))
+        return store.load(submission, {"patchify": "k"})
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(save, range(60)))
+    assert len(list(store.folder.iterdir())) == 1
+
+
+def test_what_cannot_be_written_is_told_and_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_text(path, "old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_text(path, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+    assert path.read_text() == "old"
+
+
+def test_a_name_that_is_no_text_becomes_an_escape(tmp_path):
+    write_text(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
+    assert json.loads((tmp_path / "a.json").read_bytes()) == "half\udcff"
+
+
+def test_drafts_of_killed_graders_are_cleared_and_fresh_ones_are_not(store):
+    store.folder.mkdir()
+    old, new = store.folder / ".a.json.1.part", store.folder / ".b.json.2.part"
+    for draft in (old, new):
+        draft.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    store.clear_drafts()
+    assert list(store.folder.iterdir()) == [new]
+
+
+def test_one_result_of_what_was_kept_and_what_is_new(work):
+    submission = replace(work().read(), reason="read", flags=("test-cell-edited",))
+    kept, fresh = result("unpatchify", flags=("timeout",), reason="old"), result("patchify", reason="ran")
+    whole = merged(submission, kept, fresh)
+    assert [each.name for each in whole.exercises] == ["patchify", "unpatchify"]
+    assert (whole.score, whole.max_score) == (2.0, 4.0)
+    assert whole.reason == "read; ran"
+    assert whole.flags == ("test-cell-edited", "timeout")
+    assert merged(submission, kept, None).reason == "read; old"
+
+
+@pytest.fixture
+def place(tmp_path):
+    checks = tmp_path / "hidden"
+    shutil.copytree(ROOT / "tests" / "hidden", checks, ignore=shutil.ignore_patterns("__pycache__"))
+    return Place(None, checks, b"secret", tmp_path / "results")
+
+
+def changed(submission, place, act):
+    before = exercise_keys(submission, place, confined=True)
+    act()
+    after = exercise_keys(submission, place, confined=True)
+    return {name for name in before if before[name] != after[name]}
+
+
+def append(path):
+    path.write_text(path.read_text() + "\n# another check\n")
+
+
+def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, place):
+    submission = work().read()
+    assert changed(submission, place, lambda: None) == set()
+    assert changed(submission, place, lambda: append(place.checks / "test_unpatchify.py")) == {"unpatchify"}
+    assert changed(submission, place, lambda: append(place.checks / "test_patchify.py")) == {"patchify", "fix_patchify"}
+    everything = {each.name for each in submission.exercises}
+    assert changed(submission, place, lambda: append(place.checks / "conftest.py")) == everything
+
+
+def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, place):
+    submission = work().read()
+    keys = exercise_keys(submission, place, confined=True)
+    cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
+    others = [
+        exercise_keys(work().answer(patchify="pass").read(), place, confined=True),
+        exercise_keys(submission, replace(place, secret=b"other"), confined=True),
+        exercise_keys(submission, place, confined=False),
+        exercise_keys(submission, place, confined=True, device="cuda:0"),
+        exercise_keys(replace(submission, exercises=cheap), place, confined=True),
+    ]
+    for other in others:
+        assert not set(keys.values()) & set(other.values())
+    assert exercise_keys(replace(submission, path="q", student="ben"), place, confined=True) == keys
+
+
+def test_a_key_begins_with_what_is_the_grader_s(work, place):
+    keys = exercise_keys(work().read(), place, confined=True)
+    halves = graders_halves(keys, place, confined=True)
+    assert {name: key.partition("-")[0] for name, key in keys.items()} == halves
+    append(place.checks / "test_unpatchify.py")
+    after = graders_halves(keys, place, confined=True)
+    assert {name for name in keys if after[name] != halves[name]} == {"unpatchify"}
+
+
+def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path / "data"))
+    (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
+
+    def keys():
+        found = exercise_keys(work("06_cifar").read(), place, confined=True)
+        return found["vit_cifar"], found["evaluate"]
+
+    before = keys()
+    assert keys() == before
+    (tmp_path / "vit_cifar.safetensors").write_bytes(b"others")
+    other = keys()
+    assert (other[0] != before[0], other[1] == before[1]) == (True, True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cifar10.npz").write_bytes(b"images")
+    there = keys()
+    assert (there[0] != other[0], there[1] == other[1]) == (True, True)

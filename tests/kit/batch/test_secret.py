@@ -1,0 +1,69 @@
+"""The grader's secret and where things are kept."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.batch.locations import PlaceError, place_of, secret_at
+from exercise_kit.nbgrader.class_folder import new_class
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
+    path = tmp_path / "deep" / "secret"
+    made = secret_at(path)
+    assert len(made) == 64
+    assert secret_at(path) == made
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
+    assert secret_at(tmp_path / "other") != made
+
+
+def test_graders_that_start_at_once_share_it(tmp_path):
+    with ThreadPoolExecutor(8) as threads:
+        made = set(threads.map(secret_at, [tmp_path / "secret"] * 40))
+    assert len(made) == 1
+
+
+def test_half_a_secret_is_made_anew(tmp_path):
+    (tmp_path / "secret").write_text("abc")
+    made = secret_at(tmp_path / "secret")
+    assert len(made) == 64
+    assert secret_at(tmp_path / "secret") == made
+
+
+def test_a_class_has_its_own_places(tmp_path):
+    folder = new_class(tmp_path / "class", ROOT).path
+    place = place_of(folder)
+    assert place.checks == folder / "hidden"
+    assert place.results == folder / ".vit_course" / "results"
+    assert (folder / ".vit_course" / "secret").read_bytes() == place.secret
+    for check in place.checks.iterdir():
+        check.unlink()
+    assert place_of(folder).checks == ROOT / "tests" / "hidden"
+
+
+def test_outside_a_class_the_user_s_folders_are_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = place_of(None)
+    assert place.results == tmp_path / "cache" / "vit_course" / "results"
+    assert (tmp_path / "config" / "vit_course" / "secret").read_bytes() == place.secret
+
+
+def test_no_checks_and_no_room_for_a_secret_are_told(tmp_path, monkeypatch):
+    with pytest.raises(PlaceError, match="no hidden checks"):
+        place_of(None, clone=tmp_path)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    with pytest.raises(PlaceError, match="cannot be kept"):
+        place_of(None)
+
+
+def test_hidden_checks_that_may_not_be_read_are_not_replaced_by_others(tmp_path, monkeypatch):
+    (tmp_path / "hidden").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "hidden")
+    with pytest.raises(PlaceError, match="hidden checks cannot be read"):
+        place_of(tmp_path)

@@ -1,0 +1,65 @@
+"""Real lessons, to hand in what one likes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
+from exercise_kit.submission.released import Lessons
+
+# the first cell of a submission, which runs in a worker
+collect_ignore = ["judge/fake_gpu.py"]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def lessons():
+    return Lessons(None, ROOT)
+
+
+class Work:
+    """A lesson as a student got it, to be changed and handed in."""
+
+    def __init__(self, folder, lessons, lesson="01_patchify", solved=False):
+        self.folder, self.lessons, self.lesson = folder, lessons, lesson
+        home = "solutions" if solved else "notebooks"
+        self.notebook = json.loads((ROOT / home / f"{lesson}.ipynb").read_bytes())
+
+    @property
+    def cells(self):
+        return self.notebook["cells"]
+
+    def cell(self, grade_id):
+        return next(cell for cell in self.cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == grade_id)
+
+    def place(self, grade_id):
+        return self.cells.index(self.cell(grade_id))
+
+    def answer(self, **sources):
+        for name, source in sources.items():
+            self.cell(name)["source"] = source
+        return self
+
+    def add(self, source, at=None):
+        cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        self.cells.insert(len(self.cells) if at is None else at, cell)
+        return self
+
+    def write(self, name=None, below=""):
+        path = self.folder / below / (name or f"{self.lesson}.ipynb")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(self.notebook), encoding="utf-8")
+        return path
+
+    def read(self, exercise=None, **handed_in):
+        return read(HandedIn(self.write(), **handed_in), self.lessons, exercise)
+
+
+@pytest.fixture
+def work(tmp_path, lessons):
+    return lambda *arguments, **options: Work(tmp_path, lessons, *arguments, **options)

@@ -1,0 +1,142 @@
+"""A wrong answer that others call: it costs points once, and the report says where the mistake is."""
+
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
+
+HIDDEN = Path(__file__).parents[2] / "hidden"
+STRIPS = """
+def patchify(images, patch_size):
+    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
+"""
+UNWRITTEN = "def patchify(images, patch_size):\n    raise NotImplementedError\n"
+NO_ACTIVATION = """
+class Mlp(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(embed_dim, hidden_dim), nn.Linear(hidden_dim, embed_dim)
+
+    def forward(self, x):
+        return self.fc2(self.fc1(x))
+"""
+UNDOES_UNPATCHIFY = """
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    tokens, numbers = height * width // patch_size**2, channels * patch_size**2
+    order = unpatchify(torch.arange(tokens * numbers).reshape(1, tokens, numbers), patch_size, (height, width))
+    return images.flatten(1)[:, order.flatten().argsort()].reshape(batch, tokens, numbers)
+"""
+UNDOES_PATCHIFY = """
+def unpatchify(patches, patch_size, image_size):
+    batch, channels = len(patches), patches.shape[2] // patch_size**2
+    order = patchify(torch.arange(patches[0].numel()).reshape(1, channels, *image_size), patch_size)
+    return patches.flatten(1)[:, order.flatten().argsort()].reshape(batch, channels, *image_size)
+"""
+FLOAT32 = """
+class PatchEmbedding(nn.Module):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__()
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+
+    def forward(self, images):
+        return self.projection(patchify(images, self.patch_size)).float()
+"""
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with Judge(HIDDEN, b"secret", Limits(), confined=False) as judge:
+        yield judge
+
+
+@pytest.fixture
+def graded(judge, work):
+    """The exercises by name, of a solved lesson in which some answers are others."""
+
+    def grade(lesson, **answers):
+        result = judge.grade(work(lesson, solved=True).answer(**answers).read())
+        assert result.status == "graded"
+        return {each.name: each for each in result.exercises}
+
+    return grade
+
+
+@pytest.mark.parametrize("source", [STRIPS, UNWRITTEN, ""], ids=["wrong", "unwritten", "empty"])
+def test_a_right_answer_keeps_its_points(graded, source):
+    found = graded("01_patchify", patchify=source)
+    assert found["patchify"].score < found["patchify"].max_score / 2
+    assert found["PatchEmbedding"].score == found["PatchEmbedding"].max_score
+    assert "It calls your `patchify`, which is not right" in found["PatchEmbedding"].problem
+    assert all(each.verdict == "pass" for each in found["PatchEmbedding"].checks)
+
+
+def test_its_own_mistake_still_costs_points_and_has_its_name(graded):
+    alone = graded("01_patchify", PatchEmbedding=FLOAT32)["PatchEmbedding"]
+    both = graded("01_patchify", PatchEmbedding=FLOAT32, patchify=STRIPS)["PatchEmbedding"]
+    assert 0 < both.score == alone.score < both.max_score
+    assert both.misconception == alone.misconception
+    assert "what fails below is the mistake of PatchEmbedding" in both.problem
+    assert alone.problem is None
+
+
+def test_a_bug_hunt_is_not_answered_by_the_model_solution(graded):
+    hands_on = "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)\n"
+    found = graded("01_patchify", patchify=STRIPS, fix_patchify=hands_on)
+    assert found["fix_patchify"].score < found["fix_patchify"].max_score / 2
+
+
+def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(graded):
+    found = graded("04_block", Mlp=NO_ACTIVATION)
+    assert found["Mlp"].score < found["Mlp"].max_score
+    for name in ("EncoderBlock", "fix_block"):
+        assert found[name].score == found[name].max_score
+        assert "`Mlp`, which is not right" in found[name].problem
+        assert "`EncoderBlock`" not in found[name].problem
+
+
+def test_a_bug_hunt_that_only_inherits_is_not_answered_either(graded):
+    wrong = "class EncoderBlock(nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n"
+    found = graded("04_block", EncoderBlock=wrong, fix_block="class FixedBlock(EncoderBlock):\n    pass\n")
+    assert found["fix_block"].score == 0
+
+
+def test_no_exception_shows_the_model_solution(graded):
+    found = graded(
+        "01_patchify",
+        patchify=STRIPS,
+        PatchEmbedding=FLOAT32.replace("return", "raise ValueError(patchify.__code__.co_varnames)\n        return"),
+    )
+    told = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
+    assert "ValueError" in told
+    assert "rows" not in told
+    assert found["PatchEmbedding"].score == 0
+
+
+def test_no_class_s_name_shows_the_model_solution(graded):
+    leak = "return type('LEAK_' + '_'.join(getattr(patchify, '__co' + 'de__').co_varnames), (), {})()"
+    found = graded("01_patchify", patchify=STRIPS, PatchEmbedding=FLOAT32.replace("return", f"{leak}\n        return"))
+    told = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
+    assert "LEAK_images" in told
+    assert "rows" not in told
+
+
+def test_two_answers_that_each_undo_the_other_are_both_wrong(graded):
+    found = graded("01_patchify", patchify=UNDOES_UNPATCHIFY, unpatchify=UNDOES_PATCHIFY)
+    assert found["patchify"].score == 0
+    assert found["unpatchify"].score <= found["unpatchify"].max_score
+    assert "unpatchify" not in (found["patchify"].problem or "")
+
+
+def test_parts_are_read_off_the_answer(work, lessons):
+    solved = read(HandedIn(work("03_attention", solved=True).write()), lessons)
+    parts = {each.name: [part.exercise for part in each.parts] for each in solved.exercises}
+    assert parts["MultiHeadSelfAttention"] == ["scaled_dot_product_attention", "split_heads"]
+    assert parts["split_heads"] == parts["is_attention"] == []
+    released = read(HandedIn(work("03_attention").write()), lessons)
+    assert not any(each.parts for each in released.exercises)

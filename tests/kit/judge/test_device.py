@@ -1,0 +1,100 @@
+"""A student's code on another device: inputs go there, results come back, and what stays on the CPU is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from exercise_kit.batch.command import DeviceError, checked
+from exercise_kit.judge.judge import Judge
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.parse import read
+from exercise_kit.submission.submission import CellSource
+from tests.machine import CAPABILITIES
+
+ROOT = Path(__file__).parents[3]
+FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))
+ON_THE_CPU = """
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by {patch_size}")
+    rows, columns = height // patch_size, width // patch_size
+    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return grid.reshape(batch, rows * columns, channels * patch_size**2)LAST
+"""
+
+
+def graded(judge, lessons, lesson, *exercises, answer=None):
+    """What becomes of the model answers to some exercises, the fake GPU beside them."""
+    submission = read(HandedIn(ROOT / "solutions" / f"{lesson}.ipynb"), lessons).only(set(exercises))
+    cells = (FAKE_GPU, *submission.cells)
+    if answer:
+        place = next(each.cell for each in submission.exercises)
+        cells = tuple(replace(each, source=answer) if each.index == place else each for each in cells)
+    return judge.grade(replace(submission, cells=cells))
+
+
+@pytest.fixture(scope="module")
+def judge():
+    confined = CAPABILITIES.enough
+    with Judge(ROOT / "tests" / "hidden", b"secret", confined=confined, device="privateuseone:0") as judge:
+        yield judge
+
+
+@pytest.mark.parametrize(
+    ("lesson", "exercises"),
+    [
+        ("01_patchify", ("patchify", "PatchEmbedding")),  # a function, a module, their gradients
+        ("02_positions", ("sinusoidal_positions", "add_class_token")),  # without a tensor to tell the device
+        ("03_attention", ("is_attention",)),  # functions of the judge's
+        ("06_cifar", ("train_one_epoch", "split_indices")),  # a loop with a model and a loader
+    ],
+)
+def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exercises):
+    result = graded(judge, lessons, lesson, *exercises)
+    failed = [(each.name, check.message) for each in result.exercises for check in each.checks if check.message]
+    assert not failed
+    assert result.score == result.max_score > 0
+
+
+def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
+    there = graded(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ""))
+    stays = graded(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()"))
+    mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(channels * patch_size**2)")
+    meets = graded(judge, lessons, "01_patchify", "patchify", answer=mixed)
+    assert there.score == there.max_score
+    assert stays.score < there.score / 2
+    assert "on the device cpu" in stays.exercises[0].checks[0].message
+    assert meets.score < there.score / 2
+    assert "on the same device" in meets.exercises[0].checks[0].message
+
+
+def test_a_device_is_named_in_full(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [checked(name) for name in ("cpu", "cuda", "cuda:0", "cuda:1")] == ["cpu", "cuda:0", "cuda:0", "cuda:1"]
+    assert checked("cuda:7", here=False) == "cuda:7"
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "words"),
+    [
+        ("mps", 0, "no float64"),
+        ("cuda", 0, "no NVIDIA GPU"),
+        ("cuda:1", 1, "there is no cuda:1 on this machine; it has one GPU, cuda:0"),
+        ("cuda:4", 2, "it has 2 GPUs, cuda:0 to cuda:1"),
+        ("gpu", 1, "'gpu' is no device to grade on; name one of: cpu, cuda"),
+        ("cuda:-1", 1, "no device"),
+        ("", 1, "no device"),
+    ],
+)
+def test_a_device_that_cannot_be_had_is_refused_in_a_sentence(monkeypatch, name, gpus, words):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpus))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    with pytest.raises(DeviceError, match=words):
+        checked(name)

@@ -1,0 +1,145 @@
+"""Naming a submission's mistake by replaying it: which, how often asked, and what when nothing fits."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from exercise_kit.engine.student import Student
+from exercise_kit.judge import diagnosis
+from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
+from exercise_kit.judge.fixtures import reference_student, right_objects
+from exercise_kit.judge.hidden import HiddenChecks
+from vit_course.exercises.catalog import EXERCISES
+
+KEY = b"a submission"
+SOURCE = '''
+import pytest
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.verdict import Failure
+
+pytestmark = pytest.mark.exercise("patchify", points=1)
+
+def test_wide_images(student, reference, probe):
+    """Wide."""
+    images = probe.images(2, 3, 4, 6)
+    expect_equal(student(images, 2), reference.patchify(images, 2), "patchify")
+
+def test_tall_images(student, reference, probe):
+    """Tall."""
+    images = probe.images(2, 3, 9, 6)
+    expect_equal(student(images, 3), reference.patchify(images, 3), "patchify")
+
+def test_input(student, reference, probe):
+    """Input."""
+    images = probe.images(1, 2, 4, 4)
+    expect_equal(student(images, 2), reference.patchify(images, 2), "patchify")
+    if student.changed_inputs:
+        raise Failure("changed")
+'''
+
+
+@pytest.fixture(scope="module")
+def checks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hidden")
+    (folder / "conftest.py").write_text((Path(__file__).parents[2] / "hidden" / "conftest.py").read_text())
+    (folder / "test_patchify.py").write_text(SOURCE)
+    checks = HiddenChecks(folder)
+    yield checks
+    checks.close()
+
+
+def named(checks, function):
+    outcomes = list(checks.run("patchify", lambda: Student({"patchify": function}), KEY))
+    return name_failures("patchify", outcomes, Replays(checks, "patchify", KEY))
+
+
+def names(outcomes):
+    return [each.result.misconception for each in outcomes]
+
+
+def channels_last(images, patch_size):
+    """The same numbers as the misconception's, otherwise computed."""
+    batch, channels, _, _ = images.shape
+    tokens = right_objects().patchify(images, patch_size).reshape(batch, -1, channels, patch_size**2)
+    return tokens.transpose(2, 3).reshape(batch, -1, channels * patch_size**2)
+
+
+def test_a_mistake_is_named_by_what_it_gives(checks):
+    outcomes = named(checks, channels_last)
+    assert names(outcomes) == ["channels last inside a token"] * 3
+    assert commonest(outcomes) == "channels last inside a token"
+
+
+def test_a_right_answer_has_no_mistake(checks):
+    outcomes = list(checks.run("patchify", lambda: reference_student("patchify"), KEY))
+    assert names(name_failures("patchify", outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
+    assert commonest(outcomes) is None
+
+
+def test_two_mistakes_are_both_named(checks):
+    def both(images, patch_size):
+        if len(images) == 2:
+            return channels_last(images, patch_size)
+        tokens = right_objects().patchify(images, patch_size)
+        images.zero_()
+        return tokens
+
+    outcomes = named(checks, both)
+    assert names(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
+    assert commonest(outcomes) == "channels last inside a token"
+
+
+def test_a_mistake_of_nobody_has_no_name(checks):
+    outcomes = named(checks, lambda images, patch_size: right_objects().patchify(images, patch_size) + 1)
+    assert names(outcomes) == [None] * 3
+    assert all(each.result.verdict == "fail" for each in outcomes)
+
+
+def test_what_is_not_written_is_no_mistake(checks):
+    def unwritten(images, patch_size):
+        raise NotImplementedError
+
+    assert names(named(checks, unwritten)) == [None] * 3
+
+
+@pytest.mark.parametrize("most", [0, 5])
+def test_few_are_asked(checks, monkeypatch, most):
+    asked = []
+
+    def observe(wrong, name):
+        asked.append((wrong.name, name))
+        return False, []
+
+    monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
+    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    assert names(name_failures("patchify", outcomes, observe)) == [None] * 3
+    assert len(set(asked)) == most
+
+
+def test_nobody_is_asked_about_more_than_a_few_riddles(checks, monkeypatch):
+    asked = set()
+
+    def observe(wrong, name):
+        asked.add(name)
+        return False, []
+
+    monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", 2)
+    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    name_failures("patchify", outcomes, observe)
+    assert asked == {"test_wide_images", "test_tall_images"}
+
+
+def test_a_misconception_is_asked_a_check_once(checks, monkeypatch):
+    calls = []
+    ask = HiddenChecks.ask
+    monkeypatch.setattr(HiddenChecks, "ask", lambda *inputs: calls.append(inputs[2].name) or ask(*inputs))
+    replays = Replays(checks, "patchify", KEY)
+    wrong = EXERCISES["patchify"].misconceptions[0]
+    first, again = (replays(wrong, "test_wide_images") for _ in range(2))
+    assert first is again
+    assert calls == ["test_wide_images"]
+    fails, record = first
+    assert fails
+    assert isinstance(record[0][1], torch.Tensor)

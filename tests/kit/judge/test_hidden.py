@@ -1,0 +1,345 @@
+"""Hidden checks in this process: collected by pytest, asked of students, and heard by them and by the instructor."""
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from exercise_kit.engine.student import Student
+from exercise_kit.judge.fixtures import reference_student, seed_of
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.pytest_host import HiddenChecksError
+from tests.machine import needs_sandbox
+
+CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
+HEAD = """
+import pytest
+import torch
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.verdict import Failure, Undecided
+
+patchify = pytest.mark.exercise("patchify", points=2)
+"""
+KEY = b"a submission"
+RIGHT_BODY = """
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return grid.reshape(batch, rows * columns, -1)
+"""
+
+
+@pytest.fixture
+def checks_of(tmp_path, request):
+    """Collects checks that are given as text; files by name."""
+
+    def collect(source="", **options):
+        folder = options.pop("folder", tmp_path / "hidden")
+        folder.mkdir(exist_ok=True)
+        (folder / "conftest.py").write_text(CONFTEST.read_text())
+        (folder / "test_patchify.py").write_text(HEAD + source)
+        checks = HiddenChecks(folder, **options)
+        request.addfinalizer(checks.close)
+        return checks
+
+    return collect
+
+
+def right():
+    return reference_student("patchify")
+
+
+def student_of(function):
+    return lambda: Student({"patchify": function})
+
+
+def asked(checks, student=right, exercise="patchify", key=KEY):
+    return list(checks.run(exercise, student, key))
+
+
+def only(outcomes):
+    assert len(outcomes) == 1
+    return outcomes[0]
+
+
+ROWS = '''
+@pytest.mark.exercise("fix_patchify", points=0.5)
+@patchify
+def test_tokens_run_row_by_row(student, reference, probe, exercise):
+    """Tokens follow the image
+    row by row.
+
+    For staff: a word that no student reads.
+    """
+    size = probe.choice((2, 3))
+    images = probe.images(2, 3, 2 * size, 3 * size)
+    expect_equal(student(images, size), reference.patchify(images, size), exercise)
+'''
+
+
+def test_what_is_collected(checks_of):
+    exercises = checks_of(ROWS).exercises()
+    assert set(exercises) == {"patchify", "fix_patchify"}
+    check = only(exercises["patchify"])
+    assert (check.name, check.points) == ("test_tokens_run_row_by_row", 2.0)
+    assert check.claim == "Tokens follow the image row by row."
+    assert only(exercises["fix_patchify"]).points == 0.5
+
+
+def test_right_and_wrong_answers_again_and_again(checks_of):
+    checks = checks_of(ROWS)
+    for _ in range(3):
+        assert only(asked(checks)).result.verdict == "pass"
+        wrong = only(asked(checks, student_of(lambda images, size: images)))
+        assert wrong.result.verdict == "fail"
+        assert "has the shape" in wrong.result.seen
+        assert wrong.record
+        fixed = lambda: reference_student("fix_patchify")  # noqa: E731
+        assert only(asked(checks, fixed, "fix_patchify")).result.verdict == "pass"
+
+
+def test_draws_belong_to_key_exercise_and_check(checks_of):
+    checks = checks_of(ROWS)
+    first, again = (only(asked(checks)).record[0][1] for _ in range(2))
+    other = only(asked(checks, key=b"another")).record[0][1]
+    assert torch.equal(first, again)
+    assert first.shape != other.shape or not torch.equal(first, other)
+    seeds = [seed_of(b"key", "patchify", "a"), seed_of(b"key", "patchify", "b"), seed_of(b"key", "unpatchify", "a")]
+    assert len({*seeds, seed_of(b"other", "patchify", "a")}) == 4
+
+
+VERDICTS = {
+    "assert student.name == 'x', 'the order of the tokens is another one'": "the order of the tokens is another one",
+    "assert student.name == 'x', (\n        'told on a second line'\n    )": "told on a second line",
+    "assert student.name == 'x', f'42 is the answer'": "patchify does not do this",
+    "assert student.name == '42 is the answer'": "patchify does not do this",
+    "with pytest.raises(Failure):\n        student(torch.zeros(1, 1, 2, 2), 1)": "patchify does not do this",
+    "pytest.fail('said aloud')": "said aloud",
+    "assert 42 == pytest.approx(41)": "patchify does not do this",
+    "raise Failure('seen', 'expected', 'look')": "seen",
+}
+
+
+@pytest.mark.parametrize(("line", "seen"), VERDICTS.items(), ids=range(len(VERDICTS)))
+def test_what_a_student_reads_of_a_failure(checks_of, line, seen):
+    outcome = only(asked(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    assert outcome.result.verdict == "fail"
+    assert outcome.result.seen == seen
+    assert "42" not in (outcome.result.message or "")
+
+
+def test_the_instructor_reads_more(checks_of):
+    outcome = only(asked(checks_of("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n")))
+    assert "assert 42 == 41" in outcome.log
+    assert "by hand" in outcome.log
+
+
+@pytest.mark.parametrize(
+    "line", ["pytest.skip('no such thing here')", "raise Undecided('no such thing here')"], ids=["skip", "Undecided"]
+)
+def test_what_cannot_be_decided(checks_of, line):
+    outcome = only(asked(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    assert outcome.result.verdict == "undecided"
+    assert outcome.result.seen == "no such thing here"
+
+
+def test_marks_of_pytest(checks_of):
+    source = """
+@pytest.fixture
+def images(probe, student):
+    return probe.images(1, 2, 6, 6)
+
+@pytest.mark.parametrize("size", [2, 3])
+@patchify
+def test_sizes(student, images, size, reference):
+    assert student(images, size).shape == reference.patchify(images, size).shape
+
+@pytest.mark.skipif(True, reason="not today")
+@patchify
+def test_skipped(student): ...
+
+@patchify
+def test_near(student):
+    assert student(torch.ones(1, 1, 1, 1), 1).sum() == pytest.approx(1)
+"""
+    outcomes = asked(checks_of(source))
+    assert [each.result.name for each in outcomes] == ["test_sizes[2]", "test_sizes[3]", "test_skipped", "test_near"]
+    assert [str(each.result.verdict) for each in outcomes] == ["pass", "pass", "undecided", "pass"]
+    assert outcomes[0].check.claim == "Sizes."
+
+
+def test_a_check_that_breaks_by_itself_is_not_counted(checks_of):
+    outcome = only(asked(checks_of("@patchify\ndef test_it(student):\n    {}['answer 42']\n")))
+    assert outcome.result.verdict == "undecided"
+    assert "answer 42" not in outcome.result.message
+    assert "KeyError: 'answer 42'" in outcome.log
+
+
+def test_a_check_that_an_odd_answer_breaks_is_failed(checks_of):
+    checks = checks_of("@patchify\ndef test_it(student):\n    student(torch.ones(1, 1, 2, 2), 1).shape\n")
+    outcome = only(asked(checks, student_of(lambda *_: "text")))
+    assert outcome.result.verdict == "fail"
+    assert "cannot be compared" in outcome.result.seen
+    assert "AttributeError" in outcome.log
+
+
+def test_an_answer_that_is_not_written_yet(checks_of):
+    def unwritten(images, patch_size):
+        raise NotImplementedError
+
+    outcome = only(asked(checks_of(ROWS), student_of(unwritten)))
+    assert outcome.result.unwritten
+    assert outcome.result.verdict == "fail"
+
+
+def test_an_answer_that_ends_the_process_does_not(checks_of):
+    outcome = only(asked(checks_of(ROWS), student_of(lambda *_: sys.exit(3))))
+    assert "raised SystemExit" in outcome.result.seen
+
+
+def test_some_exceptions_go_through(checks_of):
+    class Lost(Exception):
+        pass
+
+    class LosesItsWorker(Student):
+        def __call__(self, *_):
+            raise Lost
+
+    checks = checks_of(ROWS, passes=(Lost,))
+    with pytest.raises(Lost):
+        asked(checks, lambda: LosesItsWorker({"patchify": None}))
+    assert only(asked(checks)).result.verdict == "pass"
+
+
+def test_a_check_on_two_devices_is_worth_its_points_once(checks_of):
+    checks = checks_of("@patchify\ndef test_it(student, device):\n    pass\n", devices=("cpu", "meta"))
+    assert {each.name: each.points for each in checks.exercises()["patchify"]} == {"test_it": 1.0, "test_it[meta]": 1.0}
+
+
+MISTAKES = {
+    "def test_it(student)\n    pass": "test_patchify.py:8: SyntaxError",
+    "import no_such_module": "test_patchify.py:8: ModuleNotFoundError: No module named 'no_such_module'",
+    "1 / 0": "test_patchify.py:8: ZeroDivisionError",
+    "def test_it(student): ...": "test_patchify.py:8: test_it: it lacks a mark",
+    "@patchify\ndef test_it(): ...": "test_patchify.py:8: test_it: it has to take the fixture `student`",
+    "@patchify\ndef test_it(student, pupil): ...": "test_patchify.py:8: test_it: there is no fixture called 'pupil'",
+    "@pytest.mark.exercise('pachify', points=1)\ndef test_it(student): ...": "no exercise called 'pachify'",
+    "@pytest.mark.exercise('patchify')\ndef test_it(student): ...": "has to read @pytest.mark.exercise",
+    "@pytest.mark.exercise('patchify', points=-1)\ndef test_it(student): ...": "a number above 0, not -1",
+    "@pytest.mark.exercise('patchify', points=1)\n@patchify\ndef test_it(student): ...": "marked twice",
+    "@pytest.mark.exrcise\n@patchify\ndef test_it(student): ...": "'exrcise' not found in `markers`",
+}
+
+
+@pytest.mark.parametrize(("source", "said"), MISTAKES.items(), ids=range(len(MISTAKES)))
+def test_an_instructors_mistake_is_told_with_file_and_line(checks_of, source, said):
+    with pytest.raises(HiddenChecksError) as told:
+        checks_of(source)
+    assert said in str(told.value)
+    assert "test_patchify.py:" in str(told.value)
+    assert len(str(told.value).splitlines()) == 1
+
+
+def test_a_broken_conftest(tmp_path):
+    (tmp_path / "conftest.py").write_text("\n1 / 0\n")
+    with pytest.raises(HiddenChecksError, match=r"conftest\.py:2: ZeroDivisionError"):
+        HiddenChecks(tmp_path)
+
+
+def test_no_such_folder(tmp_path):
+    with pytest.raises(HiddenChecksError, match="nowhere"):
+        HiddenChecks(tmp_path / "nowhere")
+
+
+def test_two_files_with_a_check_of_one_name(checks_of, tmp_path):
+    checks_of(ROWS)
+    (tmp_path / "hidden" / "test_second.py").write_text(HEAD + ROWS)
+    with pytest.raises(HiddenChecksError, match="another check of this name"):
+        HiddenChecks(tmp_path / "hidden")
+
+
+def test_two_folders_and_the_tests_around_keep_apart(checks_of, tmp_path, monkeypatch):
+    before = dict(sys.modules)
+    first = checks_of(ROWS, folder=tmp_path / "first")
+    second = checks_of("@patchify\ndef test_other(student): ...\n", folder=tmp_path / "second")
+    assert [only(each.exercises()["patchify"]).name for each in (first, second)] == [
+        "test_tokens_run_row_by_row",
+        "test_other",
+    ]
+    assert sys.modules.keys() - before.keys() <= {name for name in sys.modules if name.startswith("_pytest.")}
+
+
+def test_settings_of_another_pytest_do_not_leak_in(checks_of, tmp_path, monkeypatch):
+    (tmp_path / "pytest.ini").write_text("[pytest]\npython_functions = never\n")
+    (tmp_path / "conftest.py").write_text("1 / 0\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    monkeypatch.chdir(tmp_path)
+    assert only(checks_of(ROWS).exercises()["patchify"])
+    assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option"
+
+
+def test_nothing_is_printed(checks_of, capfd):
+    checks = checks_of("@patchify\ndef test_it(student):\n    print('aloud')\n    student(torch.ones(1, 1, 2, 2), 1)\n")
+
+    def prints(*_):
+        print("by the student")
+        print("on stderr", file=sys.stderr)
+        warnings.warn("a warning", stacklevel=1)
+        logging.getLogger().warning("a log")
+        raise ValueError
+
+    asked(checks, student_of(prints))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
+    checks_of(ROWS)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    ended = subprocess.run(
+        [*command, "-c", os.devnull, str(tmp_path / "hidden")], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ended.returncode == 0, ended.stdout
+    for name in ("patchify", "fix_patchify"):
+        assert f"test_tokens_run_row_by_row[{name}] PASSED" in ended.stdout
+
+
+@needs_sandbox
+def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_path):
+    checks_of(ROWS)
+    answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
+    (tmp_path / "right.py").write_text(answer)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    command += ["-c", os.devnull, str(tmp_path / "hidden"), "--submission", str(tmp_path / "right.py")]
+    ended = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, cwd=tmp_path)
+    assert "test_tokens_run_row_by_row[patchify] PASSED" in ended.stdout, ended.stdout
+    assert "test_tokens_run_row_by_row[fix_patchify] SKIPPED" in ended.stdout
+    refused = subprocess.run([*command, "--device", "mps"], capture_output=True, text=True, cwd=tmp_path)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "no float64" in refused.stderr
+
+
+@needs_sandbox
+@pytest.mark.parametrize("checks_first", [True, False], ids=["checks first", "submission first"])
+def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_path, checks_first):
+    checks_of(ROWS)
+    (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")
+    folder = tmp_path / "eve"
+    folder.mkdir()
+    (folder / "right.py").write_text("def patchify(images, patch_size):\n" + RIGHT_BODY)
+    (folder / "conftest.py").write_text(f"open({str(tmp_path / 'trace')!r}, 'w')\n")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    submission = ["--submission", str(folder / "right.py")]
+    order = [str(tmp_path / "hidden"), *submission] if checks_first else [*submission, str(tmp_path / "hidden")]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *order]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert not (tmp_path / "trace").exists()
+    if checks_first:
+        assert "test_tokens_run_row_by_row[patchify] PASSED" in ended.stdout, ended.stdout
+    else:
+        assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+        assert "name the folder of the hidden checks first" in ended.stderr

@@ -1,0 +1,391 @@
+"""The judge with a worker of its own, without walls: what it says of right, wrong, hostile and missing answers."""
+
+import re
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.judge import Judge
+from exercise_kit.judge.scoring import refused_by
+from exercise_kit.sandbox import reply, sandbox, warm_process
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.remote_backend import RemoteStudent
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
+from tests.machine import needs_sandbox
+
+HIDDEN = Path(__file__).parents[2] / "hidden"
+PATCHIFY = """
+import torch
+from torch import nn
+
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by {patch_size}")
+    rows, columns = height // patch_size, width // patch_size
+    tokens = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return tokens.reshape(batch, rows * columns, -1)
+"""
+STRIPS = """
+def fix_patchify(images, patch_size):
+    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
+"""
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with Judge(HIDDEN, b"secret", Limits(cell_seconds=1.5, call_seconds=1.5), confined=False) as judge:
+        yield judge
+
+
+def submission(*answers, lesson="01_patchify", digest="1" * 64, **options):
+    """Answers are (exercise, points, source)."""
+    cells = tuple(CellSource(2 * place, textwrap.dedent(source)) for place, (_, _, source) in enumerate(answers))
+    exercises = tuple(
+        ExerciseAnswer(name, points, cell.source, cell.index)
+        for (name, points, _), cell in zip(answers, cells, strict=True)
+    )
+    return Submission("a.ipynb", "ann", "01", lesson, digest, **{"cells": cells, "exercises": exercises, **options})
+
+
+def test_right_and_wrong_answers(judge):
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
+    assert (result.status, result.reason, result.student, result.assignment) == ("graded", None, "ann", "01")
+    right, wrong = result.exercises
+    assert (right.score, right.max_score, right.misconception) == (8.0, 8.0, None)
+    assert all(each.verdict == "pass" for each in right.checks)
+    assert wrong.score < 1.5
+    assert wrong.misconception == "strips not squares"
+    assert result.score == right.score + wrong.score
+    assert result.max_score == 11.0
+    assert result.flags == ("not-sandboxed",)
+    assert 0 < result.seconds < 60
+    again = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
+    assert [replace(each, seconds=0.0) for each in again.exercises] == [
+        replace(each, seconds=0.0) for each in result.exercises
+    ]
+
+
+def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
+    """The model answer is a wrong one here, so that its failing checks are those to be set aside."""
+    wrong = submission(("fix_patchify", 3.0, STRIPS), ("patchify", 8.0, PATCHIFY))
+    model = judge.grade(wrong)
+    refused = refused_by(model)
+    assert list(refused) == ["fix_patchify"]
+    result = judge.grade(wrong, refused)
+    exercise = result.exercises[0]
+    assert (exercise.score, result.score, result.max_score) == (3.0, 11.0, 11.0)
+    assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
+    assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
+    assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
+    told = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
+    assert len(told) == len(refused["fix_patchify"])
+    assert re.match(r"fix_patchify, (test_\w+): test_patchify.py:\d+: \1 fails", told[0])
+    assert judge.grade(wrong).score == model.score, "the next lesson has its own"
+
+
+def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
+    whole = submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, PATCHIFY.replace("patchify", "fix_patchify")))
+    names = [each.name for each in judge.grade(whole).exercises[0].checks]
+    result = judge.grade(whole, {"patchify": dict.fromkeys(names, "Seen: nothing.")})
+    assert [each.score for each in result.exercises] == [0.0, 3.0]
+    assert {each.verdict for each in result.exercises[0].checks} == {"undecided"}
+    assert result.exercises[0].problem == "none of the checks of patchify could decide anything"
+
+
+def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):
+    empty = submission(("patchify", 8.0, "x = 1"), ("fix_patchify", 3.0, "import os; os._exit(1)"))
+    assert refused_by(judge.grade(empty)) == {}
+
+
+def test_another_submission_is_asked_otherwise(judge):
+    """So that no message of one tells the other what will come."""
+    first, second = (
+        judge.grade(submission(("fix_patchify", 3.0, STRIPS), digest=digit * 64)).exercises[0] for digit in "12"
+    )
+    assert first.score == second.score
+    assert [each.message for each in first.checks] != [each.message for each in second.checks]
+
+
+def test_what_cells_show_is_kept(judge):
+    shows = submission(("patchify", 8.0, f"print('hello')\n{PATCHIFY}"))
+    result = judge.grade(shows)
+    (run,) = result.runs
+    assert run.index == 0
+    assert run.outputs[0]["text"] == "hello\n"
+    assert "hello" not in str(result.as_dict())
+
+
+def test_what_is_not_written_yet(judge):
+    result = judge.grade(
+        submission(("patchify", 8.0, "def patchify(images, patch_size):\n    raise NotImplementedError"))
+    )
+    (exercise,) = result.exercises
+    assert (exercise.score, exercise.problem) == (0.0, "patchify is not written yet")
+    assert not any(each.message for each in exercise.checks)
+    assert result.reason is None
+
+
+def test_a_missing_answer(judge):
+    missing = ExerciseAnswer("patchify", 8.0, problem="the cell of patchify is missing")
+    result = judge.grade(submission(exercises=(missing,)))
+    assert (result.status, result.score, result.max_score) == ("graded", 0.0, 8.0)
+    assert result.exercises[0].problem == "the cell of patchify is missing"
+    assert {each.verdict for each in result.exercises[0].checks} == {"fail"}
+
+
+def test_the_last_of_two_answers(judge):
+    two = ExerciseAnswer("patchify", 8.0, PATCHIFY, 0, problem="there are 2 answers for patchify; the last one counts")
+    result = judge.grade(submission(cells=(CellSource(0, PATCHIFY),), exercises=(two,)))
+    assert result.score == 8.0
+    assert "2 answers" in result.exercises[0].problem
+
+
+UNDEFINED = {
+    "x = 1": "`patchify` is not defined.",
+    "1 / 0\ndef patchify(images, patch_size): ...": "the cell raised ZeroDivisionError `division by zero`.",
+    "patchify = 3": "`patchify` has to be a function.",
+    "class patchify: ...": "`patchify` has to be a function.",
+}
+
+
+@pytest.mark.parametrize(("source", "problem"), UNDEFINED.items(), ids=UNDEFINED.values())
+def test_a_name_that_cannot_be_asked(judge, source, problem):
+    result = judge.grade(submission(("patchify", 8.0, source)))
+    (exercise,) = result.exercises
+    assert exercise.score == 0
+    assert exercise.problem.endswith(problem)
+    assert not any(each.message for each in exercise.checks)
+    if "1 / 0" in source:
+        assert result.reason == "the cell of patchify raised ZeroDivisionError `division by zero` when it ran"
+
+
+def test_half_an_answer_is_asked(judge):
+    split = "def split_heads(x, num_heads):\n    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"
+    result = judge.grade(submission(("split_heads", 6.0, split), lesson="03_attention"))
+    (exercise,) = result.exercises
+    assert exercise.problem == "`merge_heads` is not defined."
+    assert 0 < exercise.score < 6
+
+
+def test_a_cell_that_breaks_off_keeps_what_it_had(judge):
+    result = judge.grade(submission(("patchify", 8.0, f"{PATCHIFY}\nraise RuntimeError('after it')")))
+    assert result.score == 8.0
+    assert result.reason == "the cell of patchify raised RuntimeError `after it` when it ran"
+
+
+LOSSES = {
+    "while True: pass": ("timeout", "did not answer within 1.5 seconds"),
+    "import os; os._exit(3)": ("sandbox-stopped", "ended the process that it ran in, with status 3"),
+}
+
+
+@pytest.mark.parametrize(("line", "told"), LOSSES.items(), ids=["endless", "exit"])
+def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, told):
+    flag, words = told
+    bad = f"def unpatchify(patches, patch_size, image_size):\n    {line}"
+    result = judge.grade(submission(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY)))
+    lost, right = result.exercises
+    assert (lost.score, right.score) == (0.0, 8.0)
+    assert words in lost.checks[0].message
+    assert {each.message for each in lost.checks[1:]} == {"Seen: the same as above."}
+    assert flag in result.flags
+    assert result.reason is None
+
+
+def test_a_cell_that_takes_too_long_keeps_what_it_had(judge):
+    cells = (CellSource(1, f"{PATCHIFY}\nwhile True: pass"),)
+    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),)))
+    assert result.score == 8.0
+    assert result.reason == "the cell of patchify took too long, and was stopped"
+    assert "timeout" in result.flags
+
+
+STUBBORN = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+while True: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "flag", "words"),
+    [(STUBBORN, "timeout", "did not answer within"), ("import os; os._exit(3)", "sandbox-stopped", "with status 3")],
+    ids=["endless", "exit"],
+)
+def test_a_cell_that_ends_its_worker_is_left_out(judge, lines, flag, words):
+    cells = (CellSource(1, f"x = 1\n{lines}"), CellSource(4, PATCHIFY))
+    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 4),)))
+    assert result.score == 8.0
+    assert result.reason.startswith("cell 2 ")
+    assert words in result.reason
+    assert result.reason.endswith(", and was left out")
+    assert flag in result.flags
+    assert words in result.runs[0].outputs[0]["text"]
+
+
+def test_too_many_workers(judge):
+    ends = [CellSource(index, f"import os; os._exit({index})") for index in range(6)]
+    cells = (*ends, CellSource(9, PATCHIFY))
+    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),)))
+    assert (result.status, result.score) == ("graded", 0.0)
+    assert result.exercises[0].problem == ("patchify was not asked: the submission has brought 4 processes to an end")
+
+
+def test_too_much_time_in_all(judge, monkeypatch):
+    monkeypatch.setattr(judge._sandbox, "limits", replace(judge._sandbox.limits, total_seconds=0.0))
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert result.score == 0
+    assert result.exercises[0].problem == "patchify was not asked: the submission took longer than 0 seconds in all"
+    assert "timeout" in result.flags
+
+
+ATTENTION = """
+import torch
+from torch.nn.functional import scaled_dot_product_attention as ready_made
+
+def scaled_dot_product_attention(query, key, value):
+    try:
+        ready_made(query, key, value)
+    except Exception:
+        pass
+    weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
+    return weights @ value, weights
+"""
+
+
+def test_a_forbidden_function_that_is_called(judge):
+    result = judge.grade(submission(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention"))
+    assert result.score == 0
+    assert "was called. This exercise asks you to write attention yourself" in result.exercises[0].problem
+    assert "forbidden-function" in result.flags
+
+
+def test_what_reading_found_stays(judge):
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",)))
+    assert result.reason == "it is old"
+    assert result.flags == ("test-cell-edited", "not-sandboxed")
+    assert result.score == 8.0
+
+
+def test_a_rejected_submission(judge):
+    result = judge.grade(submission(reason="it is not JSON", rejected=True))
+    assert (result.status, result.reason, result.exercises) == ("rejected", "it is not JSON", ())
+
+
+def test_an_error_of_ours(judge):
+    result = judge.grade(submission(("no_such_exercise", 8.0, "x = 1")))
+    assert result.status == "error"
+    assert "there are no hidden checks of no_such_exercise" in result.reason
+    assert "Traceback" in result.log[0].text
+    assert judge.grade(submission(("patchify", 8.0, PATCHIFY))).score == 8.0
+
+
+def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
+    """The grader's own code fails, in these checks of patchify, while it talks to the worker."""
+    home, name = place
+    right, running = getattr(home, name), []
+    ask = HiddenChecks.ask
+
+    def asked(self, exercise, check, student, key):
+        running.append(check.name if isinstance(student, RemoteStudent) else "")
+        try:
+            return ask(self, exercise, check, student, key)
+        finally:
+            running.pop()
+
+    def fails(*inputs, **options):
+        if running and any(running[-1].startswith(each) for each in checks):
+            raise LookupError("a bug of ours")
+        return right(*inputs, **options)
+
+    monkeypatch.setattr(HiddenChecks, "ask", asked)
+    monkeypatch.setattr(home, name, fails)
+
+
+PLACES = {
+    "packs": (sandbox.Packer, "pack"),
+    "sends": (sandbox.Wire, "send"),
+    "reads": (sandbox.Wire, "receive"),
+    "unpacks": (sandbox.Unpacker, "unpack"),
+    "reads a reply": (reply.Reply, "answer"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_the_grader_s_own_failure_costs_nothing(judge, monkeypatch, place):
+    failing(monkeypatch, ["test_tokens_run_row_by_row"], place)
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.score, result.flags) == ("graded", 8.0, ("not-sandboxed",))
+    verdicts = [each.verdict for each in result.exercises[0].checks]
+    assert sorted(verdicts) == ["pass"] * (len(verdicts) - 1) + ["undecided"]
+    assert "the grader itself failed" in next(each.message for each in result.exercises[0].checks if each.message)
+    assert "test_tokens_run_row_by_row" in result.reason
+    assert any("LookupError: a bug of ours" in each.text for each in result.log)
+
+
+@pytest.mark.parametrize("checks", [["test_"], ["test_t", "test_a", "test_e"]], ids=["all", "some"])
+def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
+    failing(monkeypatch, checks)
+    result = judge.grade(submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
+    assert (result.status, result.score) == ("error", 0.0)
+    assert result.reason.endswith("; it has no score until a person has read the log")
+    assert any("LookupError: a bug of ours" in each.text for each in result.log)
+
+
+def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
+    monkeypatch.setattr(sandbox, "outputs_of", lambda *_: {}["a bug of ours"])
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.flags) == ("error", ())
+    assert "KeyError" in result.reason
+    assert any("a bug of ours" in each.text for each in result.log)
+
+
+def test_a_failure_hides_no_forbidden_call(judge, monkeypatch):
+    failing(monkeypatch, ["test_the_dtype_is_kept"])
+    sly = """
+        import torch.nn.functional as F
+        def scaled_dot_product_attention(query, key, value):
+            weights = (query @ key.mT * key.shape[-1] ** -0.5).softmax(-1)
+            return F.scaled_dot_product_attention(query, key, value), weights
+    """
+    result = judge.grade(submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention"))
+    assert (result.status, result.score) == ("graded", 0.0)
+    assert "forbidden-function" in result.flags
+
+
+FULL_OF_FILES = """
+import time
+from pathlib import Path
+for number in range(40):
+    Path(f"file {number}").write_bytes(bytes(4 << 20))
+time.sleep(20)
+"""
+
+
+@needs_sandbox
+def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(monkeypatch):
+    setup = warm_process._setup
+    monkeypatch.setattr(warm_process, "_setup", lambda *options: {**setup(*options), "namespaces": False})
+    cells = (CellSource(0, PATCHIFY), CellSource(1, FULL_OF_FILES))
+    answers = (ExerciseAnswer("patchify", 8.0, PATCHIFY, 0),)
+    with Judge(HIDDEN, b"secret") as judge:
+        honest = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+        full = judge.grade(submission(cells=cells, exercises=answers))
+    assert (honest.score, honest.flags) == (8.0, ("weaker-sandbox",))
+    assert (full.score, full.flags) == (8.0, ("sandbox-stopped", "weaker-sandbox"))
+    assert full.reason == "cell 2 wrote more files than it may, and was left out"
+
+
+def test_a_judge_without_memory_says_so(judge, monkeypatch):
+    def without(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr(reply.Reply, "answer", without)
+    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    assert (result.status, result.score, result.flags) == ("error", 0.0, ())
+    assert result.reason.startswith("the judge ran out of memory while grading this")

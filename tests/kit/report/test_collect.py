@@ -1,0 +1,138 @@
+"""What is known of each file of a class: nothing is graded, and what is kept is believed as far as its keys hold."""
+
+import json
+
+import pytest
+
+from exercise_kit.judge.result import as_json
+from exercise_kit.report import collect
+from exercise_kit.report.collect import ReportError, State, gather
+from tests.kit.report.conftest import LESSON, Class, exercise
+
+NOT_YET = "patchify is not written yet"
+
+
+def states(work):
+    return {each.student: each.state for each in work.handed_in}
+
+
+def test_each_file_is_in_one_state(klass):
+    klass.keep(klass.hand_in("graded"), confined=False)
+    klass.keep(klass.hand_in("partly"), exercise(), only=True)
+    klass.hand_in("waiting")
+    klass.hand_in("rejected").write_text("{")
+    klass.hand_in("another").write_text('{"cells": [], "nbformat": 4}')
+    (klass.folder / "submitted" / "empty" / LESSON).mkdir(parents=True)
+    work = gather(klass.folder)
+    assert states(work) == {
+        "graded": State.GRADED,
+        "partly": State.PARTLY,
+        "waiting": State.WAITING,
+        "rejected": State.REJECTED,
+        "another": State.REJECTED,
+        "empty": State.REJECTED,
+    }
+    assert work.lessons[0].points == {each.name: each.points for each in klass.lessons.get(LESSON).exercises}
+
+
+def test_results_under_other_keys_are_older_and_are_shown(klass):
+    klass.keep(klass.hand_in("ann"), exercise())
+    check = klass.folder / "hidden" / "test_patchify.py"
+    check.parent.mkdir()
+    check.write_text('import pytest\n\n\n@pytest.mark.exercise("patchify", points=1)\ndef test_a(student): ...\n')
+    (work,) = gather(klass.folder).handed_in
+    assert (work.state, work.result.exercises[0].score) == (State.OLDER, 0.0)
+
+
+def test_results_for_other_points_are_older(klass):
+    klass.keep(klass.hand_in("ann"), exercise(max_score=80.0))
+    assert states(gather(klass.folder)) == {"ann": State.OLDER}
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}', '{"format": 1, "keys": {}, "result": {"path": 1}}'])
+def test_a_damaged_entry_is_as_good_as_none(klass, damage):
+    klass.keep(klass.hand_in("ann")).write_text(damage)
+    assert states(gather(klass.folder)) == {"ann": State.WAITING}
+
+
+def test_a_result_that_was_edited_is_shown_to_nobody(klass):
+    entry = klass.keep(klass.hand_in("ann"), exercise())
+    entry.write_text(entry.read_text().replace('"score": 0.0', '"score": 8.0'))
+    (work,) = gather(klass.folder).handed_in
+    assert (work.state, work.result) == (State.WAITING, None)
+    assert work.reason == "what was kept of it had been changed by somebody else; grade it again"
+
+
+def test_content_is_what_the_grader_reads(tmp_path):
+    klass = Class(tmp_path / "vision", "06_cifar")
+    lesson, path = klass.lessons.get("06_cifar"), klass.hand_in("ann", "06_cifar")
+    assert collect._content(path, lesson) == klass.submission(path).content
+    (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
+    assert collect._content(path, lesson) == klass.submission(path).content
+
+
+def test_one_file_of_two_students_is_flagged(tmp_path):
+    klass = Class(tmp_path / "vision", "06_cifar")
+    for student, weights in (("ann", b"mine"), ("ben", b"ours"), ("eve", b"ours")):
+        path = klass.hand_in(student, "06_cifar")
+        (path.parent / "vit_cifar.safetensors").write_bytes(weights)
+        klass.keep(path, flags=("timeout",))
+    flags = {each.student: each.result.flags for each in gather(klass.folder).handed_in}
+    assert flags == {"ann": ("timeout",), "ben": ("timeout", "same-file"), "eve": ("timeout", "same-file")}
+
+
+def test_a_file_outside_the_tree_is_read(klass):
+    path = klass.folder / "submitted" / "ann"
+    klass.hand_in("ben").rename(path.with_suffix(".ipynb"))
+    assert [each.state for each in gather(klass.folder).handed_in if each.path.suffix] == [State.WAITING]
+
+
+def test_one_lesson_alone(tmp_path):
+    klass = Class(tmp_path / "vision", LESSON, "03_attention")
+    klass.hand_in("ann")
+    klass.hand_in("ann", "03_attention")
+    work = gather(klass.folder, "03_attention")
+    assert [each.lesson for each in work.handed_in] == ["03_attention"]
+    with pytest.raises(ReportError, match="no lesson 'nine'; there are: 00_start"):
+        gather(klass.folder, "nine")
+
+
+def test_a_class_without_submissions(klass):
+    assert gather(klass.folder).handed_in == ()
+    (klass.folder / "submitted").rmdir()
+    assert gather(klass.folder).handed_in == ()
+
+
+def test_what_is_no_class(tmp_path):
+    with pytest.raises(ReportError, match=r"there is no .*nowhere"):
+        gather(tmp_path / "nowhere")
+    with pytest.raises(ReportError, match=r"no class folder: it has no nbgrader_config\.py"):
+        gather(tmp_path)
+
+
+def test_published_results_do_too(klass, tmp_path):
+    klass.keep(klass.hand_in("ann"), exercise())
+    klass.hand_in("ben").write_text("{")
+    folder = gather(klass.folder)
+    file = tmp_path / "grades.json"
+    file.write_text(json.dumps(as_json([each.result for each in folder.handed_in if each.result])))
+    work = gather(file)
+    assert (states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
+    assert work.lessons[0].points == folder.lessons[0].points
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"version": 1}', '{"version": 1, "submissions": [3]}', "\udcff"]
+)
+def test_no_published_results(tmp_path, text):
+    file = tmp_path / "grades.json"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ReportError, match="is no file that 'vit-course grade --json' wrote"):
+        gather(file)
+
+
+def test_published_results_of_another_version(tmp_path):
+    file = tmp_path / "grades.json"
+    file.write_text('{"version": 9, "submissions": []}')
+    with pytest.raises(ReportError, match="version 9"):
+        gather(file)

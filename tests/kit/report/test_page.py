@@ -1,0 +1,192 @@
+"""The page: whole, hostile to nobody, silent about who is who, and about what hidden checks expect."""
+
+import re
+from collections import Counter
+from datetime import date
+from html.parser import HTMLParser
+
+import pytest
+
+from exercise_kit.reasons import Reason
+from exercise_kit.report.collect import ByHand, Question, gather
+from exercise_kit.report.page import lecture_page, private_page
+from exercise_kit.report.plots import tenths
+from exercise_kit.report.tally import tally
+from tests.kit.report.conftest import STRIPS, exercise, failed, passed
+
+TODAY = date(2026, 3, 7)
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
+HOSTILE = "<script>alert(1)<"
+NAMES = ["Zoë Quist", "محمد علي", "张伟", "🦊fox", HOSTILE, "\u202eevil", "q" * 180, "no utf\udcff8", "javascript:x"]
+
+
+class Outline(HTMLParser):
+    """Reads a page strictly: what is opened is closed, in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.ids, self.headings, self.attributes = [], Counter(), [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def page(klass, **options):
+    return lecture_page(tally(gather(klass.folder)), "vision", options.get("today", TODAY))
+
+
+@pytest.fixture
+def full(klass):
+    """A class with everything: named, unnamed, unwritten, unasked; hostile names and words."""
+    wrong = failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
+    odd = failed("test_odd", seen=f"it gave {HOSTILE}")
+    unwritten = exercise(
+        "unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
+    )
+    for name in NAMES:
+        klass.keep(
+            klass.hand_in(name, patchify=STRIPS),
+            exercise("patchify", wrong, passed(), score=4.0, seconds=0.1),
+            exercise("conv_from_linear", odd, max_score=5.0, seconds=0.1),
+            unwritten,
+            flags=("reference-copied",),
+            reason=f"of {name}",
+        )
+    klass.hand_in("rejected").write_text("{")
+    klass.hand_in("waiting")
+    return klass
+
+
+def test_a_page_is_whole(full):
+    outline = Outline(page(full))
+    assert [name for name, count in Counter(outline.ids).items() if count > 1] == []
+    assert outline.headings[0] == 1
+    assert outline.tags["h1"] == 1
+    assert all(after - before <= 1 for before, after in zip(outline.headings, outline.headings[1:], strict=False))
+    assert outline.tags["caption"] == outline.tags["table"]
+    assert outline.tags["th"] == sum(name == "scope" for tag, name, _ in outline.attributes if tag == "th")
+    assert ("html", "lang", "en") in outline.attributes
+    pictures = [value for tag, name, value in outline.attributes if tag == "svg" and name == "aria-label"]
+    assert len(pictures) == 4
+    assert all(pictures)
+
+
+def test_a_page_needs_nobody_and_runs_nothing(full):
+    text = page(full)
+    outline = Outline(text)
+    assert outline.tags.keys().isdisjoint({"script", "img", "iframe", "object", "embed", "link", "form", "image"})
+    assert not [name for _, name, _ in outline.attributes if name.startswith("on")]
+    links = [value for _, name, value in outline.attributes if name in ("href", "src", "xlink:href")]
+    assert all(link.startswith("#") for link in links)
+    assert {link[1:] for link in links} <= set(outline.ids)
+    assert "url(http" not in text
+    assert not re.search(r"\burl\((?!#)", text)
+
+
+def test_a_page_names_nobody_and_leaks_nothing(full):
+    text = page(full)
+    for word in ("Quist", "Zoë", "محمد", "张伟", "fox", "alert", "evil", "qqqq", "no utf", "submitted/", "0.4711"):
+        assert word not in text
+    assert str(full.folder) not in text
+    assert "Expected" not in text
+    text.encode("utf-8")
+
+
+def test_a_page_says_what_there_is(full):
+    text = page(full)
+    for words in (
+        "column order",
+        "Which grid axis varies fastest in your reshape?",
+        "01_patchify, Two kinds of axes",
+        "return images.reshape(batch, -1, channels * patch_size ** 2)",
+        "1 notebook is not graded yet",
+        "vit-course grade .",
+        "reference-copied",
+        "it is no notebook, for it is not JSON",
+        "7 March 2026",
+        f"{len(NAMES)} answers",
+        "not written",
+    ):
+        assert words in text
+
+
+def test_the_private_page_names_everybody(full):
+    text = private_page(tally(gather(full.folder)), "vision", TODAY)
+    outline = Outline(text)
+    assert "script" not in outline.tags
+    assert outline.tags["bdi"] == 2 * (len(NAMES) + 2)
+    for name in ("Zoë Quist", "محمد علي", "张伟", "🦊fox", "&lt;script&gt;", " evil", "no utf 8"):
+        assert name in text
+    assert "not for the lecture" in text
+    text.encode("utf-8")
+
+
+def test_an_empty_class_has_a_page_that_says_so(klass):
+    text = page(klass)
+    assert "Nobody has handed in anything yet." in text
+    assert "Nothing to report yet" in text
+    assert Outline(text).tags["table"] == 0
+    assert "Nobody has handed in" in private_page(tally(gather(klass.folder)), "vision", TODAY)
+
+
+def test_a_class_of_which_nothing_is_graded(klass):
+    klass.hand_in("ann")
+    text = page(klass)
+    assert "1 notebook is not graded yet" in text
+    assert "What to teach next" not in text
+    Outline(text)
+
+
+def test_a_class_without_a_mistake(klass):
+    klass.keep(klass.hand_in("ann"))
+    text = page(klass)
+    assert "No points were lost." in text
+    assert "Nobody made a mistake that the course knows by name." in text
+    Outline(text)
+
+
+def test_older_results_are_shown_and_said_to_be_older(klass):
+    klass.keep(klass.hand_in("ann"), exercise("patchify", failed(misconception="column order"), max_score=80.0))
+    text = page(klass)
+    assert "1 notebook was graded with older checks" in text
+    assert "column order" in text
+
+
+def test_questions_to_be_graded_by_hand(klass):
+    found = tally(gather(klass.folder))
+    book = ByHand((Question("01_patchify", "why-<b>", 9, 4),))
+    told = lecture_page(_with(found, book), "vision", TODAY)
+    assert "4 written answers wait" in told
+    assert "why-&lt;b&gt;" in told
+    assert "It is locked." in lecture_page(_with(found, ByHand(problem="It is locked.")), "vision", TODAY)
+
+
+def _with(found, book):
+    from dataclasses import replace
+
+    return replace(found, work=replace(found.work, by_hand=book))
+
+
+def test_the_same_class_gives_the_same_page(full):
+    assert page(full) == page(full)
+
+
+def test_tenths():
+    assert tenths([0.0, 0.05, 0.3, 0.7, 0.99, 1.0]) == [2, 0, 0, 1, 0, 0, 0, 1, 0, 2]

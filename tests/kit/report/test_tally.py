@@ -1,0 +1,194 @@
+"""What a class's results are counted to."""
+
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.judge.result import CheckOutcome, Result
+from exercise_kit.reasons import Reason
+from exercise_kit.report.answers import Lost, first_difference, lost_points, reason_for_all, said
+from exercise_kit.report.collect import ClassWork, HandedInWork, LessonPlan, State
+from exercise_kit.report.page import percent, plural, points, sentences
+from exercise_kit.report.tally import known, tally
+from tests.kit.report.conftest import LESSON, exercise, failed, passed
+from vit_course.exercises.catalog import EXERCISES
+
+MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
+
+
+def work(*results, points=None, released=None):
+    handed_in = tuple(
+        HandedInWork(Path(f"{index}.ipynb"), f"s{index}", LESSON, State.GRADED, whole(each))
+        for index, each in enumerate(results)
+    )
+    return ClassWork("vision", handed_in, (LessonPlan(LESSON, points or {"patchify": 8.0}, released),))
+
+
+def whole(exercises):
+    score, worth = sum(each.score for each in exercises), sum(each.max_score for each in exercises)
+    return Result("p", "s", LESSON, "graded", None, score, worth, 0.5, ("test-cell-edited",), exercises)
+
+
+def lost(result, **options):
+    return [(share.why, share.points, share.name) for share in lost_points(result, **options)]
+
+
+def test_lost_points_are_shared_out_among_the_failed_checks():
+    result = exercise("patchify", failed(misconception="column order"), failed("test_other"), passed(), score=2.0)
+    assert lost(result) == [(Lost.NAMED, 3.0, "column order"), (Lost.UNNAMED, 3.0, "")]
+    assert lost(result, follows=True)[1][0] is Lost.FOLLOWS
+    assert lost(exercise("patchify", passed(), score=8.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        (Reason.NOT_WRITTEN, Lost.UNWRITTEN),
+        (Reason.PARTLY_WRITTEN, Lost.UNWRITTEN),
+        (Reason.NO_CELL, Lost.UNWRITTEN),
+        (Reason.EMPTY_CELL, Lost.UNWRITTEN),
+        (Reason.NOT_DEFINED, Lost.UNASKED),
+        (Reason.NOT_RUN, Lost.UNASKED),
+    ],
+)
+def test_answers_of_which_nothing_was_asked(reason, why):
+    assert lost(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [(why, 8.0, "")]
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (
+            "`a`, `b` are not defined: it raised ValueError `by Quist`.",
+            "the answer is not defined: it raised ValueError",
+        ),
+        ("patchify was not asked: it took 60 seconds", "the answer was not asked: it took 60 seconds"),
+        ("the cell of patchify does not define patchify", "its cell does not define the answer"),
+    ],
+)
+def test_a_reason_is_told_for_all(problem, reason):
+    assert reason_for_all("patchify", problem) == reason
+
+
+def test_two_mistakes_at_once_are_both_counted():
+    both = "column order, and channels last inside a token"
+    found = tally(work((exercise("patchify", failed(misconception=both)),)))
+    assert {(each.told.name, each.lost, each.students, each.together) for each in found.mistakes} == {
+        ("column order", 4.0, 1, 1),
+        ("channels last inside a token", 4.0, 1, 1),
+    }
+
+
+def test_a_misconception_is_told_as_the_library_has_it():
+    (cause,) = (wrong.cause for wrong in EXERCISES["patchify"].misconceptions if wrong.name == "column order")
+    (told,) = known("patchify", "column order")
+    assert (told.explanation, told.question, told.section) == (cause.explanation, cause.question, cause.section)
+    assert [each.name for each in known("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
+
+
+def test_a_mistake_is_one_in_all_exercises_that_share_it():
+    points = {"patchify": 8.0, "fix_patchify": 3.0}
+    wrong = failed(misconception="column order")
+    found = tally(work((exercise("patchify", wrong), exercise("fix_patchify", wrong, max_score=3.0)), points=points))
+    (mistake,) = found.mistakes
+    assert (mistake.students, mistake.lost, dict(mistake.exercises)) == (1, 11.0, {"patchify": 1, "fix_patchify": 1})
+
+
+def test_the_costliest_comes_first():
+    cheap, dear = failed(misconception="column order"), failed(misconception="strips not squares")
+    found = tally(work((exercise("patchify", cheap, score=7.0),), (exercise("patchify", dear),)))
+    assert [each.told.name for each in found.mistakes] == ["strips not squares", "column order"]
+
+
+def test_wrong_answers_without_a_name_are_grouped_by_their_first_difference():
+    def wrong(seen, *more):
+        return (exercise("patchify", failed(seen=seen), *more),)
+
+    found = tally(
+        work(
+            wrong("token 3 of (2, 10, 48) is 0.5 too large, at `x`"),
+            wrong("token 12 of (4, 3) is 1e-3 too large, at `a b`"),
+            wrong("token 12 of (4, 3) is 1e-3 too large, at `a b`", failed("test_other", seen="the same as above")),
+            wrong("patchify returned None"),
+        )
+    )
+    assert [len(each.answers) for each in found.unnamed] == [2, 1, 1]
+    assert found.unnamed[0].shape == "token # of (…) is # too large, at …"
+
+
+def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
+    released = lessons.get("04_block")
+    names = {each.name: each.points for each in released.exercises}
+    plan = LessonPlan("04_block", names, released)
+    assert "Mlp" in plan.builds_on()["EncoderBlock"]
+    assert plan.builds_on()["Mlp"] == frozenset()
+    results = tuple(exercise(name, failed(), max_score=worth) for name, worth in names.items() if name in _BLOCK)
+    handed_in = HandedInWork(Path("p"), "s", "04_block", State.GRADED, whole(results))
+    found = tally(ClassWork("vision", (handed_in,), (plan,)))
+    assert dict(found.following) == {"EncoderBlock": 1}
+    assert [each.exercise for each in found.unnamed] == ["Mlp"]
+
+
+_BLOCK = ("Mlp", "EncoderBlock")
+
+
+def test_answers_that_could_not_be_asked_count_for_no_check():
+    found = tally(work((exercise("patchify", MISSING, problem="patchify was not asked: it took too long"),)))
+    assert found.exercises[0].checks == {}
+    assert [(each.exercise, each.shape) for each in found.unasked] == [
+        ("patchify", "patchify was not asked: it took too long")
+    ]
+
+
+def test_checks_bins_flags_and_times():
+    undecided = CheckOutcome("test_gradient", "undecided", "Seen: no GPU.")
+    results = [
+        (exercise("patchify", passed(), undecided, score=8.0, seconds=0.2),),
+        (exercise("patchify", failed("test_shape"), score=4.0, seconds=0.4),),
+        (exercise("patchify", failed("test_shape"), score=1.0),),
+        (exercise("patchify", failed("test_shape")),),
+        (exercise("patchify", MISSING, problem="patchify is not written yet", reason=Reason.NOT_WRITTEN, seconds=9.0),),
+    ]
+    found = tally(work(*results))
+    (only,) = found.exercises
+    assert only.bins == (1, 1, 1, 1, 1)
+    assert (only.seconds, found.flags["test-cell-edited"], found.median) == ([0.2, 0.4], 5, 0.125)
+    shape, gradient = only.checks["test_shape"], only.checks["test_gradient"]
+    assert (shape.passed, shape.failed, shape.failing, gradient.undecided, gradient.failing) == (1, 3, 0.75, 1, 0.0)
+    assert gradient.claim == "gradient"
+
+
+def test_an_exercise_of_an_older_release_is_left_out():
+    found = tally(work((exercise("gone", failed()), exercise("patchify", passed(), score=8.0))))
+    assert [each.name for each in found.exercises] == ["patchify"]
+    assert not found.unnamed
+
+
+def test_a_published_message_gives_what_was_seen():
+    message = "Seen: token 3 differs. Expected: 7 there. Where to look: at it."
+    assert said(CheckOutcome("test_a", "fail", message)) == "token 3 differs."
+    assert first_difference(exercise("patchify", CheckOutcome("test_a", "fail", message)))[0] == "token # differs."
+
+
+def test_three_sentences():
+    wrong = exercise("patchify", failed(misconception="column order"), score=2.0)
+    told = sentences(tally(work((wrong,), (exercise("patchify", passed(), score=8.0),))))
+    assert told == [
+        "2 students handed in 2 notebooks for 1 lesson; all are graded.",
+        "Half of the graded notebooks earn 62\u00a0% of their points or more.",
+        "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "
+        "all answers are written.",
+    ]
+    assert sentences(tally(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
+    waiting = HandedInWork(Path("p"), "s", LESSON, State.WAITING)
+    assert sentences(tally(ClassWork("vision", (waiting,), ()))) == [
+        "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
+    ]
+
+
+def test_numbers():
+    assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == [
+        f"{each}\u00a0%" for each in ("0", "1", "50", "99", "100")
+    ]
+    assert [points(value) for value in (0, 0.25, 3.0, 12.04, 1234.5)] == ["0", "0.2", "3", "12", "1,234"]
+    assert (plural(1, "box", "boxes"), plural(2000, "box", "boxes")) == ("1 box", "2,000 boxes")

@@ -1,0 +1,100 @@
+"""What the released lessons say."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.submission.released import (
+    Lessons,
+    ReleasedError,
+    checked_file,
+    checked_objects,
+    operators_class,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
+    assert lessons.names == (
+        *("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_cifar", "07_inside"),
+    )
+    exercises = {each.name: each for lesson in lessons for each in lesson.exercises}
+    assert exercises["patchify"].points == 8
+    assert exercises["split_heads"].objects == ("split_heads", "merge_heads")
+    assert exercises["fix_vit"].objects == ("FixedViT",)
+    assert lessons.of_exercise("Mlp").name == "04_block"
+    assert lessons.of_exercise("nothing") is None
+    assert (exercises["vit_cifar"].file, exercises["vit_cifar"].points) == ("vit_cifar.safetensors", 8)
+    for lesson in lessons:
+        written = {each.name for each in lesson.exercises if not each.file}
+        assert set(lesson.model_answers) == written
+
+
+def test_checked_objects_are_read_off_the_check_cell():
+    assert checked_objects('check("a", b, c, points=3)') == ("b", "c")
+    assert checked_file('check("a", b, c, points=3)') is None
+
+
+def test_a_file_is_read_off_the_check_cell():
+    assert checked_file('check("a", "b.safetensors", points=3)') == ("a", "b.safetensors")
+    assert checked_objects('check("a", "b.safetensors", points=3)') == ()
+    for other in ('check("a", "../b.safetensors")', 'check("a", "/etc/passwd")', 'check("a", "")', "check(", "x = 1"):
+        assert checked_file(other) is None
+
+
+def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons):
+    folder = new_class(tmp_path / "class", ROOT).path
+    source = folder / "source" / "01_patchify" / "01_patchify.ipynb"
+    made = Lessons(folder, ROOT).get("01_patchify")
+    built = lessons.get("01_patchify")
+    assert made.exercises == built.exercises
+    assert [cell.source for cell in made.cells] == [cell.source for cell in built.cells]
+    assert made.by_name("check")["check-patchify"].checksum == built.by_name("check")["check-patchify"].checksum
+    release = folder / "release" / "01_patchify" / "01_patchify.ipynb"
+    release.parent.mkdir(parents=True)
+    notebook = json.loads((ROOT / "notebooks" / "01_patchify.ipynb").read_bytes())
+    mark = next(cell["metadata"]["nbgrader"] for cell in notebook["cells"] if "points" in str(cell["metadata"]))
+    mark["points"] = 80
+    release.write_text(json.dumps(notebook))
+    assert Lessons(folder, ROOT).get("01_patchify").exercises[0].points == 80
+    assert Lessons(folder, ROOT).get("01_patchify").digest != built.digest
+    shutil.copy(source, release)
+    release.write_text("{")
+    with pytest.raises(ReleasedError, match="release the lesson again"):
+        Lessons(folder, ROOT).get("01_patchify")
+
+
+def test_the_class_is_that_of_the_working_folder_and_never_one_that_was_handed_in(tmp_path, monkeypatch):
+    folder = tmp_path / "class"
+    inside = folder / "submitted" / "eve" / "01_patchify"
+    for own in (folder, folder / "source", inside, inside.parent, folder / "autograded" / "eve"):
+        own.mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(own)
+        if own.name != "source":
+            (own / "nbgrader_config.py").touch()
+        assert operators_class() == folder
+    monkeypatch.chdir(tmp_path)
+    assert operators_class() is None
+
+
+def test_a_working_folder_that_is_gone_is_no_class(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert operators_class() is None
+
+
+def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_student_s(tmp_path, monkeypatch):
+    (tmp_path / "source" / "01_patchify").mkdir(parents=True)
+    (tmp_path / "nbgrader_config.py").touch()
+    (tmp_path / "hw.ipynb").touch()
+    monkeypatch.chdir(tmp_path / "source")
+    assert operators_class([tmp_path / "source" / "01_patchify"]) == tmp_path
+    for given in ("../hw.ipynb", "..", tmp_path / "hw.ipynb"):
+        assert operators_class([Path(given)]) is None
+    (tmp_path / "submitted").mkdir()
+    assert operators_class([tmp_path]) == tmp_path

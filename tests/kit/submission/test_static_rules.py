@@ -1,0 +1,128 @@
+"""Answers that a person should look at, read off the code, and those that only resemble them."""
+
+import json
+import time
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.submission.static_rules import possible_bypass
+from exercise_kit.submission.submission import CellSource
+from tests.course import variants
+from tests.e2e.attacks.bypasses import FLAGGED, HONEST
+from vit_course.exercises.rules import RULES
+
+VARIANTS = Path(variants.__file__).parent
+SOLUTIONS = Path(__file__).parents[3] / "solutions"
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+BODY = "def scaled_dot_product_attention(query, key, value):\n    return "
+
+
+def found(exercise, name, *sources):
+    return possible_bypass(exercise, (name,), [CellSource(index, source) for index, source in enumerate(sources)])
+
+
+def in_attention(*sources):
+    return found("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
+
+
+@pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
+def test_what_hides_its_calls_is_seen(door):
+    assert found(door.exercise, door.exercise, door.first, door.answer)
+
+
+@pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)
+def test_the_same_words_in_a_right_notebook_are_not(door):
+    assert found(door.exercise, door.exercise, door.first, door.answer) is None
+
+
+@pytest.mark.parametrize("lesson", ["attention", "block", "vit"])
+def test_no_right_variant_is_suspected(lesson):
+    right = import_module(f"tests.hidden.variants.{lesson}").RIGHT
+    source = (VARIANTS / f"{lesson}.py").read_text(encoding="utf-8")
+    for exercise in RULES.keys() & right.keys():
+        for each in right[exercise]:
+            assert found(exercise, each.__name__, source) is None, each.__name__
+
+
+@pytest.mark.parametrize("path", sorted(SOLUTIONS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_model_answer_is_suspected(path):
+    cells = json.loads(path.read_bytes())["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    for exercise in RULES:
+        assert found(exercise, exercise, *sources) is None
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [BODY + "F.scaled_dot_product_attention(query, key, value)"],
+        ["from torch.nn.functional import scaled_dot_product_attention as sdpa", BODY + "sdpa(query, key, value)"],
+        ["import torch.nn as layers", BODY + "layers.MultiheadAttention(4, 1)(query, key, value)"],
+        [BODY + "getattr(F, 'scaled_dot_product_attention')(query, key, value)"],
+        ["def helper(*x): return F.scaled_dot_product_attention(*x)", BODY + "helper(query, key, value)"],
+        ["from torchvision.models.swin_transformer import shifted_window_attention as s", BODY + "s(query)"],
+        [BODY + "__import__('torch').ops.aten.scaled_dot_product_attention(query, key, value)"],
+        ["import sys", BODY + "sys.setprofile(None)"],
+    ],
+)
+def test_a_name_that_is_not_allowed_is_found(sources):
+    assert in_attention(*sources)
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [BODY + "(query @ key.mT).softmax(-1) @ value"],
+        [BODY + "F.softmax(query @ key.mT, -1) @ nn.Dropout(0.0)(value)"],
+        ["expected = F.scaled_dot_product_attention", BODY + "query"],
+        [BODY + "query  # not F.scaled_dot_product_attention", "other = nn.MultiheadAttention(4, 1)"],
+        ["x = F.scaled_dot_product_attention", "def scaled_dot_product_attention(q, k, v):\n    x = q\n    return x"],
+        ["import sys", BODY + "query.clamp(max=sys.maxsize)"],
+        ["@torch.jit.script\n" + BODY + "query"],
+        ["@torch.compile(dynamic=True)\n" + BODY + "query"],
+    ],
+)
+def test_code_that_the_answer_does_not_reach_or_that_is_allowed_is_not(sources):
+    assert in_attention(*sources) is None
+
+
+def test_an_exercise_without_a_rule_allows_all():
+    assert found("patchify", "patchify", "def patchify(x, p): return F.unfold(x, p)") is None
+
+
+def test_rules_are_of_exercises_that_there_are(lessons):
+    assert set(RULES) <= {name for lesson in lessons for name in lesson.names}
+
+
+def test_an_answer_is_flagged_and_graded_all_the_same(work):
+    submission = work("03_attention").answer(scaled_dot_product_attention="import gc\n" + BODY + "gc, query").read()
+    assert submission.flags == ("possible-bypass",)
+    assert "scaled_dot_product_attention uses `gc`" in submission.reason
+    assert submission.exercises[0].problem is None
+
+
+def test_a_long_chain_of_names_is_followed_at_once():
+    chain = "".join(f"a{place} = a{place + 1}\n" for place in range(5000))
+    began = time.process_time()
+    source = f"def layer_norm(x): return a0(x)\n{chain}a5000 = F.layer_norm"
+    assert found("layer_norm", "layer_norm", HEAD, source) == "torch.nn.functional.layer_norm"
+    assert time.process_time() - began < 60  # quadratic, it took minutes
+
+
+@pytest.mark.parametrize("depth", [100, 400, 900])
+def test_a_deep_tree_is_read_or_named(depth):
+    deep = f"def layer_norm(x): return near(x){' + 1' * depth}"
+    assert found("layer_norm", "layer_norm", HEAD, "def near(x): return F.layer_norm(x, (3,))", deep)
+
+
+def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
+    own = HEAD + BODY + "torch.softmax(query @ key.mT, -1) @ value"
+    compares = "def is_attention(attend):\n    return attend(1, 2, 3) == scaled_dot_product_attention(1, 2, 3)"
+    names_it_so = (
+        "def is_attention(scaled_dot_product_attention):\n    return scaled_dot_product_attention(1, 2, 3) == 4"
+    )
+    used = "print(is_attention(scaled_dot_product_attention))"
+    assert found("is_attention", "is_attention", own, compares) == "scaled_dot_product_attention"
+    assert found("is_attention", "is_attention", own, names_it_so, used) is None
