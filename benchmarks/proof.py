@@ -4,7 +4,7 @@
     python benchmarks/proof.py --exercise patchify   # one line of the table, nothing written
 
 `make test` proves the counts. What is only measured here is the precision of the diagnosis: each misconception is
-asked while the library does not know it, so that any name that it gets is wrong; and a mutant of a model solution that
+evaluated while the library lacks it, so that any name that it gets is wrong; and a mutant of a model solution that
 is named has the right name when it gives what that misconception gives in all checks, in those too that it passes.
 The same is asked of mutants of the right variants, which nobody has tuned a check to: how many are caught and named,
 named rightly, and located (a message says more than that all values differ). Prints a table and writes

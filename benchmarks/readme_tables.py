@@ -58,7 +58,7 @@ def _reached(name: str) -> str:
 
 
 def proof() -> str:
-    """What was asked of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
+    """What is proved of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
     report = json.loads(PROOF.read_text(encoding="utf-8"))
     totals, known = report["totals"], len(json.loads(as_json()))
     checks = f"{totals['public checks']} public and {totals['hidden checks']} hidden checks"
@@ -73,7 +73,7 @@ def proof() -> str:
             _caught(totals, "also caught", "also equivalent"),
         ),
         (
-            "each known mistake, asked while the library lacks it",
+            "each known mistake, evaluated while the library lacks it",
             f"{totals['unknown but named']} of {totals['misconceptions']} get a name, which is then another's",
         ),
         (
@@ -81,7 +81,7 @@ def proof() -> str:
             f"{totals['mutants named']} get a name, {totals['rightly']} of them do in every check what it says",
         ),
     ]
-    return "\n".join(["| asked of the checks | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
+    return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
 
 
 def _caught(totals: dict[str, int], caught: str, equivalent: str) -> str:

@@ -124,7 +124,7 @@ def run_tour(out: Path, root: Path, console: Console) -> None:
     Args:
         out: where everything is written; a folder that an earlier demo made is replaced.
         root: the clone whose lessons are used.
-        console: where progress and results are told.
+        console: where progress and results are printed.
 
     Raises:
         TourError: ``out`` holds something that no demo wrote.
@@ -204,7 +204,7 @@ def _show_reading(console: Console, student: Graded) -> None:
 
 
 def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
-    """The failed checks; those whose cause was told before are only counted."""
+    """The failed checks; those whose cause was shown before are only counted."""
     told, again = set[str](), 0
     for each in checks:
         if each["verdict"] != "fail":

@@ -89,7 +89,7 @@ class Grader:
         self.close(at_once=kind is not None)
 
     def close(self, at_once: bool = False) -> None:
-        """End all processes: when they have done what was asked of them, or ``at_once``."""
+        """End all processes: when they have finished their jobs, or ``at_once``."""
         self._threads.shutdown(wait=False, cancel_futures=at_once)
         if at_once:
             for slot in self._slots:
@@ -122,7 +122,7 @@ class Grader:
                 future.cancel()
 
     def submit(self, path: Path) -> Future[Result]:
-        """Grade one file while the caller goes on; asked for twice at a time, it is graded once."""
+        """Grade one file while the caller goes on; requested twice at a time, it is graded once."""
         name = os.path.abspath(path)
         with self._lock:
             future = self._pending.get(name)

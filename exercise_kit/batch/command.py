@@ -343,7 +343,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
     text = _harmless(json.dumps(_published(results), indent=1, ensure_ascii=False)) + "\n"
     if target == "-":
         out.file.write(text)
-        out.file.flush()  # a full disk is told here, not when the program ends
+        out.file.flush()  # a full disk is reported here, not when the program ends
         return
     try:
         write_text(Path(target), text)

@@ -60,7 +60,7 @@ class JobProcess:
         self._kill()
 
     def close(self) -> None:
-        """End it when it has done what it was asked."""
+        """End it when it has finished its job."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -109,7 +109,7 @@ def _in_time(future: Future[Done], process: int) -> Done:
     work, end = _processor_seconds(process) + MOST_WORK, time.monotonic() + PATIENCE
     while time.monotonic() <= end and _processor_seconds(process) <= work:
         wait([future], min(_LOOK, max(0.0, end - time.monotonic())))
-        if future.done():  # one that a stopped pool has cancelled too, of which wait() is never told
+        if future.done():  # one that a stopped pool has cancelled too, of which wait() never learns
             return future.result()
     raise TimeoutError
 

@@ -1,6 +1,6 @@
 """One submission, graded in a process of its own within a bound on memory.
 
-How much memory a job's process may take: the last wall against a submission that would take the machine's.
+How much memory a job's process may take: the last protection against a submission that would take the machine's.
 
 The limit is on private writable memory (RLIMIT_DATA, see getrlimit(2)), relative to what the process holds when it
 is set, and soft, so that a process that is started from here can lift it for itself.

@@ -15,14 +15,14 @@ from exercise_kit.engine.verdict import Cause, Failure, Undecided
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
-# so many failures are taken apart to choose the pairs that are asked
+# so many failures are taken apart to choose the pairs that are evaluated
 MOST_EVIDENCE = 3
 # of one failure; with more a student would read a list and know nothing
 MOST_NAMES = 3
 
 
 def run(check: PublicCheck, student: Student) -> None:
-    """Run ``check`` with its own probe, so that everybody is asked the same, and fresh global settings.
+    """Run ``check`` with its own probe, so that all are evaluated on the same draws, and fresh global settings.
 
     Raises:
         Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
@@ -65,7 +65,7 @@ def explain(
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
 
     Returns:
-        The misconceptions that fail this check with the same answers, unless they are belied by others, and among
+        The misconceptions that fail this check with the same answers, unless other failures contradict them, and among
         those the ones that agree with the student in the most checks. More than one when these checks cannot
         tell them apart; none when nothing fits.
     """
@@ -133,7 +133,7 @@ def explain_by_two(
         exercise: whose pairs are to choose from.
         records: what the student gave in every check that ran, by the check's name.
         failed: the names of the checks that the student failed.
-        found: the single misconceptions that explain each of them; of a check that is missing here nobody was asked.
+        found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
 
     Returns:

@@ -105,7 +105,7 @@ class Raised:
 
 
 def described(error: BaseException) -> Raised:
-    """What can be told of an exception that was raised here."""
+    """What can be reported of an exception that was raised here."""
     kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), said(error)
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]

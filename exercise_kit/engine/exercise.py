@@ -235,7 +235,7 @@ class Exercise:
     """What a student writes in one cell.
 
     Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
-    ``check`` is given, the exercise's own name unless told), ``is_class`` (the objects are nn.Module classes),
+    ``check`` is given, the exercise's own name by default), ``is_class`` (the objects are nn.Module classes),
     ``file`` (what is asked for in the place of code, where there is no cell to write), ``checks`` in the order in which
     a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured).
     """

@@ -1,4 +1,4 @@
-"""Calls of a student's code in this process: copies go in, and all that can be told of the call comes out.
+"""Calls of a student's code in this process: copies go in, and all that can be observed of the call comes out.
 
 A judge that runs the student's code elsewhere answers with the same :class:`Answer`.
 """
@@ -44,7 +44,7 @@ class Answer:
 
 
 class Module(Protocol):
-    """A module that a student's class has built, wherever it is; what each answer's ``result`` is, is told here."""
+    """A module that a student's class has built, wherever it is; each method documents the answer's ``result``."""
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
         """The module's own result, with the gradients of float tensors among ``inputs``."""

@@ -26,7 +26,7 @@ _INSTEAD_OF = {
 }
 # of numbers of float32 that were turned into Python's
 _ROUNDING = 1e-6
-# no exercise asks for more; a list beyond is a mistake, told by its length alone
+# no exercise asks for more; a list beyond is a mistake, reported by its length alone
 _DEEPEST, LONGEST = 4, 100
 # of a tensor on record, far beyond any right answer to our probes: records are kept, and compared again and again
 _MOST_NUMBERS = 1 << 20

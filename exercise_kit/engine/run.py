@@ -314,7 +314,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = 
 
 
 def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
-    """Why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not told as what they are.
+    """Why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not recognized.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
     """
@@ -352,7 +352,7 @@ def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
 
 
 def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
-    """Say the same thing once: a failure, or a cause, that was told before is only named again."""
+    """Say the same thing once: a failure, or a cause, that was reported before is only named again."""
     told: set[tuple[str, tuple[str, ...]]] = set()
     explained: set[tuple[str, ...]] = set()
     shortened = []

@@ -46,7 +46,7 @@ class Student:
 
     Args:
         objects: name → the student's function or class; calling the Student calls the first.
-        held: where they are held; in this process unless told.
+        held: where they are held; in this process by default.
 
     Attributes: ``names`` of the objects, and the first of them, ``name``; ``record``, what they gave so far.
     """
@@ -115,7 +115,7 @@ class Student:
 
         Args:
             practice: see :mod:`vit_course.exercises.training_fixtures`.
-            judged: the keys of the notes that the check looks at, which go on record; all of them unless told.
+            judged: the keys of the notes that the check looks at, which go on record; all of them by default.
             fields: what the practice is made of.
 
         Returns:

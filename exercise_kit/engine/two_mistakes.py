@@ -13,7 +13,7 @@ answer is a rearrangement of its input, both are carried out one after the other
 :mod:`exercise_kit.engine.two_mistakes`. Parts: where the mistakes are settings of one formula, which the course
 declares, both are set.
 
-Which two mistakes are worth asking about, when no one mistake explains a failure: read off what each does alone.
+Which two mistakes are worth evaluating, when no one mistake explains a failure: read off what each does alone.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
 
 
 def most_asked(exercise: Exercise) -> int:
-    """How many pairs may be asked about one answer; each takes a check's time."""
+    """How many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
     if any(isinstance(each, Parts) and each.slow for each in sources):
         return MOST_OF_SLOW

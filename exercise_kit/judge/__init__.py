@@ -1,1 +1,1 @@
-"""The hidden checks, asked of a student's code, and what becomes of their answers."""
+"""Evaluates the hidden checks on a student's code, and turns the outcomes into scores."""

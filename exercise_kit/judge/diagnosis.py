@@ -1,11 +1,11 @@
 """Which misconception is behind a failed hidden check.
 
-A student of this process who draws random numbers as one in the judge's worker does: from a stream of their own.
+A student of this process whose random numbers come, as in the judge's worker, from a stream of their own.
 
 What a check draws in between (the weights of a reference, say) moves a student's numbers in this process, and does
 not in a worker. Where an answer draws by itself, its records follow from that.
 
-Which misconception is behind a failed hidden check: each known one is asked the same, and answers are compared.
+Which misconception is behind a failed hidden check: each known one is evaluated alike, and records are compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from exercise_kit.judge.hidden import HiddenChecks, Outcome
 
 
 def student_apart(objects: Mapping[str, Any]) -> Student:
-    """A student with these objects, whose random numbers nobody else moves."""
+    """A student with these objects and an isolated stream of random numbers."""
     return Student(objects, ObjectsApart(objects))
 
 
@@ -118,18 +118,18 @@ class _ModuleApart:
 
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_at_once.most_asked bounds the pairs, which are asked once each, as a rule
+# failures that nobody explains; two_at_once.most_asked bounds the pairs, which are evaluated once each, as a rule
 MOST_REPLAYS = 120
 MOST_UNEXPLAINED = 3
 
 
 class Replays:
-    """What an exercise's misconceptions do when they are asked what a student was asked; each is asked once.
+    """What an exercise's misconceptions give where a student was evaluated; each is evaluated once.
 
     Args:
         checks: the hidden checks.
-        exercise: the exercise that was asked.
-        key: from which the checks drew then, so that misconceptions are asked the very same.
+        exercise: the exercise that was evaluated.
+        key: from which the checks drew then, so that misconceptions are evaluated on the very same draws.
     """
 
     def __init__(self, checks: HiddenChecks, exercise: str, key: bytes) -> None:
@@ -156,7 +156,7 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
     """The outcomes of an exercise's checks, each failure with the misconceptions that explain it.
 
     Args:
-        exercise: the exercise that was asked.
+        exercise: the exercise that was evaluated.
         outcomes: what its checks found, in order.
         observe: what a misconception does in a check: :class:`Replays`.
     """
@@ -189,7 +189,7 @@ def _explain(
     observe: Observe,
     found: dict[str, tuple[Cause, ...]],
 ) -> tuple[Cause, ...]:
-    """What explains one failure: rather what has explained others already, so that few are asked."""
+    """What explains one failure: rather what has explained others already, so that few are evaluated."""
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
     causes = explain(likely, records, failed, name, observe)

@@ -1,7 +1,7 @@
 """What hidden checks are written with: the mark ``exercise`` and the fixtures ``student, reference, probe, device``,
 for a result that was handed in as a file ``results``.
 
-``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check is asked of the reference,
+``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check is evaluated on the reference,
 once for each exercise that it is marked with, or with ``--submission FILE`` of a student's answers there; run by the
 judge, of the student that the judge has put there.
 """
@@ -35,7 +35,7 @@ MARK = "exercise"
 
 @dataclass
 class Asked:
-    """Who is asked, and on which draws: what the judge sets before it runs a check.
+    """Which student is evaluated, and on which draws: what the judge sets before it runs a check.
 
     Attributes: ``exercise``, ``student`` (a Student or what behaves like one), ``key`` (the submission's secret,
     from which every check's seed is drawn), ``devices`` that the student's code can use, ``measure`` of results that
@@ -139,7 +139,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _checked(metafunc: pytest.Metafunc) -> dict[str, float]:
-    """The marks of a hidden check that can be asked; pytest's own failure, with file and line, of any other."""
+    """The marks of a hidden check that can be run; pytest's own failure, with file and line, of any other."""
     path, line, name = metafunc.definition.location
     place = f"{path}:{(line or 0) + 1}: {name}"
     if "student" not in metafunc.fixturenames:
@@ -174,7 +174,7 @@ def exercise(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def student(request: pytest.FixtureRequest, exercise: str) -> Student:
-    """The code that is asked: ``student(*inputs)``, ``student.build(*arguments)`` and the like."""
+    """The code to evaluate: ``student(*inputs)``, ``student.build(*arguments)`` and the like."""
     asked = request.config.stash.get(ASKED, None)
     if asked and asked.student:
         return asked.student

@@ -2,7 +2,7 @@
 
 What became of a hidden check, in words for the student and, apart, for the instructor.
 
-The hidden checks: collected once by pytest itself, then asked of one student after another in this process.
+The hidden checks: collected once by pytest itself, then evaluated on one student after another in this process.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class HiddenChecks:
         folder: the files, and a ``conftest.py`` that imports the fixtures of ``hidden_fixtures``.
         devices: where the students' code can compute: "cpu", "cuda".
         passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
-        measure: of results that are handed in as files; a made-up one unless told.
+        measure: of results that are handed in as files; a made-up one by default.
 
     Raises:
         HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run.
@@ -176,12 +176,12 @@ class HiddenChecks:
         return self._asked.measure
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
-        """Ask every check of ``exercise`` in turn, each of a fresh student, with draws from ``key``."""
+        """Evaluate every check of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
         for check in self._checks[exercise]:
             yield self.ask(exercise, check, student(), key)
 
     def ask(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> Outcome:
-        """Ask one check of ``student``, who has not been asked before; one of ``passes`` goes through.
+        """Evaluate one check on ``student``, which no check has used before; one of ``passes`` goes through.
 
         Raises:
             MemoryError: the judge's memory has run out.
@@ -220,7 +220,7 @@ class HiddenChecks:
 def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
     found: dict[str, dict[str, HiddenCheck]] = {}
     for item in items:
-        # asked on several devices, a check is still worth its points once
+        # evaluated on several devices, a check is still worth its points once
         shares = devices if "device" in item.fixturenames else 1
         for exercise, points in marks_of(item).items():
             checks = found.setdefault(exercise, {})

@@ -32,9 +32,9 @@ class Judge:
 
     Args:
         checks: the folder of hidden checks.
-        secret: the grader's; without it nobody can tell which sizes and numbers a submission is asked with.
+        secret: the grader's; without it nobody can tell on which sizes and numbers a submission is evaluated.
         limits: what a submission may use.
-        confined: put walls round the students' code.
+        confined: run the students' code in the sandbox.
         device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
         warm: the process of which the workers are made, where it was started already; the judge ends it.
 

@@ -1,4 +1,4 @@
-"""``pytest tests/hidden --submission FILE``: the hidden checks by pytest itself, asked of one submission.
+"""``pytest tests/hidden --submission FILE``: pytest itself evaluates the hidden checks on one submission.
 
 The student's code runs in a worker, as with ``vit-course grade``, and never in pytest's process. What only the judge
 does is left out: points, names of mistakes, and the rules on what an exercise forbids.
@@ -57,7 +57,7 @@ class AskedSubmission:
         """Whoever answers the checks of ``exercise``; pytest's own outcomes where the submission does not."""
         answer = self._answers.get(exercise)
         if answer is None:
-            pytest.skip(f"the submission is not asked for {exercise}")
+            pytest.skip(f"the submission is not evaluated on {exercise}")
         if answer.file:
             return _of_file(answer)
         if answer.source is None:
@@ -82,7 +82,7 @@ def _read(path: Path) -> Submission:
         raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")
     submission = read(handed_in[0], lessons)
     if submission.rejected or not submission.exercises:
-        raise ValueError(f"{path} cannot be asked: {submission.reason or 'it holds no exercise of the course'}")
+        raise ValueError(f"{path} cannot be evaluated: {submission.reason or 'it holds no exercise of the course'}")
     return submission
 
 

@@ -90,7 +90,7 @@ def marked(
     problem: str | None = None,
     reason: Reason | None = None,
 ) -> ExerciseResult:
-    """The result of an exercise whose checks were asked.
+    """The result of an exercise whose checks were evaluated.
 
     Args:
         exercise: its name.
@@ -115,7 +115,7 @@ def marked(
 def unasked(
     exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None, reason: Reason | None
 ) -> ExerciseResult:
-    """The result of an exercise that there was nothing to ask of: every check fails, for one reason."""
+    """The result of an exercise that could not be evaluated: every check fails, for one reason."""
     failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
     return marked(exercise, max_score, failed, problem, reason)
 

@@ -1,4 +1,4 @@
-"""One submission before the judge: its cells are run in a worker, then every exercise's checks are asked there."""
+"""Grades one submission: its cells are run in a worker, then the checks of every exercise are evaluated there."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ class Sitting:
                 return self._asked(answer, checks, self._ready())
             except WorkerLost as lost:
                 self._note_loss(lost)
-                problem, reason = f"{answer.name} was not asked: the submission {lost.words}", Reason.NOT_RUN
+                problem, reason = f"{answer.name} was not evaluated: the submission {lost.words}", Reason.NOT_RUN
             except _NoWorker as lack:
-                problem, reason = f"{answer.name} was not asked: the submission {lack}", Reason.NOT_RUN
+                problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
         return unasked(answer.name, answer.max_score, checks, problem, reason)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
@@ -197,7 +197,7 @@ class Sitting:
         """What the checks find, and what the answer called, where its exercise has a rule about that.
 
         Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
-        check decides nothing, and the next one is asked in a fresh worker.
+        check decides nothing, and the next one is evaluated in a fresh worker.
         """
         outcomes: list[Outcome] = []
         called: dict[str, None] = {}
@@ -261,7 +261,7 @@ class Sitting:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim), [])
 
     def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, bool]:
-        """What is wrong with the names that the exercise asks for, and whether none of them can be asked."""
+        """What is wrong with the names that the exercise asks for, and whether none of them can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
         sorts = worker.request("defined", names=list(exercise.objects)).get("defined")

@@ -15,7 +15,7 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Of whom the hidden checks are asked."""
     group = parser.getgroup("vit_course", "hidden checks of vit_course")
-    group.addoption("--submission", help="a notebook or .py file whose answers are asked; without it the reference is")
+    group.addoption("--submission", help="a notebook or .py file to evaluate; without it the reference is evaluated")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -141,7 +141,7 @@ def rehearse(class_dir: Path, tell: Callable[[str], None]) -> list[Graded]:
 
     Args:
         class_dir: a fresh folder made by ``new_class``.
-        tell: is told what goes on, in a few words.
+        tell: receives what goes on, in a few words.
 
     Raises:
         RehearsalError: an nbgrader command failed.

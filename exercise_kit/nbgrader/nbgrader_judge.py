@@ -173,7 +173,7 @@ def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
 
 
 class Desk:
-    """A class's grader, and what it was asked ahead of time: nbgrader asks for one student after the other.
+    """A class's grader, and the results requested ahead of time: nbgrader asks for one student after the other.
 
     Args:
         grader: of the class folder.
@@ -184,7 +184,7 @@ class Desk:
         self._asked: dict[tuple[Path, int], Future[Result]] = {}
 
     def result_of(self, path: Path, others: Sequence[Path]) -> Result:
-        """The result of a student's folder; the first time, ``others`` are asked for too, to be graded meanwhile."""
+        """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
         if (asked := self._asked.pop(_version_of(path), None)) is not None:
             return asked.result()
         result = self.grader.submit(path)
@@ -202,7 +202,7 @@ def _version_of(folder: Path) -> tuple[Path, int]:
 
 
 class Graders:
-    """The graders of this process, one for each class folder; they end when nobody has asked for a minute.
+    """The graders of this process, one for each class folder; they end after a minute without a request.
 
     formgrader's server stays up for days, and a grader's processes hold a gigabyte.
     """
@@ -216,7 +216,7 @@ class Graders:
 
     @contextmanager
     def of(self, root: Path, jobs: int, confined: bool) -> Iterator[Desk]:
-        """The desk of a class folder, which stays open at least as long as it is used here."""
+        """The cache of a class folder, which stays open at least as long as it is used here."""
         with self._lock:
             if self._timer:
                 self._timer.cancel()

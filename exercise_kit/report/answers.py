@@ -55,7 +55,7 @@ def failures(result: ExerciseResult) -> list[CheckOutcome]:
 
 
 def is_unasked(result: ExerciseResult) -> bool:
-    """Whether nothing could be asked of the answer: every check failed, for the one reason."""
+    """Whether the answer could not be evaluated: every check failed, for the one reason."""
     failed = failures(result)
     return bool(result.problem and failed and not any(check.message for check in failed))
 
@@ -125,7 +125,7 @@ class Answer:
 
 @dataclass
 class CheckTally:
-    """How often a check passed, failed, and could not tell, in answers of which it was asked."""
+    """How often a check passed, failed, and was undecided, among the answers that were evaluated."""
 
     name: str
     claim: str

@@ -364,7 +364,7 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
 
 
 def _as_judged(result: Result) -> Result:
-    """A published result as the judge gave it: what was wrong with a whole exercise is told there at each check."""
+    """A published result as the judge gave it: what was wrong with a whole exercise is repeated there at each check."""
     return replace(result, exercises=tuple(map(_with_problem, result.exercises)))
 
 

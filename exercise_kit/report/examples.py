@@ -6,7 +6,7 @@ What a student names is kept when all of its words are the course's (its lessons
 names) and none is part of a student's name; else it becomes "name1", "name2" ... Comments and docstrings go, and of
 texts only those stay that the course could have written. The layout becomes one for all.
 
-One anonymous example of a mistake: a student's code, and beside it what the student was told.
+One anonymous example of a mistake: a student's code, and beside it the message that the student read.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class Examples:
         return Example(best.result.name, code, self.message(best.check))
 
     def message(self, check: CheckOutcome | None) -> dict[str, str]:
-        """What a student was told, by label; what was expected is left out."""
+        """The message that a student read, by label; what was expected is left out."""
         if check is None:
             return {}
         parts = dict(check.parts) or {"Seen": said(check)}

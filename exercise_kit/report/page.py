@@ -264,7 +264,7 @@ def _worth_a_look(groups: Sequence[Unnamed]) -> list[Unnamed]:
 
 
 def _worst_checks(exercises: Iterable[ExerciseTally]) -> list[tuple[ExerciseTally, CheckTally]]:
-    """The checks that fail most often, of the answers that could be asked; of an exercise only a few."""
+    """The checks that fail most often, of the answers that could be evaluated; of an exercise only a few."""
     worst = []
     for exercise in exercises:
         failing = sorted((check for check in exercise.checks.values() if check.failed), key=lambda each: -each.failed)

@@ -2,7 +2,7 @@
 
 Figures of matplotlib as SVG that belongs to the page: its colours follow the theme, its text is text.
 
-The report's pictures. Each is told in words and in a table beside it, and reads in grey.
+The report's pictures. Each is described in words and in a table beside it, and reads in gray.
 """
 
 from __future__ import annotations

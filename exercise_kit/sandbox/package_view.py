@@ -49,7 +49,7 @@ def view_of(lesson: str, home: Path | None = None) -> Path:
 
     Args:
         lesson: as "03_attention".
-        home: the folder that keeps the views; one in the user's cache unless told, where that can be written to,
+        home: the folder that keeps the views; by default one in the user's cache, where that can be written to,
             otherwise one that is gone when this process ends.
 
     Raises:

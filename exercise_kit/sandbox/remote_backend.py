@@ -1,4 +1,4 @@
-"""A student whose code runs in a worker: asked over the wire, read and recorded like one in this process.
+"""A student whose code runs in a worker: called over the wire, read and recorded like one in this process.
 
 Nothing that a worker says is taken at its word: a reply that is not as the protocol has it ends the asking, and
 every value goes through the same inspection as a local student's.

@@ -35,7 +35,7 @@ _IN_A_REPR = re.compile(
 
 
 class Stopped(Failure):
-    """The worker was lost while it was asked: whoever wants to go on has to start another.
+    """The worker was lost during a request: whoever wants to go on has to start another.
 
     Attributes: ``kind`` of the loss, as WorkerLost has it, and its ``words``.
     """
@@ -47,7 +47,7 @@ class Stopped(Failure):
 
 
 class Unanswered(Undecided):
-    """The grader's own code failed while it asked: the check decides nothing, and the instructor is told."""
+    """The grader's own code failed during a request: the check decides nothing, and the instructor's log says so."""
 
     def __init__(self) -> None:
         super().__init__("the grader itself failed here; it does not count, and your instructor can read why")
@@ -234,7 +234,7 @@ def _stand_in(other: Other) -> object:
 
 
 class _ToldList(list[None]):
-    """A list of which only the length was told; it takes no memory, whatever a worker claims."""
+    """A list of which only the length is known; it takes no memory, whatever a worker claims."""
 
     def __init__(self, length: int) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from exercise_kit.worker.wire import Late
 
 # by the clock alone: where the kernel counts no waiting, or threads stand in each other's way
 BACKSTOP = 6.0
-# most replies come earlier, and then nobody has to be asked how long the worker has waited
+# most replies come earlier, and then it is not necessary to find out how long the worker has waited
 _FIRST_LOOK = 0.25
 _SHORTEST = 0.005
 

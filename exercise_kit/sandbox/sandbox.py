@@ -1,6 +1,6 @@
 """The sandbox from the judge's side: it makes workers, and each is one submission's process.
 
-One submission's process from the judge's side: asked by messages, never believed.
+One submission's process from the judge's side: reached by messages, never trusted.
 
 Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's
 own code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
@@ -38,8 +38,8 @@ from exercise_kit.worker.call_trace import MOST_NAMES
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
-_PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit can be told
-_GRACE = 1.0  # seconds that a cell has to end after it was told to
+_PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit status is known
+_GRACE = 1.0  # seconds that a cell has to end after it was interrupted
 _SECONDS_TO_FORK = 20.0
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
@@ -288,7 +288,7 @@ class Sandbox:
 
     Args:
         limits: what each worker may use.
-        confined: put walls round it; without, a submission can do whatever its user can.
+        confined: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
         device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
         warm: a warm process that was started for these limits, walls, views and device; the sandbox owns it now.
@@ -313,7 +313,7 @@ class Sandbox:
 
     @property
     def walls(self) -> tuple[str, ...]:
-        """The names of the walls that there are; none when it is not confined."""
+        """The names of the protections in force; none when it is not sandboxed."""
         return self._started().walls
 
     def __enter__(self) -> Sandbox:
@@ -337,7 +337,7 @@ class Sandbox:
             view: the folder that holds the package as the submission's lesson sees it.
 
         Raises:
-            WarmProcessLost: no warm process can be started, or its walls cannot be put up.
+            WarmProcessLost: no warm process can be started, or the sandbox cannot be set up.
         """
         if view is not None and view not in self._views:
             self._views.append(view)

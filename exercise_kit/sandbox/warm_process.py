@@ -40,7 +40,7 @@ class WarmProcess:
     Args:
         limits: what a child may use.
         views: folders of which a child may read one.
-        confined: put up the walls.
+        confined: apply the sandbox policy.
         device: where a child computes.
 
     Attributes: ``is_lost``, that it can make no more children, and ``views``.
@@ -69,7 +69,7 @@ class WarmProcess:
 
     @cached_property
     def walls(self) -> tuple[str, ...]:
-        """The names of the walls that are up; waits until the process is ready.
+        """The names of the protections in force; waits until the process is ready.
 
         Raises:
             WarmProcessLost: it did not start; the text says why.
@@ -77,7 +77,7 @@ class WarmProcess:
         try:
             answer = self._answer(_SECONDS_TO_START)
             if "refused" in answer:
-                raise WarmProcessLost(f"no walls can be put up here: {answer['refused']}")
+                raise WarmProcessLost(f"no sandbox can be set up here: {answer['refused']}")
         except BaseException:
             self.is_lost = True
             self.close()

@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How the checks of an answer end: as they are bound to, or as asking the library's own objects tells."""
+    """How the checks of an answer end: as they are bound to, or as evaluating the library's own objects tells."""
 
     PASSES = "passes"
     FAILS = "fails"
@@ -47,7 +47,7 @@ class Answer:
     """An answer to one exercise.
 
     Attributes: ``exercise``; ``kind``; ``name`` (of the misconception, else of what is tried); ``source`` of its cell
-    (None: as it was released); ``outcome``; ``objects``, which stand for it when the outcome is asked (None: those that
+    (None: as it was released); ``outcome``; ``objects``, which stand for it when that is evaluated (None: those that
     the source defines); ``misconception`` that is in it; ``flags`` that grading raises; ``check``, what stands in the
     check's cell (None: as released; "": the cell is gone); ``claimed``, whether that cell shows all points as its
     output; ``uses``, other exercises of the lesson whose answers it calls; ``ends``, whether it ends the process that

@@ -1,4 +1,4 @@
-"""What the hidden checks must find about an answer, asked in this process and of the library's own objects.
+"""What the hidden checks must find about an answer, evaluated in this process and on the library's own objects.
 
 The sandboxed judge has no part in it: it reads the cells, runs them elsewhere, and has to come to the same.
 """
@@ -17,7 +17,7 @@ from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
 from exercise_kit.simulate.answers import Answer, Kind, Outcome
 
-# from which the checks draw when it is asked which mistake can be named: that does not depend on the draws
+# from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
 _KEY = b"a simulated class"
 
 
@@ -59,8 +59,8 @@ class Oracle:
         """What the checks of an answer's exercise find.
 
         Whether a mistake shows in a check may depend on the sizes that it draws (a patch of 2 x 2 hides what one of
-        3 x 3 shows), so verdicts are asked with the submission's own key. Which single mistake it is does not depend on
-        them as long as the same checks fail, so that is asked once.
+        3 x 3 shows), so verdicts are found with the submission's own key. Which single mistake it is does not depend on
+        them as long as the same checks fail, so that is found once.
 
         Args:
             answer: the answer.

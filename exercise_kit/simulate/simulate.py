@@ -75,7 +75,7 @@ def _of_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Itera
         yield f"{told} is named {found['misconception']}, and should be {expected['named']}"
     verdicts = {each["name"]: each["verdict"] for each in found["checks"]}
     for check in (*expected["checks"], *(verdicts.keys() - expected["checks"].keys())):
-        one, other = verdicts.get(check, "not asked"), expected["checks"].get(check, "not known")
+        one, other = verdicts.get(check, "not evaluated"), expected["checks"].get(check, "not known")
         if one != other:
             yield f"{told}: {check} is {one}, and should be {other}"
 
@@ -132,7 +132,7 @@ def simulate(
         root: a clone of the course, with built lessons.
         students: how many.
         seed: the same seed makes the same files.
-        lessons: names of lessons; all of them unless told.
+        lessons: names of lessons; all of them by default.
         advance: is called for each notebook that is written.
 
     Raises:

@@ -1,6 +1,6 @@
 """What a child tried that a submission has no business with, as Python's audit events tell it.
 
-This is a hint for a person: the walls stop, this list only names, and a student's code could silence it.
+This is a hint for a person: the sandbox prevents, this list only names, and a student's code could silence it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TORCHS = ("ctypes libnvidia-ml.so.1",)  # torch counts the GPUs with it, for to
 
 
 class Attempts:
-    """The attempts so far, each told once."""
+    """The attempts so far, each reported once."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = tuple(path.rstrip("/") for path in allowed if path.strip("/"))

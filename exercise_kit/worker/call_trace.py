@@ -104,7 +104,7 @@ class Watch:
             self.note(REMOVED)
 
     def names(self) -> list[str]:
-        """The names that were noted since this was asked last, in their order."""
+        """The names that were noted since the last call, in their order."""
         noted = list(self._names)
         self._names.clear()
         return noted

@@ -1,4 +1,4 @@
-"""Functions of the judge's that a student's code may call: asked over the wire, differentiable."""
+"""Functions of the judge's that a student's code may call: evaluated over the wire, differentiable."""
 
 from __future__ import annotations
 

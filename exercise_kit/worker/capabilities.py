@@ -1,4 +1,4 @@
-"""Which walls this machine has, found out by putting each of them up in a forked process."""
+"""Which protections this machine offers, found by applying each of them in a forked process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Walls:
         landlock: version of Landlock's ABI; 0 where there is none.
         seccomp: whether a filter of system calls can be put up.
         namespaces: whether a worker can have a file system, network and processes of its own.
-        missing: what to do about each wall that is not there.
+        missing: what to do about each protection that is missing.
     """
 
     landlock: int
@@ -62,7 +62,7 @@ class Walls:
 
     @property
     def enough(self) -> bool:
-        """Whether strangers' code may be run: namespaces are a second wall, the others are needed."""
+        """Whether strangers' code may be run: namespaces are a second layer, the others are required."""
         return bool(self.landlock and self.seccomp)
 
     @property
@@ -72,7 +72,7 @@ class Walls:
 
 
 def available() -> Walls:
-    """Try every wall; changes nothing of this process."""
+    """Try every protection; changes nothing in this process."""
     try:
         architecture()
     except WallError as error:

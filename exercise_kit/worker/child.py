@@ -22,7 +22,7 @@ from .wire import Closed, Wire, WireError
 def live(
     readable: list[str], shell: Any, channel: int, scratch: str, fence: policy.Fence | None, asked: dict[str, Any]
 ) -> NoReturn:
-    """Put up this child's walls, then answer the judge until it hangs up."""
+    """Apply this child's sandbox policy, then answer the judge until it hangs up."""
     status = BROKEN
     try:
         _enclose(channel, scratch, fence, asked)
@@ -43,7 +43,7 @@ def live(
     except MemoryError:
         status = OUT_OF_MEMORY
     except BaseException:
-        traceback.print_exc()  # seen as long as the walls are not up
+        traceback.print_exc()  # visible as long as the sandbox is not in place
     finally:
         os._exit(status)
 

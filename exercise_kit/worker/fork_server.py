@@ -1,7 +1,7 @@
 """The warm process: imports torch once, then forks a child for every submission, and sees to its end.
 
 It is started by the judge with a clean environment and one end of a socket pair, runs no student's code itself, and
-ends when the judge does. Only the standard library is imported here before the walls stand.
+ends when the judge does. Only the standard library is imported here before the sandbox is in place.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def main(descriptor: int) -> None:
     except _JudgeGone:
         pass
     except BaseException:
-        traceback.print_exc()  # the judge keeps what stands on stderr, and tells it
+        traceback.print_exc()  # the judge keeps what stands on stderr, and reports it
     finally:
         os._exit(0)
 
 
 def _fenced(setup: dict[str, Any]) -> policy.Fence | None:
-    """Make the walls ready, and enter those that go round this process too; None when none are wanted."""
+    """Prepare the policy, and enter the namespaces, which enclose this process too; None when none is wanted."""
     if not setup["confined"]:
         with contextlib.suppress(OSError, AttributeError):
             prctl(SET_CHILD_SUBREAPER, 1)

@@ -211,7 +211,7 @@ def _in_folder() -> tuple[int, int]:
 def _open_without_name(child: int, device: int) -> dict[int, int]:
     """Inode → bytes on disk of the files on this device that the child holds open and that have no name."""
     found = {}
-    with contextlib.suppress(OSError):  # it is about to end, or its walls are not up yet
+    with contextlib.suppress(OSError):  # it is about to end, or its sandbox is not in place yet
         for descriptor in os.listdir(f"/proc/{child}/fd"):
             with contextlib.suppress(OSError):
                 facts = os.stat(f"/proc/{child}/fd/{descriptor}")

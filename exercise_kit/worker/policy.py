@@ -1,4 +1,4 @@
-"""The walls round a student's code: made ready once in the warm process, put up in each child that it forks.
+"""The sandbox policy for a student's code: prepared once in the warm process, applied in each child that it forks.
 
 In the child: its own session, death with the warm process, no descriptor but the judge's, an unprivileged user, no
 capabilities, limits of the kernel, Landlock, seccomp. Around the warm process: namespaces, where they are allowed.
@@ -45,7 +45,7 @@ class Fence:
 
     Attributes:
         scratch: the only folder that a child may write into; its working folder.
-        names: the walls that there are: "namespaces" (not everywhere), "landlock", "seccomp".
+        names: the protections that are in force: "namespaces" (not everywhere), "landlock", "seccomp".
         uid: the user that a child becomes; None: it stays what it is.
         rules: descriptors of Landlock's rules, for each view and for none.
         proc: descriptor of /proc.
@@ -77,7 +77,7 @@ def prepare(
     namespaces_wanted: bool = True,
     devices: Sequence[Path] = (),
 ) -> Fence:
-    """Make the walls ready, in the warm process, before or after its imports; enters namespaces where it can.
+    """Prepare the policy in the warm process, before or after its imports; enters namespaces where it can.
 
     Args:
         readable: files and folders that every child may read (``readable.readable_paths()``).
@@ -122,7 +122,7 @@ def prepare(
 
 
 def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
-    """Put up every wall round this process, freshly forked from the warm one; there is no way back.
+    """Apply every protection to this process, freshly forked from the warm one; it cannot be undone.
 
     Args:
         fence: what ``prepare`` gave.

@@ -140,7 +140,7 @@ class Answers:
         made = getattr(made, "_orig_mod", made)  # torch.compile keeps it there
         self._modules.append(made if self._device == compute.CPU else made.to(self._device))
         number = len(self._modules) - 1
-        with contextlib.suppress(Exception):  # whoever needs its parameters will ask, and be told
+        with contextlib.suppress(Exception):  # whoever needs its parameters gets the error then
             return {"module": number, **self._parameters(number)}
         return {"module": number}
 

@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 
 class WallError(Exception):
-    """A wall of the sandbox cannot be had here; says why."""
+    """A protection of the sandbox cannot be had here; says why."""
 
 
 def architecture() -> str:

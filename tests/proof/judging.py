@@ -1,4 +1,4 @@
-"""Ask a mutant what a submission is asked, with a limit on its time and memory."""
+"""Evaluate a mutant as a submission is evaluated, with a limit on its time and memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hidden_checks() -> HiddenChecks:
 
 
 class Examiner:
-    """Asks an exercise's hidden checks, first the one that caught the mutant before: it will catch this one too.
+    """Evaluates an exercise's hidden checks, first the one that caught the mutant before: it will catch this one too.
 
     Args:
         exercise: its name.

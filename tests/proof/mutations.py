@@ -1,4 +1,4 @@
-"""Small slips in a definition: each a copy of its syntax tree in which one node is another one.
+"""Small mutations of a definition: each a copy of its syntax tree in which one node is another one.
 
 Ours and not mutmut, cosmic-ray or mutatest: those write each mutant to disk and run the tests anew for it in a process
 of its own, where the hidden checks, once open, judge an object in memory in some milliseconds.
@@ -24,7 +24,7 @@ class Site:
 
 
 def slips(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
-    """Every slip in a definition, as a name that is told only once and the whole definition with it."""
+    """Every mutation of a definition: a name that is used only once, and the whole definition with it."""
     stored = pickle.dumps(definition)
     seen, names = {ast.dump(definition)}, set[str]()
     for number, site in enumerate(_sites(definition)):
@@ -33,7 +33,7 @@ def slips(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
             told, apply = list(changes(list(_sites(changed))[number].node))[which]
             apply()
             tree = ast.dump(changed)
-            if tree in seen:  # two ways to the same slip
+            if tree in seen:  # two ways to the same mutation
                 continue
             seen.add(tree)
             name = _unused(f"{site.place}: {short(site.statement)}: {told}", names)

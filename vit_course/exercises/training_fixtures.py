@@ -263,7 +263,7 @@ def stopping(
     """Make ``kind(patience)`` and tell its ``step`` one loss after the other.
 
     Args:
-        beside: losses that a second one of another patience is told in turn with the first, if any are given.
+        beside: losses that a second one of another patience receives in turn with the first, if any are given.
 
     Returns:
         "answers", what step gave; "best" and "bad_epochs", these attributes before the first loss and after each;

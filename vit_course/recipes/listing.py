@@ -179,7 +179,7 @@ LINE = 100
 def as_table() -> Table:
     """A row for each recipe: name, data, device, minutes, accuracy over its seeds, and what was published.
 
-    It fits into 80 columns: how many seeds there are is told by `as_page`.
+    It fits into 80 columns: how many seeds there are stands in `as_page`.
     """
     from rich.table import Table
 

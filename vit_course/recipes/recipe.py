@@ -48,7 +48,7 @@ class Recipe:
         hardware: what it is meant for, in words, for instance "2 CPU cores".
         seeds: those that its figures are quoted over.
         published: what the notebook reports that this recipe repeats or mends; None for a recipe of ours.
-        slips: what that notebook does wrong and this recipe repeats.
+        slips: deviations of that notebook that this recipe repeats.
         differences: where a repetition departs from the notebook, and why; a sentence each.
     """
 

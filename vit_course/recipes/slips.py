@@ -1,4 +1,4 @@
-"""The slips of the published notebooks, each as a change of the right model.
+"""Deviations of the published notebooks from the right model, each as a change of it.
 
 They keep the model's names and its way of being called, so that a slip costs no second model. Two of them
 (`NO_PROJECTION`, `HEADS_ON_SLICES`) are written as weights of the right model that stay what they are: an identity, and

@@ -40,7 +40,7 @@ class Bar:
         epochs: how many there are to be.
         images: in an epoch.
         done: epochs that an earlier run has done.
-        device: whose memory is told.
+        device: whose memory is shown.
         shown: whether to draw it at all.
     """
 

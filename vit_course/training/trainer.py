@@ -232,7 +232,7 @@ class Trainer:
             self._leave_best()
             raise
         except torch.OutOfMemoryError:
-            out_of_memory = True  # and told below, since until here the error holds the step's tensors
+            out_of_memory = True  # and reported below, since until here the error holds the step's tensors
         if out_of_memory:
             self._write_state()
             self._say_what_fits()

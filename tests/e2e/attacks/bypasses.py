@@ -1,4 +1,4 @@
-"""Forbidden functions reached by another door: each an answer that computes what is asked for, and earns nothing."""
+"""Bypasses of the rules on forbidden functions: each an answer that computes what is asked for, and earns nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FUSED = '"scaled_dot_product" + "_attention"'
 
 @dataclass(frozen=True)
 class Door:
-    """An answer that goes round a rule.
+    """An answer that bypasses a rule.
 
     Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson`` and ``first`` (a cell before it).
     """

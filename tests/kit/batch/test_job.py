@@ -199,7 +199,7 @@ def test_no_sandbox_is_told_of_every_submission(judge, task, tmp_path):
     for path in (task.handed_in.path, bad):
         done = do(replace(task, handed_in=HandedIn(path), confined=False))
         assert "not-sandboxed" in done.result.flags
-    assert not do(task).taken_over, "a result without walls is none of one with them"
+    assert not do(task).taken_over, "a result without the sandbox does not stand for one with it"
 
 
 def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):

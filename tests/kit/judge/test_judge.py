@@ -1,4 +1,4 @@
-"""The judge with a worker of its own, without walls: what it says of right, wrong, hostile and missing answers."""
+"""The judge with a worker of its own, without a sandbox: what it says of right, wrong, hostile and missing answers."""
 
 import re
 import textwrap
@@ -233,14 +233,16 @@ def test_too_many_workers(judge):
     cells = (*ends, CellSource(9, PATCHIFY))
     result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),)))
     assert (result.status, result.score) == ("graded", 0.0)
-    assert result.exercises[0].problem == ("patchify was not asked: the submission has brought 4 processes to an end")
+    assert result.exercises[0].problem == (
+        "patchify was not evaluated: the submission has brought 4 processes to an end"
+    )
 
 
 def test_too_much_time_in_all(judge, monkeypatch):
     monkeypatch.setattr(judge._sandbox, "limits", replace(judge._sandbox.limits, total_seconds=0.0))
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert result.score == 0
-    assert result.exercises[0].problem == "patchify was not asked: the submission took longer than 0 seconds in all"
+    assert result.exercises[0].problem == "patchify was not evaluated: the submission took longer than 0 seconds in all"
     assert "timeout" in result.flags
 
 

@@ -62,7 +62,7 @@ def test_answers_of_which_nothing_was_asked(reason, why):
             "`a`, `b` are not defined: it raised ValueError `by Quist`.",
             "the answer is not defined: it raised ValueError",
         ),
-        ("patchify was not asked: it took 60 seconds", "the answer was not asked: it took 60 seconds"),
+        ("patchify was not evaluated: it took 60 seconds", "the answer was not evaluated: it took 60 seconds"),
         ("the cell of patchify does not define patchify", "its cell does not define the answer"),
     ],
 )
@@ -133,10 +133,10 @@ _BLOCK = ("Mlp", "EncoderBlock")
 
 
 def test_answers_that_could_not_be_asked_count_for_no_check():
-    found = tally(work((exercise("patchify", MISSING, problem="patchify was not asked: it took too long"),)))
+    found = tally(work((exercise("patchify", MISSING, problem="patchify was not evaluated: it took too long"),)))
     assert found.exercises[0].checks == {}
     assert [(each.exercise, each.shape) for each in found.unasked] == [
-        ("patchify", "patchify was not asked: it took too long")
+        ("patchify", "patchify was not evaluated: it took too long")
     ]
 
 

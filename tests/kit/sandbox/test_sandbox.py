@@ -199,7 +199,7 @@ def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
 
 def test_memory_has_an_end(sandbox):
     if "landlock" not in sandbox.walls:
-        return  # a machine, or a mode, without walls bounds nothing
+        return  # a machine, or a mode, without the sandbox bounds nothing
     with sandbox.worker() as worker:
         source = "import torch\ndef f(): return torch.ones(1 << 40)\ndef g(): return bytearray(1 << 32)"
         (run,) = worker.run([CellSource(0, source)])

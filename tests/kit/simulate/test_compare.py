@@ -53,7 +53,7 @@ def test_equal_grades_have_no_difference(graded):
             ["patchify (misconception: column order) is named None, and should be column order"],
         ),
         (lambda entry: entry["exercises"][0]["checks"][0].update(verdict="undecided"), ["test_a is undecided"]),
-        (lambda entry: entry["exercises"][0]["checks"].pop(), ["test_b is not asked, and should be fail"]),
+        (lambda entry: entry["exercises"][0]["checks"].pop(), ["test_b is not evaluated, and should be fail"]),
         (
             lambda entry: entry["exercises"][0]["checks"].append({"name": "test_c", "verdict": "pass"}),
             ["test_c is pass, and should be not known"],

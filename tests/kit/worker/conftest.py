@@ -1,4 +1,4 @@
-"""A real sandbox, with walls where this machine has them, and its workers."""
+"""A real sandbox, with the protections that this machine offers, and its workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The survey tries the walls for real, and names a remedy for each that is missing."""
+"""The probe tries the protections for real, and names a remedy for each that is missing."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM, VALUE_DIM = 5, 7, 8, 3, 6
 def weights_of(query: Tensor, key: Tensor, scale: float | None = None, causal: bool = False) -> Tensor:
     """The oracle of the weights, (..., queries, keys), by torch's fused kernel.
 
-    ``scale`` multiplies the scores, 1 / √head_dim unless told; ``causal`` hides the later keys.
+    ``scale`` multiplies the scores, 1 / √head_dim by default; ``causal`` hides the later keys.
     """
     keys = key.shape[-2]
     one_hot = torch.eye(keys, dtype=torch.float64, device=key.device).expand(*key.shape[:-2], keys, keys)

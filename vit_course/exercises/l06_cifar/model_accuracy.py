@@ -48,7 +48,7 @@ _NUMBERS = 8_000_000
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of an exam: ``right`` answers to ``count`` images."""
+    """What was measured: ``right`` answers to ``count`` images."""
 
     right: int
     count: int
@@ -65,7 +65,7 @@ class Measured:
 
 
 def _no_images(advice: str) -> NotMeasured:
-    return NotMeasured("the grader has no images of CIFAR-10 to measure it with; your instructor is told", advice)
+    return NotMeasured("the grader has no images of CIFAR-10 to measure it with; your instructor is informed", advice)
 
 
 class Exam:
@@ -114,7 +114,7 @@ class Exam:
 
 
 def exam_of_class(secret: bytes) -> Exam:
-    """The exam of all who are graded with this secret."""
+    """The accuracy measure of all who are graded with this secret."""
 
     def images() -> ImageDataset:
         test = _test_images(data_folder())
@@ -238,7 +238,7 @@ _CHANCE = 0.2
 
 
 class Results:
-    """What a student handed in, and the exam that it sits.
+    """What a student handed in, and the measure of its accuracy.
 
     Args:
         student: gives the file when called.
