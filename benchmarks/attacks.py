@@ -80,16 +80,16 @@ def stock_of(report: dict[str, Any]) -> dict[str, float | None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stock", action="store_true", help="also ask stock nbgrader about the attacks by lies")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     attacks = {each.name: (kind, each) for kind, corpus in KINDS.items() for each in corpus}
     asked_of_stock = [each for each in KINDS["lies"] if each.lesson == LESSON]
-    stock = {} if asked.stock or not RESULTS.exists() else stock_of(json.loads(RESULTS.read_text("utf-8")))
+    stock = {} if options.stock or not RESULTS.exists() else stock_of(json.loads(RESULTS.read_text("utf-8")))
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = new_class(Path(home) / "judged", ROOT).path
         nbgrader(folder, "generate_assignment", LESSON)
         paths = {name: hand_in(folder, f"a{index}", each) for index, (name, (_, each)) in enumerate(attacks.items())}
         results = by_the_judge(folder, paths)
-        if asked.stock:
+        if options.stock:
             plain = new_class(Path(home) / "stock", ROOT).path
             nbgrader(plain, "generate_assignment", LESSON)
             students = {each.name: f"a{index}" for index, each in enumerate(asked_of_stock)}

@@ -36,7 +36,7 @@ def attention_of(model: VisionTransformer, images: Tensor) -> list[Tensor]:
     return [stages[f"blocks.{number}.attention.weights"] for number in range(model.config.depth)]
 
 
-def centre_patch(config: ViTConfig) -> int:
+def center_patch(config: ViTConfig) -> int:
     """The number of the patch right below and beside the middle of the image."""
     rows, columns = config.grid_size
     return rows // 2 * columns + columns // 2
@@ -71,7 +71,7 @@ def measure(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
     config = model.config
     weights = attention_of(model, images)
     distances = [mean_attention_distance(layer, config.grid_size, config.patch_size) for layer in weights]
-    patch = centre_patch(config)
+    patch = center_patch(config)
     return {
         "distances": [[round(head, 2) for head in layer.tolist()] for layer in distances],
         "everywhere_alike": round(everywhere_alike(config), 2),

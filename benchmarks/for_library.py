@@ -24,11 +24,11 @@ def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes:
         num_classes: from which the library knows the loss of a model that guesses.
     """
     measured = [accuracy for accuracy in right.accuracies if accuracy is not None]
-    told = _outcome(right) | {"spread": round(max(measured) - min(measured), 4), "seeds": len(measured)}
+    finding = _outcome(right) | {"spread": round(max(measured) - min(measured), 4), "seeds": len(measured)}
     mistakes = {row.name: _outcome(row) for row in wrong if row.seeds} | {
         key: _not_trained(reason) for key, reason in reasons.items()
     }
-    return {"right": told | {"classes": num_classes}, "mistakes": dict(sorted(mistakes.items()))}
+    return {"right": finding | {"classes": num_classes}, "mistakes": dict(sorted(mistakes.items()))}
 
 
 def _outcome(row: Row) -> dict[str, Any]:

@@ -69,7 +69,7 @@ ARMS = {
 
 
 @dataclass(frozen=True)
-class Sickness:
+class Defect:
     """One wrong training, and what is wrong with it."""
 
     learning_rate: float = SICK_RATE
@@ -79,14 +79,14 @@ class Sickness:
     num_train: int = 10_000
 
 
-SICK = {
-    "healthy": Sickness(),
-    "learning rate too high": Sickness(learning_rate=100 * SICK_RATE),
-    "no zero_grad": Sickness(zero_grad=False),
-    "softmax before the loss": Sickness(softmax=True),
-    "sorted by class": Sickness(in_order=True),
-    "learning rate too low": Sickness(learning_rate=SICK_RATE / 100),
-    "few images": Sickness(num_train=500),
+DEFECTS = {
+    "healthy": Defect(),
+    "learning rate too high": Defect(learning_rate=100 * SICK_RATE),
+    "no zero_grad": Defect(zero_grad=False),
+    "softmax before the loss": Defect(softmax=True),
+    "sorted by class": Defect(in_order=True),
+    "learning rate too low": Defect(learning_rate=SICK_RATE / 100),
+    "few images": Defect(num_train=500),
 }
 
 
@@ -102,7 +102,7 @@ class SoftmaxInTheModel(nn.Module):
 
 
 def build(config: ViTConfig, softmax: bool, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
-    """A fresh model and its optimiser."""
+    """A fresh model and its optimizer."""
     torch.manual_seed(seed)
     model: nn.Module = VisionTransformer(config)
     model = SoftmaxInTheModel(model) if softmax else model
@@ -144,19 +144,19 @@ def endless(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
         yield from loader
 
 
-def train_sick(sickness: Sickness, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
+def train_with_defect(defect: Defect, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
     """A short training at a constant rate: the loss of every step, and now and then that of validation images."""
-    model, optimizer = build(BASE, sickness.softmax, 0, sickness.learning_rate)
-    images = train.subset(slice(sickness.num_train))
-    if sickness.in_order:
+    model, optimizer = build(BASE, defect.softmax, 0, defect.learning_rate)
+    images = train.subset(slice(defect.num_train))
+    if defect.in_order:
         images = images.subset(images.labels.argsort(stable=True))
-    loader = endless(Batches(images, BATCH, shuffle=not sickness.in_order))
+    loader = endless(Batches(images, BATCH, shuffle=not defect.in_order))
     watched = Batches(validation.subset(slice(SICK_VALIDATION)), 500)
     losses, measured = [], []
     for step in range(1, SICK_STEPS + 1):
         pictures, labels = next(loader)
         loss = F.cross_entropy(model(pictures), labels)
-        if sickness.zero_grad:
+        if defect.zero_grad:
             optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -187,7 +187,7 @@ def conditions() -> dict[str, Any]:
         "data": {"name": "cifar10", "num_validation": NUM_VALIDATION, "split_seed": SPLIT_SEED},
         "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "learning_rate": LEARNING_RATE},
         "arms": {name: asdict(arm) for name, arm in ARMS.items()},
-        "sick": {name: asdict(sickness) for name, sickness in SICK.items()},
+        "sick": {name: asdict(defect) for name, defect in DEFECTS.items()},
     }
     return json.loads(json.dumps(known))
 
@@ -227,9 +227,9 @@ def main() -> None:
     train = replace(full.subset(train_indices), mean=(), std=())
     validation = full.subset(validation_indices).with_statistics_of(train)
     result = load(arguments.output)
-    for name, sickness in SICK.items():
+    for name, defect in DEFECTS.items():
         if name not in result["curves"]:
-            result["curves"][name] = train_sick(sickness, train, validation)
+            result["curves"][name] = train_with_defect(defect, train, validation)
             save(arguments.output, result)
             print(f"{name}: loss {result['curves'][name]['loss'][-1]}", flush=True)
     result["finder"] = result["finder"] or find_rate(train)

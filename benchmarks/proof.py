@@ -43,7 +43,7 @@ from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
 from tests.course.test_checks import _right_variants  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
-from tests.proof.judging import KEY, SECONDS, Examiner, Examiners, hidden_checks, made  # noqa: E402
+from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, hidden_checks, made  # noqa: E402
 from tests.proof.mutants import mutants_of  # noqa: E402
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
 from tests.proof.variants import VariantMutant, some  # noqa: E402
@@ -62,9 +62,9 @@ _NOWHERE, _SOMEWHERE = "all of its values differ", ("what enters `", "what `")
 class Diagnoses:
     """What the judge calls the answers to one exercise."""
 
-    def __init__(self, exercise: str, examiner: Examiner) -> None:
+    def __init__(self, exercise: str, mutant_judge: MutantJudge) -> None:
         self.exercise = exercise
-        self._examiner = examiner
+        self._mutant_judge = mutant_judge
         self._replays = Replays(hidden_checks(), exercise, KEY)
         self._pairs = pairs_of(EXERCISES[exercise])
 
@@ -76,7 +76,7 @@ class Diagnoses:
                 return False, []  # it explains nothing
             return self._replays(known, check)
 
-        return self._name([self._examiner.ask(check, wrong.objects) for check in self._checks()], observe)
+        return self._name([self._mutant_judge.ask(check, wrong.objects) for check in self._checks()], observe)
 
     def of_mutant(self, mutant: SolutionMutant | VariantMutant) -> tuple[str | None, bool]:
         """The name that a mutant gets, and whether it is right."""
@@ -90,7 +90,7 @@ class Diagnoses:
         objects = made(mutant, self.exercise)
         outcomes, start = [], time.process_time()
         for check in self._checks() if objects else ():
-            outcomes.append(self._examiner.ask(check, objects or ()))
+            outcomes.append(self._mutant_judge.ask(check, objects or ()))
             if time.process_time() - start > SECONDS / 2:
                 return []
         return outcomes
@@ -123,22 +123,22 @@ def measured(name: str, variants: Counter[str]) -> dict[str, int]:
             "pairs alike": len(ALIKE_WHEN_GRADED.get(name, {})),
         }
     )
-    examiners = Examiners()
+    mutant_judges = MutantJudges()
     for mutant in mutants_of(name):
         line["reference mutants"] += 1
-        line["caught"] += examiners.caught_by(mutant, name) is not None
-    line.update(named(name, examiners.of(name)))
+        line["caught"] += mutant_judges.caught_by(mutant, name) is not None
+    line.update(named(name, mutant_judges.of(name)))
     return {column: line[column] for column in COLUMNS}
 
 
-def named(name: str, examiner: Examiner) -> Counter[str]:
+def named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
     """The columns that tell what the mutants of the model solution, and unknown misconceptions, are called."""
-    diagnoses, line = Diagnoses(name, examiner), Counter[str]()
+    diagnoses, line = Diagnoses(name, mutant_judge), Counter[str]()
     for wrong in list(EXERCISES[name].misconceptions):
         line["unknown but named"] += diagnoses.of_unknown(wrong) is not None
     for mutant in solution_mutants(name) if name in solved() else ():
         line["solution mutants"] += 1
-        if examiner.caught_by(mutant):
+        if mutant_judge.caught_by(mutant):
             line["also caught"] += 1
             called, rightly = diagnoses.of_mutant(mutant)
             line["mutants named"] += called is not None
@@ -148,7 +148,7 @@ def named(name: str, examiner: Examiner) -> Counter[str]:
 
 def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
     """What becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
-    diagnoses, line = Diagnoses(name, Examiner(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
+    diagnoses, line = Diagnoses(name, MutantJudge(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
     for mutant in some(name, count) if name in solved() else ():
         failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
         called, rightly = diagnoses.of_mutant(mutant) if failed else (None, False)
@@ -187,16 +187,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exercise", choices=list(EXERCISES), help="measure this one alone, and write nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    asked = parser.parse_args()
-    names = [asked.exercise] if asked.exercise else list(EXERCISES)
-    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+    options = parser.parse_args()
+    names = [options.exercise] if options.exercise else list(EXERCISES)
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         rows = list(track(pool.map(timed, names), total=len(names), disable=not sys.stdout.isatty()))
     lines = dict(zip(names, (line for line, _, _ in rows), strict=True))
     beyond = sum((each for _, each, _ in rows), Counter[str]())
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
     Console(width=170).print(table_of(lines, totals))
     print(shares_of(beyond))
-    if asked.exercise:
+    if options.exercise:
         return
     seconds = round(sum(each for _, _, each in rows), 1)
     report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "outside": beyond, "exercises": lines}

@@ -19,7 +19,7 @@ from pathlib import Path
 from vit_course.metrics import spread
 from vit_course.plots_training import plot_runs
 from vit_course.recipes import RECIPES, Recipe, find
-from vit_course.recipes.listing import MEASURED, counts, summarise
+from vit_course.recipes.listing import MEASURED, counts, summarize
 from vit_course.recipes.result import RunResult, read_result, write_json, write_result
 from vit_course.recipes.run import RESULT_FILE
 from vit_course.training import History
@@ -96,8 +96,8 @@ def main() -> None:
         for seed in arguments.seeds or recipe.seeds:
             if not is_done(recipe, seed, arguments.logs):
                 run(recipe, seed, arguments)
-                write_json(arguments.measured, summarise(RECIPES.values(), read_logs(arguments.logs)))
-    write_json(arguments.measured, summarise(RECIPES.values(), read_logs(arguments.logs)))
+                write_json(arguments.measured, summarize(RECIPES.values(), read_logs(arguments.logs)))
+    write_json(arguments.measured, summarize(RECIPES.values(), read_logs(arguments.logs)))
     if arguments.curves:
         draw_curves(read_logs(arguments.logs), arguments.curves)
     print(table(read_logs(arguments.logs)))

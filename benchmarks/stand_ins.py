@@ -49,7 +49,7 @@ class NoProjection(multi_head_self_attention.NoProjection):
 
 
 class LinearsInPlainList(MultiHeadSelfAttention):
-    """The optimiser never sees the two Linears, so they stay as they started."""
+    """The optimizer never sees the two Linears, so they stay as they started."""
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
         super().__init__(embed_dim, num_heads)
@@ -57,7 +57,7 @@ class LinearsInPlainList(MultiHeadSelfAttention):
 
 
 class LayersInPlainList(EncoderBlock):
-    """The optimiser never sees the block's layers, so they stay as they started."""
+    """The optimizer never sees the block's layers, so they stay as they started."""
 
     def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
         super().__init__(embed_dim, num_heads, mlp_ratio)
@@ -76,7 +76,7 @@ class LayersMadeInForward(nn.Module):
 
 
 class TensorsThatAreNoParameters(VisionTransformer):
-    """The optimiser never sees class token and positions, so they stay as they started."""
+    """The optimizer never sees class token and positions, so they stay as they started."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
@@ -99,7 +99,7 @@ class AllTokensIntoTheHead(VisionTransformer):
 
 
 class LibraryLayersForTheBlocks(VisionTransformer):
-    """The blocks are torch's own with all their defaults, its initialisation and its dropout of 0.1 among them."""
+    """The blocks are torch's own with all their defaults, its initialization and its dropout of 0.1 among them."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)

@@ -42,8 +42,8 @@ def _shape(canvas: Canvas, y: float, *sizes: int | str) -> None:
     canvas.text(599, y, f"(batch, {', '.join(map(str, sizes))})", 12, align="center", mono=True)
 
 
-def _module(canvas: Canvas, x: float, y: float, w: float, words: str, colour: str, h: float = 32) -> None:
-    canvas.label(x, y, w, h, words, colour, strength=0.26, mono=True, size=12.5)
+def _module(canvas: Canvas, x: float, y: float, w: float, words: str, color: str, h: float = 32) -> None:
+    canvas.label(x, y, w, h, words, color, strength=0.26, mono=True, size=12.5)
 
 
 def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
@@ -76,10 +76,10 @@ def _tokens(canvas: Canvas) -> None:
     _module(canvas, _slot(1) - 18, 321, RIGHT - _slot(1) + 18, "patch_embedding", SKY)
     _shape(canvas, 337, TOKENS, EMBED_DIM)
     for slot in (0, *SHOWN):
-        colour = BLUE if slot else PURPLE
+        color = BLUE if slot else PURPLE
         if slot:
             canvas.arrow((_slot(slot), 354), (_slot(slot), 367), GREY, 1.4)
-        canvas.box(_slot(slot) - 10, 369, 20, 46, tint(colour, 0.75), colour, radius=4)
+        canvas.box(_slot(slot) - 10, 369, 20, 46, tint(color, 0.75), color, radius=4)
         canvas.disc(_slot(slot), 434, 10, "+", tint(GREEN, 0.45), size=13)
         canvas.arrow((_slot(slot), 445), (_slot(slot), 467), GREY, 1.4)
     for slot in (4, 8):
@@ -93,9 +93,9 @@ def _tokens(canvas: Canvas) -> None:
 def _branch(canvas: Canvas, x: float, parts: list[tuple[str, str, float]], stream: float, y: float) -> float:
     """A branch above the horizontal stream, added to it at the end; returns where."""
     canvas.line([(x, stream), (x, y + 16)], GREY, 2)
-    for words, colour, width in parts:
+    for words, color, width in parts:
         canvas.arrow((x, y + 16), (x + 16, y + 16), GREY, 2)
-        _module(canvas, x + 17, y, width, words, colour)
+        _module(canvas, x + 17, y, width, words, color)
         x += 17 + width
     canvas.line([(x, y + 16), (x + 16, y + 16)], GREY, 2)
     canvas.arrow((x + 16, y + 16), (x + 16, stream - 14), GREY, 2)

@@ -33,9 +33,9 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
-def _plain(colour: str) -> np.ndarray:
-    """Fills for a matrix (3, 4) whose colour tells what it is, not its numbers."""
-    return np.full((3, 4), tint(colour, 0.18))
+def _plain(color: str) -> np.ndarray:
+    """Fills for a matrix (3, 4) whose color tells what it is, not its numbers."""
+    return np.full((3, 4), tint(color, 0.18))
 
 
 def _matrix(
@@ -89,35 +89,35 @@ def attention_step_by_step() -> Canvas:
     canvas.text(526, upper + 26, "÷ √4", 13, align="center")
     _path_to_softmax(canvas, (616, upper + 96), (84, lower - 32), 268)
     canvas.text(474, lower + 116, "each row: a weighted mean of the values", 12.5, QUIET, align="center")
-    asked = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])
+    weights_text = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])
     return canvas.describe(
         "Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax "
         "makes weights that sum to 1 in each row; weights times value give the output.",
         f"""Small matrices of numbers for 3 tokens and head_dim 4. Upper line: query times the transposed
         key gives 3 by 3 scores, which are divided by the root of 4. Lower line: a softmax over each row
         gives weights whose rows sum to 1, and weights times value give the output. A frame follows token 1:
-        its weights on tokens 0, 1 and 2 are {asked}.""",
+        its weights on tokens 0, 1 and 2 are {weights_text}.""",
     )
 
 
-def _vectors(canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colours: list[str], w: float) -> None:
+def _vectors(canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colors: list[str], w: float) -> None:
     """Vectors as rows of cells, each column in its head's colour, shaded by the number; row 2 framed."""
     x, y = corner
-    for column, colour in enumerate(colours):
-        fills = np.array([[tint(colour, 0.25 + 0.6 * number)] for number in numbers[:, column]])
+    for column, color in enumerate(colors):
+        fills = np.array([[tint(color, 0.25 + 0.6 * number)] for number in numbers[:, column]])
         canvas.cells(x + w * column, y, fills, (w, 20), edge=WHITE)
-    canvas.box(x, y + 40, w * len(colours), 20, "none", INK, line=2.4, radius=3)
+    canvas.box(x, y + 40, w * len(colors), 20, "none", INK, line=2.4, radius=3)
 
 
 def split_heads() -> Canvas:
     """The columns of the token matrix cut in three heads."""
     tokens, num_heads, head_dim = 5, 3, 4
     numbers = np.random.default_rng(2).uniform(size=(tokens, num_heads * head_dim))
-    colours = [colour for colour in (BLUE, ORANGE, GREEN) for _ in range(head_dim)]
+    colors = [color for color in (BLUE, ORANGE, GREEN) for _ in range(head_dim)]
     canvas = Canvas(462, "Each head gets every token, and a part of each vector")
     canvas.text(350, 72, "(batch, tokens, embed_dim)", 13.5, align="center", mono=True)
     canvas.text(350, 92, f"(batch, {tokens}, {num_heads * head_dim})", 12.5, QUIET, align="center", mono=True)
-    _vectors(canvas, (134, 112), numbers, colours, 36)
+    _vectors(canvas, (134, 112), numbers, colors, 36)
     for token in range(tokens):
         canvas.text(
             124, 122 + 20 * token, f"token {token}", 12.5, align="right", weight="bold" if token == 2 else "normal"
@@ -125,9 +125,9 @@ def split_heads() -> Canvas:
     for head, left in enumerate((32, 278, 524)):
         part = slice(head * head_dim, (head + 1) * head_dim)
         start = 134 + 144 * head + 72
-        canvas.arrow((start, 218), (left + 72, 262), shade(colours[part][0], 0.15), 2.6)
+        canvas.arrow((start, 218), (left + 72, 262), shade(colors[part][0], 0.15), 2.6)
         canvas.text(left + 72, 278, f"head {head}", 13.5, align="center", weight="bold")
-        _vectors(canvas, (left, 292), numbers[:, part], colours[part], 36)
+        _vectors(canvas, (left, 292), numbers[:, part], colors[part], 36)
     canvas.text(350, 415, "(batch, num_heads, tokens, head_dim)", 13.5, align="center", mono=True)
     canvas.text(350, 436, f"(batch, {num_heads}, {tokens}, {head_dim})", 12.5, QUIET, align="center", mono=True)
     return canvas.describe(

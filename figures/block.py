@@ -76,9 +76,9 @@ def _branch(canvas: Canvas, stream: float, top: float, parts: list[tuple[str, st
     middle = stream + 130
     canvas.line([(stream, top), (middle, top)], GREY, 2)
     canvas.arrow((middle, top), (middle, top + 14), GREY, 2)
-    for number, (words, colour) in enumerate(parts):
+    for number, (words, color) in enumerate(parts):
         y = top + 16 + 54 * number
-        canvas.label(middle - 62, y, 124, 34, words, colour, strength=0.28, mono=True)
+        canvas.label(middle - 62, y, 124, 34, words, color, strength=0.28, mono=True)
         if number + 1 < len(parts):
             canvas.arrow((middle, y + 34), (middle, y + 52), GREY, 2)
     canvas.line([(middle, y + 34), (middle, bottom), (stream + 40, bottom)], GREY, 2)

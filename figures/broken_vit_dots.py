@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import mean
 
 from canvas import Canvas
-from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
+from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
 from style import BLUE, GREY, HAIR, INK, QUIET, VERMILION, save_all
 
 from exercise_kit.engine.exercise import TIE
@@ -14,13 +14,13 @@ from exercise_kit.engine.exercise import TIE
 STEP = 7.2
 
 
-def stacked(slips: list[Slip], scale: Scale) -> list[tuple[float, int, Slip]]:
+def stacked(models: list[WrongModel], scale: Scale) -> list[tuple[float, int, WrongModel]]:
     """(x, floor, slip): dots of one column of pixels stand on one another."""
     heights: Counter[int] = Counter()
     placed = []
-    for slip in slips:
-        column = round(scale.x(slip.accuracy) / STEP)
-        placed.append((column * STEP, heights[column], slip))
+    for model in models:
+        column = round(scale.x(model.accuracy) / STEP)
+        placed.append((column * STEP, heights[column], model))
         heights[column] += 1
     return placed
 
@@ -29,14 +29,15 @@ def broken_vit_dots() -> Canvas:
     """A strip of dots for each lesson, over the right model's band."""
     results, scale = read(), Scale(292, 384)
     groups = {
-        title: [slip for slip in results.slips if slip.exercise in exercises] for title, exercises in LESSONS.items()
+        title: [model for model in results.models if model.exercise in exercises]
+        for title, exercises in LESSONS.items()
     }
-    groups = {title: slips for title, slips in groups.items() if slips}
-    strips = {title: stacked(slips, scale) for title, slips in groups.items()}
+    groups = {title: models for title, models in groups.items() if models}
+    strips = {title: stacked(models, scale) for title, models in groups.items()}
     heights = {title: max(78, 22 + STEP * max(floor + 1 for _, floor, _ in strip)) for title, strip in strips.items()}
     top = 112
     bottom = top + sum(heights.values())
-    total, passing = len(results.slips), results.passing(results.slips)
+    total, passing = len(results.models), results.passing(results.models)
     canvas = Canvas(
         round(bottom + 62),
         f"{passing} of {total} broken ViTs look as good as the right one, or better",
@@ -58,32 +59,32 @@ def broken_vit_dots() -> Canvas:
 
 
 def _strip(
-    canvas: Canvas, title: str, strip: list[tuple[float, int, Slip]], base: float, height: float, results: Results
+    canvas: Canvas, title: str, strip: list[tuple[float, int, WrongModel]], base: float, height: float, results: Results
 ) -> None:
-    slips = [slip for _, _, slip in strip]
+    models = [model for _, _, model in strip]
     canvas.line([(24, base), (676, base)], HAIR, 1)
     middle = base - height / 2
     canvas.text(24, middle - 22, title, 13, weight="bold")
-    canvas.text(24, middle - 3, f"{results.passing(slips)} of {len(slips)} look right", 12, QUIET)
-    best, worst = slips[0], slips[-1]
+    canvas.text(24, middle - 3, f"{results.passing(models)} of {len(models)} look right", 12, QUIET)
+    best, worst = models[0], models[-1]
     canvas.text(24, middle + 13, f"▲ {best.accuracy:.0%} {best.name}", 11, QUIET)
     canvas.text(24, middle + 28, f"▼ {worst.accuracy:.0%} {worst.name}", 11, QUIET)
-    for x, floor, slip in strip:
-        canvas.disc(x, base - 6 - RADIUS - STEP * floor, RADIUS, "", colour_of(slip, results))
+    for x, floor, model in strip:
+        canvas.disc(x, base - 6 - RADIUS - STEP * floor, RADIUS, "", color_of(model, results))
 
 
-def _words(results: Results, groups: dict[str, list[Slip]]) -> tuple[str, str]:
-    total, passing = len(results.slips), results.passing(results.slips)
-    above = sum(slip.accuracy > results.high for slip in results.slips)
-    guessing = sum(slip.accuracy < 0.12 for slip in results.slips)
+def _words(results: Results, groups: dict[str, list[WrongModel]]) -> tuple[str, str]:
+    total, passing = len(results.models), results.passing(results.models)
+    above = sum(model.accuracy > results.high for model in results.models)
+    guessing = sum(model.accuracy < 0.12 for model in results.models)
     alt = (
         f"Test accuracy of {total} broken ViTs as dots, lesson by lesson: {passing} lie within {100 * TIE:.0f} points "
         f"of the right model or above it."
     )
     lessons = "; ".join(
-        f"lesson {title}: {results.passing(slips)} of {len(slips)}, from {slips[-1].name} {slips[-1].accuracy:.1%} "
-        f"to {slips[0].name} {slips[0].accuracy:.1%}"
-        for title, slips in groups.items()
+        f"lesson {title}: {results.passing(models)} of {len(models)}, from {models[-1].name} {models[-1].accuracy:.1%} "
+        f"to {models[0].name} {models[0].accuracy:.1%}"
+        for title, models in groups.items()
     )
     return (
         alt,

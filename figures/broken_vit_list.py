@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 from canvas import Canvas
-from slips import LESSONS, RADIUS, Results, Scale, Slip, colour_of, read
+from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
 from style import INK, QUIET, save_all
 
 from exercise_kit.engine.exercise import TIE
@@ -18,9 +18,9 @@ def broken_vit_list() -> Canvas:
     """Every slip by name with its number, in two columns, exercise by exercise."""
     results = read()
     order = [exercise for exercises in LESSONS.values() for exercise in exercises]
-    groups = {name: [slip for slip in results.slips if slip.exercise == name] for name in order}
-    groups = {name: slips for name, slips in groups.items() if slips}
-    columns = _halves({name: HEAD + ROW * len(slips) for name, slips in groups.items()})
+    groups = {name: [model for model in results.models if model.exercise == name] for name in order}
+    groups = {name: models for name, models in groups.items() if models}
+    columns = _prefixes({name: HEAD + ROW * len(models) for name, models in groups.items()})
     height = max(sum(HEAD + ROW * len(groups[name]) for name in names) for names in columns)
     canvas = Canvas(
         round(TOP + height + 44),
@@ -36,17 +36,17 @@ def broken_vit_list() -> Canvas:
         for name in names:
             top = _listed(canvas, left, top, TITLES.get(name, name), groups[name], scale, results)
     named = "; ".join(
-        f"{TITLES.get(name, name)}: " + ", ".join(f"{slip.name} {slip.accuracy:.1%}" for slip in slips)
-        for name, slips in groups.items()
+        f"{TITLES.get(name, name)}: " + ", ".join(f"{model.name} {model.accuracy:.1%}" for model in models)
+        for name, models in groups.items()
     )
     return canvas.describe(
-        f"A list of {len(results.slips)} slips with the test accuracy that a ViT with each of them reached.",
+        f"A list of {len(results.models)} slips with the test accuracy that a ViT with each of them reached.",
         f"""Two columns of names, each with a dot and its accuracy over a band that marks {100 * TIE:.0f} points
         around the right model's mean of {mean(results.right):.1%}; best first in each exercise. {named}.""",
     )
 
 
-def _halves(heights: dict[str, float]) -> tuple[list[str], list[str]]:
+def _prefixes(heights: dict[str, float]) -> tuple[list[str], list[str]]:
     """The exercises in order, cut where the two columns come out most alike."""
     names = list(heights)
     totals = [sum(heights[name] for name in names[:cut]) for cut in range(len(names) + 1)]
@@ -55,16 +55,16 @@ def _halves(heights: dict[str, float]) -> tuple[list[str], list[str]]:
 
 
 def _listed(
-    canvas: Canvas, left: float, top: float, title: str, slips: list[Slip], scale: Scale, results: Results
+    canvas: Canvas, left: float, top: float, title: str, models: list[WrongModel], scale: Scale, results: Results
 ) -> float:
     """One exercise, from ``top`` down; gives where the next may start."""
     canvas.text(left, top + HEAD - 10, title, 11.5, weight="bold")
-    for number, slip in enumerate(slips):
+    for number, model in enumerate(models):
         y = top + HEAD + (number + 0.5) * ROW
-        canvas.text(left, y, slip.name, 10, INK)
-        canvas.disc(scale.x(slip.accuracy), y, RADIUS, "", colour_of(slip, results))
-        canvas.text(left + 320, y, f"{100 * slip.accuracy:.1f}", 10, INK, align="right")
-    return top + HEAD + ROW * len(slips)
+        canvas.text(left, y, model.name, 10, INK)
+        canvas.disc(scale.x(model.accuracy), y, RADIUS, "", color_of(model, results))
+        canvas.text(left + 320, y, f"{100 * model.accuracy:.1f}", 10, INK, align="right")
+    return top + HEAD + ROW * len(models)
 
 
 FIGURES = {"broken_vit_list": broken_vit_list}

@@ -65,7 +65,7 @@ class Canvas:
         y: float,
         string: str,
         size: float = 13,
-        colour: str = INK,
+        color: str = INK,
         *,
         align: str = "left",
         weight: str = "normal",
@@ -82,7 +82,7 @@ class Canvas:
                 *(np.array([x, y]) + shift * along),
                 words,
                 size=size * POINTS_PER_PIXEL,
-                color=colour,
+                color=color,
                 ha=align,
                 va="baseline",
                 weight=weight,
@@ -119,27 +119,27 @@ class Canvas:
         w: float,
         h: float,
         string: str,
-        colour: str,
+        color: str,
         *,
         size: float = 13,
         strength: float = 0.2,
         weight: str = "normal",
         mono: bool = False,
     ) -> None:
-        """Draw a tinted box with a centred string."""
-        fill = tint(colour, strength)
-        self.box(x, y, w, h, fill, colour)
+        """Draw a tinted box with a centered string."""
+        fill = tint(color, strength)
+        self.box(x, y, w, h, fill, color)
         self.text(x + w / 2, y + h / 2, string, size, readable_on(fill), align="center", weight=weight, mono=mono)
 
     def disc(self, x: float, y: float, radius: float, string: str, fill: str, *, size: float = 12) -> None:
-        """Draw a filled disc with a centred string."""
+        """Draw a filled disc with a centered string."""
         self._add(Circle((x, y), radius, facecolor=fill, edgecolor="none"))
         self.text(x, y, string, size, readable_on(fill), align="center", weight="bold")
 
     def line(
         self,
         points: Sequence[tuple[float, float]],
-        colour: str = GREY,
+        color: str = GREY,
         line: float = 1.5,
         *,
         dashed: bool = False,
@@ -150,7 +150,7 @@ class Canvas:
         self._page.plot(
             x,
             y,
-            color=colour,
+            color=color,
             linewidth=line * POINTS_PER_PIXEL,
             linestyle=style,
             zorder=self._next_layer(),
@@ -163,9 +163,7 @@ class Canvas:
         """Fill a polygon."""
         self._add(Polygon(points, facecolor=fill, edgecolor="none"))
 
-    def arrow(
-        self, start: tuple[float, float], end: tuple[float, float], colour: str = GREY, line: float = 1.8
-    ) -> None:
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str = GREY, line: float = 1.8) -> None:
         """Draw a straight arrow whose shaft is `line` wide."""
         tail, tip = np.array(start), np.array(end)
         along = (tip - tail) / np.linalg.norm(tip - tail)
@@ -174,7 +172,7 @@ class Canvas:
         half_shaft, half_head = across * line / 2, across * (3.1 + line)
         left = [tail + half_shaft, neck + half_shaft, neck + half_head]
         right = [neck - half_head, neck - half_shaft, tail - half_shaft]
-        self.polygon([*left, tip, *right], colour)
+        self.polygon([*left, tip, *right], color)
 
     def cells(
         self,
@@ -187,11 +185,11 @@ class Canvas:
         size: float = 12,
         edge: str = HAIR,
     ) -> None:
-        """Draw a table of coloured cells.
+        """Draw a table of colored cells.
 
         Args:
             x, y: top left corner.
-            fills: (rows, columns) of colour strings.
+            fills: (rows, columns) of color strings.
             side: the cells' side, or their (width, height).
             labels: (rows, columns) of strings.
         """

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 # almost ink and almost white: no eye tells them apart, but these two are the same on either card
 INK_STAYS, WHITE_STAYS = "#1b2734", "#fffffe"
-STRONG = 0.13  # the chroma from which on a colour keeps its lightness
+STRONG = 0.13  # the chroma from which on a color keeps its lightness
 
 _TO_CONES = np.array(
     [
@@ -32,28 +32,28 @@ _TO_LAB = np.array(
 )
 
 
-def linear_light(colour: str) -> np.ndarray:
-    """Red, green and blue of a colour in units of light, 0 to 1."""
-    channels = np.array(to_rgb(colour))
+def linear_light(color: str) -> np.ndarray:
+    """Red, green and blue of a color in units of light, 0 to 1."""
+    channels = np.array(to_rgb(color))
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Relative luminance of WCAG 2, 0 to 1."""
-    return float(linear_light(colour) @ (0.2126, 0.7152, 0.0722))
+    return float(linear_light(color) @ (0.2126, 0.7152, 0.0722))
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of WCAG 2 between two colours, 1 to 21."""
+    """Contrast ratio of WCAG 2 between two colors, 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def dark(colour: str) -> str:
-    """The partner of a colour on the dark card, found in Oklab (Björn Ottosson, 2020)."""
-    if colour in (INK_STAYS, WHITE_STAYS):
-        return colour
-    lightness, *hue = _TO_LAB @ np.cbrt(_TO_CONES @ linear_light(colour))
+def dark(color: str) -> str:
+    """The partner of a color on the dark card, found in Oklab (Björn Ottosson, 2020)."""
+    if color in (INK_STAYS, WHITE_STAYS):
+        return color
+    lightness, *hue = _TO_LAB @ np.cbrt(_TO_CONES @ linear_light(color))
     kept = min(1, (np.hypot(*hue) / STRONG) ** 2)
     turned = kept * (0.75 - 0.1 * lightness) + (1 - kept) * (1.23 - 1.03 * lightness)
     light = np.linalg.solve(_TO_CONES, np.linalg.solve(_TO_LAB, [turned, *hue]) ** 3).clip(0, 1)
@@ -61,15 +61,13 @@ def dark(colour: str) -> str:
 
 
 def with_dark_rules(svg: str) -> str:
-    """The SVG with its colours as attributes, and a style sheet that exchanges them where a page is dark.
+    """The SVG with its colors as attributes, and a style sheet that exchanges them where a page is dark.
 
     A program that knows no such rules shows the light figure.
     """
     svg = re.sub(r'style="([^"]*)"', _as_attributes, svg)
     pairs = sorted(set(re.findall(r'(fill|stroke)="(#[0-9a-f]{6})"', svg)))
-    rules = "".join(
-        f'\n[{name}="{colour}"]{{{name}: {dark(colour)}}}' for name, colour in pairs if dark(colour) != colour
-    )
+    rules = "".join(f'\n[{name}="{color}"]{{{name}: {dark(color)}}}' for name, color in pairs if dark(color) != color)
     sheet = f'<style type="text/css">@media (prefers-color-scheme: dark) {{{rules}\n}}</style>'
     return svg.replace("</style>", f"</style>\n{sheet}", 1)
 
@@ -77,7 +75,7 @@ def with_dark_rules(svg: str) -> str:
 def _as_attributes(style: re.Match[str]) -> str:
     """A style attribute, its fill and stroke as attributes of their own, which a style sheet may overrule."""
     parts = style[1].split("; ")
-    colours = [part for part in parts if part.startswith(("fill: ", "stroke: "))]
-    rest = "; ".join(part for part in parts if part not in colours)
-    attributes = ['{}="{}"'.format(*part.split(": ")) for part in colours]
+    colors = [part for part in parts if part.startswith(("fill: ", "stroke: "))]
+    rest = "; ".join(part for part in parts if part not in colors)
+    attributes = ['{}="{}"'.format(*part.split(": ")) for part in colors]
     return " ".join([*attributes, f'style="{rest}"'] if rest else attributes)

@@ -18,7 +18,7 @@ COLUMNS = {"weights": 124, "itself": 300, "step": 514}
 LINES = (108, 252, 396)
 PATCH_SIZE, SIDE = 16, 44
 QUERY = (3, 1)
-LOOKED_AT = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
+FILTERED = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
 
 
 def _shares(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, framed: bool = True) -> None:
@@ -76,7 +76,7 @@ def rollout() -> Canvas:
     )
 
 
-def _centre(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
+def _center(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
     return x + (patch[1] + 0.5) * SIDE, y + (patch[0] + 0.5) * SIDE
 
 
@@ -86,15 +86,15 @@ def attention_distance() -> Canvas:
     title = "Mean attention distance: weight times way"
     canvas = Canvas(316, title, f"One head, one query patch, patches of {PATCH_SIZE} pixels.")
     weights = np.zeros((rows, columns))
-    for patch, weight in LOOKED_AT.items():
+    for patch, weight in FILTERED.items():
         weights[patch] = weight
     canvas.cells(x, y, paint(weights, SEQUENTIAL, 0, 1), SIDE)
     canvas.box(x + QUERY[1] * SIDE, y + QUERY[0] * SIDE, SIDE, SIDE, "none", VERMILION, line=3, radius=3)
-    for patch in LOOKED_AT:
+    for patch in FILTERED:
         if patch != QUERY:
-            canvas.line([_centre(QUERY, x, y), _centre(patch, x, y)], ORANGE, 2.4)
-    for patch, weight in LOOKED_AT.items():
-        canvas.disc(*_centre(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12)
+            canvas.line([_center(QUERY, x, y), _center(patch, x, y)], ORANGE, 2.4)
+    for patch, weight in FILTERED.items():
+        canvas.disc(*_center(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12)
     canvas.text(x + SIDE * columns / 2, y + SIDE * rows + 22, "framed: the query", 12, QUIET, align="center")
     total = _ways(canvas, 370, 112)
     return canvas.describe(
@@ -115,7 +115,7 @@ def _ways(canvas: Canvas, x: float, y: float) -> float:
     for column, words in ((0, "weight"), (92, "distance")):
         canvas.text(x + column, y, words, 12.5, QUIET)
     canvas.text(right_edge, y, "product", 12.5, QUIET, align="right")
-    for line, (patch, weight) in enumerate(LOOKED_AT.items(), 1):
+    for line, (patch, weight) in enumerate(FILTERED.items(), 1):
         down, right = abs(patch[0] - QUERY[0]), abs(patch[1] - QUERY[1])
         pixels = PATCH_SIZE * math.hypot(down, right)
         way = f"{PATCH_SIZE} · √({down}² + {right}²) = {pixels:.0f}"

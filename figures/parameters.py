@@ -8,9 +8,9 @@ from style import BLUE, CARD, GREEN, GREY, INK, ORANGE, PURPLE, QUIET, SKY, VERM
 
 HIDDEN_DIM = 4 * EMBED_DIM
 STRENGTH = 0.55
-Colours = tuple[str, ...]
-MODEL_COLOURS = (VERMILION, PURPLE, BLUE, GREY, ORANGE)
-BLOCK_COLOURS = (BLUE, SKY, GREEN, "#6fc7ae", ORANGE)
+Colors = tuple[str, ...]
+MODEL_COLORS = (VERMILION, PURPLE, BLUE, GREY, ORANGE)
+BLOCK_COLORS = (BLUE, SKY, GREEN, "#6fc7ae", ORANGE)
 
 
 def linear(inputs: int, outputs: int) -> int:
@@ -49,24 +49,24 @@ def _share(number: int, whole: int) -> str:
     return f"{share:.1f} %" if share >= 0.05 else "< 0.1 %"
 
 
-def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int], colours: Colours) -> None:
-    """A table of the parts: colour, name, number, share."""
+def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int], colors: Colors) -> None:
+    """A table of the parts: color, name, number, share."""
     whole = sum(parts.values())
     canvas.text(x, y, title, 14, weight="bold")
-    for row, ((name, number), colour) in enumerate(zip(parts.items(), colours, strict=True)):
+    for row, ((name, number), color) in enumerate(zip(parts.items(), colors, strict=True)):
         line = y + 30 + 25 * row
-        canvas.box(x, line - 7, 14, 14, tint(colour, STRENGTH), colour, radius=3)
+        canvas.box(x, line - 7, 14, 14, tint(color, STRENGTH), color, radius=3)
         canvas.text(x + 22, line, name, 12.5, mono=True)
         canvas.text(x + 252, line, _millions(number), 12.5, align="right")
         canvas.text(x + 312, line, _share(number, whole), 12.5, QUIET, align="right")
 
 
-def _bar(canvas: Canvas, y: float, parts: dict[str, int], colours: Colours) -> list[float]:
+def _bar(canvas: Canvas, y: float, parts: dict[str, int], colors: Colors) -> list[float]:
     """A stacked bar over the card's width; returns where its parts begin, and its end."""
     numbers = list(parts.values())
     edges = [24 + 652 * sum(numbers[:count]) / sum(numbers) for count in range(len(numbers) + 1)]
-    for start, end, colour in zip(edges, edges[1:], colours, strict=False):
-        canvas.box(start, y, end - start, 46, tint(colour, STRENGTH), line=0, radius=0)
+    for start, end, color in zip(edges, edges[1:], colors, strict=False):
+        canvas.box(start, y, end - start, 46, tint(color, STRENGTH), line=0, radius=0)
     return edges
 
 
@@ -89,14 +89,14 @@ def parameters() -> Canvas:
     share = _share(model["blocks"], total)
     subtitle = f"ViT-B/16: {total:,} in all; below, one of its {DEPTH} blocks."
     canvas = Canvas(452, f"{total / 1e6:.1f} million parameters, {share} of them in the blocks", subtitle)
-    _zoom(canvas, _bar(canvas, 92, model, MODEL_COLOURS))
-    edges = _bar(canvas, 190, block, BLOCK_COLOURS)
+    _zoom(canvas, _bar(canvas, 92, model, MODEL_COLORS))
+    edges = _bar(canvas, 190, block, BLOCK_COLORS)
     for name, start, end in zip(block, edges, edges[1:], strict=False):
         canvas.line([(end, 190), (end, 236)], CARD, 2)
         if end - start > 100:
             canvas.text((start + end) / 2, 213, name, 13, align="center", mono=True)
-    _table(canvas, 24, 272, "The model", model, MODEL_COLOURS)
-    _table(canvas, 364, 272, "One block", block, BLOCK_COLOURS)
+    _table(canvas, 24, 272, "The model", model, MODEL_COLORS)
+    _table(canvas, 364, 272, "One block", block, BLOCK_COLORS)
     attention = _share(block["qkv"] + block["projection"], each)
     mlp = _share(block["fc1"] + block["fc2"], each)
     canvas.text(386, 428, f"attention {attention},  mlp {mlp}", 12.5, QUIET)

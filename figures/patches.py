@@ -65,9 +65,9 @@ def patchify_grid() -> Canvas:
         ("patch_size 16", "2 rows × 3 columns", ORANGE),
         ("tokens, 768 = 3·16·16", "(batch, 6, 768)", GREEN),
     ]
-    for step, (words, shape, colour) in enumerate(facts):
+    for step, (words, shape, color) in enumerate(facts):
         y = 78 + 70 * step
-        canvas.label(344, y, 332, 52, "", colour, strength=0.16)
+        canvas.label(344, y, 332, 52, "", color, strength=0.16)
         canvas.text(360, y + 26, words, 13)
         canvas.text(660, y + 26, shape, 13, align="right", mono=True)
         if step:
@@ -101,14 +101,14 @@ def _axes_and_their_roles(canvas: Canvas, y: float) -> None:
     """Six axes in memory order, each led to the token axis that it belongs to."""
     x = 24.0
     for axis, width, (goal, share) in zip(SIX_AXES, WIDTHS, GOALS, strict=True):
-        colour = ROLES[axis]
+        color = ROLES[axis]
         left, goal_width, *_ = TOKEN_AXES[goal]
-        canvas.arrow((x + width / 2, y + 36), (left + goal_width * share, y + 96), colour, 2.2)
-        canvas.label(x, y, width, 36, axis, colour, mono=True, size=12.5, strength=0.22)
+        canvas.arrow((x + width / 2, y + 36), (left + goal_width * share, y + 96), color, 2.2)
+        canvas.label(x, y, width, 36, axis, color, mono=True, size=12.5, strength=0.22)
         x += width + 9.6
-    for axis, (left, width, role, colour) in TOKEN_AXES.items():
-        canvas.label(left, y + 98, width, 36, axis, colour, strength=0.22, mono=True, size=12.5)
-        canvas.text(left + width / 2, y + 152, role, 13, shade(colour, 0.4), align="center", weight="bold")
+    for axis, (left, width, role, color) in TOKEN_AXES.items():
+        canvas.label(left, y + 98, width, 36, axis, color, strength=0.22, mono=True, size=12.5)
+        canvas.text(left + width / 2, y + 152, role, 13, shade(color, 0.4), align="center", weight="bold")
 
 
 def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: float, y: float) -> None:

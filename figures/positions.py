@@ -1,4 +1,4 @@
-"""Figures of lesson 02: the sinusoidal table, and what a 1-D and a 2-D table say about neighbours."""
+"""Figures of lesson 02: the sinusoidal table, and what a 1-D and a 2-D table say about neighbors."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def sine_table_2d(rows: int, columns: int, embed_dim: int) -> np.ndarray:
     return np.concatenate([row, np.tile(sine_table(columns, half), (rows, 1))], axis=1)
 
 
-def _wave(canvas: Canvas, column: np.ndarray, dimension: int, period: float, area: Box, colour: str) -> None:
+def _wave(canvas: Canvas, column: np.ndarray, dimension: int, period: float, area: Box, color: str) -> None:
     """One column of the table as a curve that runs downwards, in step with the table's rows."""
     x, y, w, h = area
-    canvas.text(x + w / 2, y - 12, f"column {dimension}", 12, colour, align="center", weight="bold")
-    canvas.text(x + w / 2, y + h + 20, f"{period:.1f}", 13, colour, align="center", weight="bold")
+    canvas.text(x + w / 2, y - 12, f"column {dimension}", 12, color, align="center", weight="bold")
+    canvas.text(x + w / 2, y + h + 20, f"{period:.1f}", 13, color, align="center", weight="bold")
     axes = canvas.plot_area(x, y, w, h)
     fine = np.linspace(0, len(column) - 1, 300)
-    axes.plot(np.sin(2 * np.pi * fine / period), fine + 0.5, color=tint(colour, 0.55), linewidth=1)
-    axes.plot(column, np.arange(len(column)) + 0.5, "o", color=colour, markersize=2.2)
+    axes.plot(np.sin(2 * np.pi * fine / period), fine + 0.5, color=tint(color, 0.55), linewidth=1)
+    axes.plot(column, np.arange(len(column)) + 0.5, "o", color=color, markersize=2.2)
     axes.set(xlim=(-1.15, 1.15), ylim=(len(column), 0), xticks=[0], yticks=np.arange(0, len(column), 8) + 0.5)
     axes.set(xticklabels=[], yticklabels=[])
     axes.spines[["left", "bottom"]].set_visible(False)
@@ -54,13 +54,13 @@ def positions_sine() -> Canvas:
     canvas.picture(DIVERGING((table + 1) / 2)[..., :3], left, top, width, height)
     canvas.text(left + width / 2, top + height + 20, f"dimension, 0 to {embed_dim - 1}", 12.5, align="center")
     canvas.text(34, top + height / 2, f"position, 0 to {num_positions - 1}", 12.5, align="center", rotation=90)
-    for place, (dimension, colour) in enumerate([(0, VERMILION), (4, BLUE), (8, INK)]):
+    for place, (dimension, color) in enumerate([(0, VERMILION), (4, BLUE), (8, INK)]):
         x = left + dimension * side
         canvas.box(x, top, side, height, "none", WHITE, line=4.5, radius=0)
-        canvas.box(x, top, side, height, "none", colour, line=2.2, radius=0)
-        canvas.text(x + side / 2, top - 12, str(dimension), 12.5, colour, align="center", weight="bold")
+        canvas.box(x, top, side, height, "none", color, line=2.2, radius=0)
+        canvas.text(x + side / 2, top - 12, str(dimension), 12.5, color, align="center", weight="bold")
         period = float(wavelength(dimension, embed_dim))
-        _wave(canvas, table[:, dimension], dimension, period, (470 + 74 * place, top, 58, height), colour)
+        _wave(canvas, table[:, dimension], dimension, period, (470 + 74 * place, top, 58, height), color)
     canvas.text(573, top + height + 42, "positions per wave", 12.5, align="center")
     for position in range(0, num_positions, 8):
         y = top + (position + 0.5) * height / num_positions
@@ -78,7 +78,7 @@ def positions_sine() -> Canvas:
 
 
 def _contrast(similarity: np.ndarray | float) -> np.ndarray:
-    """Place of a similarity on the colour map: the square leaves more of it for what is nearly alike."""
+    """Place of a similarity on the color map: the square leaves more of it for what is nearly alike."""
     return np.clip((np.asarray(similarity) - FLOOR) / (1 - FLOOR), 0, 1) ** 2
 
 

@@ -31,7 +31,7 @@ def paths_to(centre: int, layers: int) -> np.ndarray:
 
 
 def mean_distance(shares: np.ndarray, centre: int) -> float:
-    """Mean distance in pixels from the centre, weighted by the shares."""
+    """Mean distance in pixels from the center, weighted by the shares."""
     rows, columns = np.indices(shares.shape)
     return float((shares * np.hypot(rows - centre, columns - centre)).sum())
 
@@ -87,7 +87,7 @@ def receptive_growth() -> Canvas:
 
 
 def _scale(canvas: Canvas, y: float, full: float) -> None:
-    """What the colours of a row of maps mean."""
+    """What the colors of a row of maps mean."""
     canvas.text(24, y + 6, "0", 12, QUIET)
     canvas.picture(SEQUENTIAL(np.linspace(0, 1, 64))[None, :, :3], 40, y, 92, 12)
     canvas.box(40, y, 92, 12, "none", HAIR, line=1, radius=0)

@@ -38,12 +38,12 @@ def softmax_scale() -> Canvas:
         canvas.text(x - 28, 92, title, 14, weight="bold")
         axes = canvas.plot_area(x, 112, 280, 216)
         axes.axhline(even, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-        for numbers, colour, place, words in (
+        for numbers, color, place, words in (
             (raw, VERMILION, raw_place, "not divided"),
             (scaled, BLUE, scaled_place, "÷ √head_dim"),
         ):
-            axes.plot(HEAD_DIMS, numbers[:, column], "o-", color=colour, linewidth=1.8, markersize=4)
-            axes.text(*place, words, color=shade(colour, 0.15), weight="bold", size=13 * POINTS_PER_PIXEL)
+            axes.plot(HEAD_DIMS, numbers[:, column], "o-", color=color, linewidth=1.8, markersize=4)
+            axes.text(*place, words, color=shade(color, 0.15), weight="bold", size=13 * POINTS_PER_PIXEL)
         axes.set_xscale("log", base=2)
         axes.minorticks_off()
         axes.grid(visible=False, axis="x")

@@ -26,7 +26,7 @@ RADIUS = 3.2
 
 
 @dataclass(frozen=True)
-class Slip:
+class WrongModel:
     """A wrong model: exercise, name, and mean accuracy over its seeds (chance where training broke off)."""
 
     exercise: str
@@ -40,7 +40,7 @@ class Results:
     """The benchmark's result, as far as the figures need it; ``right`` holds an accuracy for each seed."""
 
     right: list[float]
-    slips: list[Slip]
+    models: list[WrongModel]
     facts: dict[str, Any]
 
     @property
@@ -52,9 +52,9 @@ class Results:
     def high(self) -> float:
         return mean(self.right) + TIE
 
-    def passing(self, slips: list[Slip]) -> int:
+    def passing(self, models: list[WrongModel]) -> int:
         """How many of these come within the band or pass it."""
-        return sum(slip.accuracy > self.low for slip in slips)
+        return sum(model.accuracy > self.low for model in models)
 
     @property
     def conditions(self) -> str:
@@ -71,15 +71,15 @@ class Results:
 def read() -> Results:
     """The rows of the benchmark, best first."""
     facts = json.loads(RESULTS.read_text())
-    right, slips = [], []
+    right, models = [], []
     for row in facts["rows"]:
         measured = [each for each in row["accuracies"] if each is not None]
         if row["name"] == "right":
             right = measured
         else:
             exercise, name = row["name"].split(": ")
-            slips.append(Slip(exercise, name, mean(measured) if measured else 0.1, not measured))
-    return Results(right, sorted(slips, key=lambda slip: -slip.accuracy), facts)
+            models.append(WrongModel(exercise, name, mean(measured) if measured else 0.1, not measured))
+    return Results(right, sorted(models, key=lambda model: -model.accuracy), facts)
 
 
 class Scale:
@@ -101,6 +101,6 @@ class Scale:
             canvas.text(x, bottom + 13, f"{10 * step}", 11.5, QUIET, align="center")
 
 
-def colour_of(slip: Slip, results: Results) -> str:
-    """Vermilion for what accuracy does not give away, grey for what it does."""
-    return VERMILION if slip.accuracy > results.low else GREY
+def color_of(model: WrongModel, results: Results) -> str:
+    """Vermilion for what accuracy does not give away, gray for what it does."""
+    return VERMILION if model.accuracy > results.low else GREY

@@ -34,7 +34,7 @@ def broadcast_outcome(images_shape: tuple[int, ...], mean_shape: tuple[int, ...]
     return "runs"
 
 
-def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], colour: str) -> None:
+def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color: str) -> None:
     """One tensor as a row of boxes, its last axis in the last column."""
     canvas.text(24, y + BOX_HEIGHT / 2, name, 13, mono=True)
     for place in range(4 - len(sizes)):
@@ -49,10 +49,10 @@ def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], colou
         )
     for place, words in enumerate(sizes, start=4 - len(sizes)):
         x = COLUMN + place * (BOX_WIDTH + 6)
-        canvas.label(x, y, BOX_WIDTH, BOX_HEIGHT, words, colour, size=13)
+        canvas.label(x, y, BOX_WIDTH, BOX_HEIGHT, words, color, size=13)
 
 
-def _case(canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], colour: str, words: str) -> None:
+def _case(canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], color: str, words: str) -> None:
     """Images above a mean, and what comes of subtracting them."""
     sizes = dict(zip(AXES, (2, 3, 4, width), strict=True))
     mean_shape = tuple(sizes.get(axis, 1) for axis in mean_axes)
@@ -62,11 +62,11 @@ def _case(canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], colo
         y + 42,
         "mean",
         tuple(f"{axis} {sizes[axis]}" if axis in sizes else axis for axis in mean_axes),
-        colour,
+        color,
     )
-    mark = "✓" if colour == GREEN else "✗"
+    mark = "✓" if color == GREEN else "✗"
     outcome = broadcast_outcome(tuple(sizes.values()), mean_shape)
-    canvas.text(522, y + 13, f"{mark} torch {outcome}", 14, shade(colour), weight="bold")
+    canvas.text(522, y + 13, f"{mark} torch {outcome}", 14, shade(color), weight="bold")
     canvas.text(522, y + 37 + 8.7 * words.count("\n"), words, 12)
 
 
@@ -93,10 +93,10 @@ def normalize_broadcast() -> Canvas:
     )
 
 
-def _step(canvas: Canvas, x: float, y: float, number: int, title: str, colour: str) -> None:
+def _step(canvas: Canvas, x: float, y: float, number: int, title: str, color: str) -> None:
     """An empty card of the loop with its number and title."""
-    canvas.box(x, y, 288, 132, WHITE, colour, radius=10)
-    canvas.disc(x + 24, y + 24, 13, str(number), shade(colour, 0.25), size=13)
+    canvas.box(x, y, 288, 132, WHITE, color, radius=10)
+    canvas.disc(x + 24, y + 24, 13, str(number), shade(color, 0.25), size=13)
     canvas.text(x + 46, y + 24, title, 15, weight="bold")
 
 
@@ -133,14 +133,14 @@ def check_loop() -> Canvas:
     canvas.text(left + 20, top + 84, "        images, mean, std):", 11.5, mono=True)
     canvas.text(left + 20, top + 101, "    # TODO: your code here", 11.5, QUIET, mono=True)
     _step(canvas, right, top, 2, "Check", PURPLE)
-    for row, (mark, colour, words) in enumerate(
+    for row, (mark, color, words) in enumerate(
         [
             ("✓", GREEN, "pass: when all do, go on"),
             ("✗", VERMILION, "fail"),
             ("?", GREY, "undecided: never counted as wrong"),
         ]
     ):
-        canvas.disc(right + 24, top + 58 + 24 * row, 9, mark, colour, size=11)
+        canvas.disc(right + 24, top + 58 + 24 * row, 9, mark, color, size=11)
         canvas.text(right + 42, top + 58 + 24 * row, words, 12.5)
     _step(canvas, right, bottom, 3, "Read the message", VERMILION)
     _message(canvas, right + 20, bottom + 54)

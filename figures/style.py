@@ -1,4 +1,4 @@
-"""The house style of the figures: palette, colour helpers, fonts, the sample photo, deterministic saving."""
+"""The house style of the figures: palette, color helpers, fonts, the sample photo, deterministic saving."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parent
 POINTS_PER_PIXEL = 0.75
 MARGIN = 8
 # 112: a card is 817 pixels wide then, which fits the column of every page that shows a notebook
-PNG_DPI, PNG_COLOURS = 112, 240
+PNG_DPI, PNG_COLORS = 112, 240
 
 mpl.rcParams.update(
     {
@@ -50,20 +50,20 @@ mpl.rcParams.update(
 )
 
 
-def tint(colour: str, amount: float = 0.2) -> str:
-    """Mix a share `amount` (0 to 1) of a colour into the card's background."""
-    return to_hex(amount * np.array(to_rgb(colour)) + (1 - amount) * np.array(to_rgb(CARD)))
+def tint(color: str, amount: float = 0.2) -> str:
+    """Mix a share `amount` (0 to 1) of a color into the card's background."""
+    return to_hex(amount * np.array(to_rgb(color)) + (1 - amount) * np.array(to_rgb(CARD)))
 
 
-def shade(colour: str, amount: float = 0.3) -> str:
-    """Darken a colour by a share `amount` (0 to 1), so that it can carry text on the card."""
-    return to_hex((1 - amount) * np.array(to_rgb(colour)))
+def shade(color: str, amount: float = 0.3) -> str:
+    """Darken a color by a share `amount` (0 to 1), so that it can carry text on the card."""
+    return to_hex((1 - amount) * np.array(to_rgb(color)))
 
 
 def readable_on(fill: str) -> str:
     """The text colour, ink or white, that contrasts more with `fill`; and so does its partner on the dark card."""
     choice = (WHITE, WHITE_STAYS) if luminance(fill) < 0.2 else (INK, INK_STAYS)
-    return max(choice, key=lambda colour: contrast(dark(colour), dark(fill)))
+    return max(choice, key=lambda color: contrast(dark(color), dark(fill)))
 
 
 DIVERGING: Colormap = LinearSegmentedColormap.from_list(
@@ -72,10 +72,10 @@ DIVERGING: Colormap = LinearSegmentedColormap.from_list(
 SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("sequential", [WHITE, tint(SKY, 0.6), BLUE, "#00304d"])
 
 
-def paint(values: np.ndarray, colours: Colormap, low: float, high: float) -> np.ndarray:
-    """Colour strings for an array of numbers, `low` and `high` at the colour map's ends."""
+def paint(values: np.ndarray, colors: Colormap, low: float, high: float) -> np.ndarray:
+    """Color strings for an array of numbers, `low` and `high` at the color map's ends."""
     scaled = np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0, 1)
-    return np.vectorize(lambda value: to_hex(colours(value)), otypes=[object])(scaled)
+    return np.vectorize(lambda value: to_hex(colors(value)), otypes=[object])(scaled)
 
 
 def hopper(rows: slice, columns: slice, factor: int) -> np.ndarray:
@@ -129,21 +129,21 @@ def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
 
 
 def _save_png(figure: Figure, path: Path) -> None:
-    """The same picture in pixels and few colours: what a notebook can carry inside (Colab shows no inline SVG)."""
+    """The same picture in pixels and few colors: what a notebook can carry inside (Colab shows no inline SVG)."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=PNG_DPI, transparent=True, metadata={"Software": None})
     picture = Image.open(buffer).convert("RGBA")
     flat = Image.alpha_composite(Image.new("RGBA", picture.size, CARD), picture).convert("RGB")
     # the octree, Pillow's only method that knows transparency, merges pale tints that carry meaning here
-    indexed = flat.quantize(PNG_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
-    colours = np.full((256, 3), 255 * np.array(to_rgb(HAIR)), dtype=np.uint8)
-    palette = np.array(indexed.getpalette(), dtype=np.uint8).reshape(-1, 3)[:PNG_COLOURS]
-    colours[: len(palette)] = palette
+    indexed = flat.quantize(PNG_COLORS, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
+    colors = np.full((256, 3), 255 * np.array(to_rgb(HAIR)), dtype=np.uint8)
+    palette = np.array(indexed.getpalette(), dtype=np.uint8).reshape(-1, 3)[:PNG_COLORS]
+    colors[: len(palette)] = palette
     alpha, pixels = np.array(picture)[..., 3], np.array(indexed)
-    pixels = np.where(alpha < 255, PNG_COLOURS + alpha // 17, pixels).astype(np.uint8)
+    pixels = np.where(alpha < 255, PNG_COLORS + alpha // 17, pixels).astype(np.uint8)
     result = Image.fromarray(pixels)
-    result.putpalette(colours.tobytes())
-    result.save(path, optimize=True, transparency=bytes([255] * PNG_COLOURS + [17 * step for step in range(16)]))
+    result.putpalette(colors.tobytes())
+    result.save(path, optimize=True, transparency=bytes([255] * PNG_COLORS + [17 * step for step in range(16)]))
 
 
 def _compact(svg: str) -> str:

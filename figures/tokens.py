@@ -12,10 +12,10 @@ SIDE = 28
 SHAPES = "Shapes (batch, tokens, embed_dim); each column of cells is one vector."
 
 
-def _columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, colour: str) -> None:
-    """Vectors (number, embed_dim) as columns of coloured cells in one frame."""
+def _columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, color: str) -> None:
+    """Vectors (number, embed_dim) as columns of colored cells in one frame."""
     canvas.cells(x, y, paint(vectors.T, DIVERGING, -2.2, 2.2), (SIDE, 17), edge=WHITE)
-    canvas.box(x, y, SIDE * len(vectors), 17 * vectors.shape[1], "none", colour, line=2.4, radius=2)
+    canvas.box(x, y, SIDE * len(vectors), 17 * vectors.shape[1], "none", color, line=2.4, radius=2)
 
 
 def _steps(canvas: Canvas, y: float) -> None:
@@ -25,9 +25,9 @@ def _steps(canvas: Canvas, y: float) -> None:
         ("concatenate", "the class token first", BLUE),
         ("add", "the same positions\nfor each image", GREEN),
     ]
-    for number, (verb, detail, colour) in enumerate(words, start=1):
+    for number, (verb, detail, color) in enumerate(words, start=1):
         x = 24 + 222 * (number - 1)
-        canvas.disc(x + 12, y, 12, str(number), shade(colour, 0.3), size=12.5)
+        canvas.disc(x + 12, y, 12, str(number), shade(color, 0.3), size=12.5)
         canvas.text(x + 32, y, verb, 14, weight="bold")
         canvas.text(x + 32, y + 20 + 8.7 * detail.count("\n"), detail, 12)
 
@@ -41,8 +41,8 @@ def class_token() -> Canvas:
     result = joined + positions
     canvas = Canvas(448, "The class token goes in front, then the positions are added", SHAPES)
     places = [(66, "class_token", first, PURPLE), (196, "tokens", tokens, BLUE), (370, "positions", positions, GREEN)]
-    for x, name, tensor, colour in [*places, (578, "result", result, INK)]:
-        canvas.text(x, 86, name, 13, shade(colour, 0.35), align="center", weight="bold")
+    for x, name, tensor, color in [*places, (578, "result", result, INK)]:
+        canvas.text(x, 86, name, 13, shade(color, 0.35), align="center", weight="bold")
         canvas.text(x, 106, str(tensor.shape), 12, QUIET, align="center", mono=True)
     for image, y in enumerate((126, 250)):
         canvas.text(28, y + 51, f"image {image}", 12.5, align="center", rotation=90)

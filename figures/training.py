@@ -43,13 +43,13 @@ def three_piles() -> Canvas:
     x = 24.0
     columns = (24, 258, 484)
     for level, (pile, column) in enumerate(zip(piles, columns, strict=True)):
-        count, name, colour, when, purpose, decides = pile
+        count, name, color, when, purpose, decides = pile
         width, turn = 640 * count / 60_000, 150 + 5 * level
-        canvas.box(x, 92, width, 46, tint(colour, 0.75), colour, radius=4)
+        canvas.box(x, 92, width, 46, tint(color, 0.75), color, radius=4)
         middle, foot = x + width / 2, column + 12
-        canvas.line([(middle, 142), (middle, turn), (foot, turn), (foot, 172)], colour, 1.5)
+        canvas.line([(middle, 142), (middle, turn), (foot, turn), (foot, 172)], color, 1.5)
         x += width + 6
-        canvas.text(column, 186, f"{name}: {count:,}", 14, shade(colour), weight="bold")
+        canvas.text(column, 186, f"{name}: {count:,}", 14, shade(color), weight="bold")
         for row, (label, words) in enumerate((("seen", when), ("for", purpose), ("decides", decides))):
             canvas.text(column, 212 + 26 * row, label, 11.5, QUIET)
             canvas.text(column + 50, 212 + 26 * row, words, 12)
@@ -63,7 +63,7 @@ def three_piles() -> Canvas:
 
 
 def smooth(losses: list[float], width: int = 5) -> np.ndarray:
-    """Means over `width` neighbouring steps."""
+    """Means over `width` neighboring steps."""
     return np.convolve(losses, np.ones(width) / width, mode="valid")
 
 
@@ -117,12 +117,12 @@ def rate_finder() -> Canvas:
     axes.set(xscale="log", xlim=(rates[0], rates[-1]), ylim=(1.6, 3.4), yticks=(1.6, 2, 2.4, 2.8, 3.2))
     axes.minorticks_off()
     axes.tick_params(axis="x", pad=6)
-    for x, y, words, colour in (
+    for x, y, words, color in (
         (4e-5, 2.62, "too little happens", QUIET),
         (peak, 2.62, "take it\nfrom here", shade(GREEN)),
         (2.6e-1, 2.95, "the wall", shade(VERMILION, 0.2)),
     ):
-        axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold", ha="center")
+        axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha="center")
     canvas.text(362, 344, "learning rate", 13, align="center")
     canvas.text(24, 78, "training loss", 12, QUIET)
     lowest = rates[2:-2][smooth(list(losses)).argmin()]
@@ -160,9 +160,9 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
     canvas.text(24, 78, "loss", 12, QUIET)
     for epoch, count in zip(epochs, counts, strict=True):
         x = 52 + 620 * (epoch - 0.3) / (last + 0.4)
-        colour = VERMILION if epoch == stop else INK if epoch < stop else GREY
+        color = VERMILION if epoch == stop else INK if epoch < stop else GREY
         canvas.text(x, 312, f"{epoch}", 11, QUIET, align="center")
-        canvas.text(x, 342, f"{count}", 12.5, colour, align="center", weight="bold" if epoch <= stop else "normal")
+        canvas.text(x, 342, f"{count}", 12.5, color, align="center", weight="bold" if epoch <= stop else "normal")
     canvas.text(52, 370, "upper line: epoch; lower line: epochs since the last new best", 12, QUIET)
     return canvas, axes, stop
 
@@ -206,9 +206,9 @@ def overfitting() -> Canvas:
     )
 
 
-def label(axes: Axes, x: float, y: float, words: str, colour: str, align: str = "left") -> None:
+def label(axes: Axes, x: float, y: float, words: str, color: str, align: str = "left") -> None:
     """A bold word beside a curve."""
-    axes.text(x, y, words, color=colour, size=13 * POINTS_PER_PIXEL, weight="bold", ha=align)
+    axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha=align)
 
 
 GROUPS = {
@@ -238,7 +238,7 @@ def cifar_experiments() -> Canvas:
     subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one mark for each seed."
     canvas = Canvas(height, "Six experiments, two seeds each", subtitle)
     left, right, low, high = 318, 606, 25.0, 50.0
-    y, told = 92.0, []
+    y, notes = 92.0, []
     bottom = height - 52
     for tick in range(25, 51, 5):
         x = left + (right - left) * (tick - low) / (high - low)
@@ -257,7 +257,7 @@ def cifar_experiments() -> Canvas:
                 else:
                     canvas.disc(x, level, 4.5, "", VERMILION)
             canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
-            told.append(f"{group[2:]}, {name}: {' and '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
+            notes.append(f"{group[2:]}, {name}: {' and '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
             y += 27
         y += 12
     canvas.text(676, 76, "mean", 12, QUIET, align="right")
@@ -267,7 +267,7 @@ def cifar_experiments() -> Canvas:
         "Accuracy on validation images of every arm of the six experiments, one dot for each of two seeds.",
         f"""One line for each arm, grouped by experiment, with a mark for each seed, one above the other; the arm that
         all experiments share has blue squares, the others discs. Per cent of the validation images right:
-        {"; ".join(told)}.""",
+        {"; ".join(notes)}.""",
     )
 
 

@@ -72,7 +72,7 @@ show_images(picture, titles=["Grace Hopper"])
 # ## Three numbers against a whole picture
 #
 # Let us break something small. Networks like numbers around zero, but pixels lie between 0 and 1. So a ViT's pictures
-# are *normalised* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
+# are *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
 # deviation.
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
@@ -134,7 +134,7 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
 
 # %% [markdown]
 # Three of them run, and only one is a mean for every channel: (6,) met the width and (4, 1) the height. That is the
-# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor grey: on those, few
+# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor gray: on those, few
 # wrong axes fit by accident.
 
 # %% [markdown]
@@ -206,8 +206,8 @@ check("normalize_images", normalize_images)
 
 # %% [markdown]
 # All checks pass? Then let your function do something. Below, Grace Hopper poses at noon, at dusk, and in a darkroom.
-# Each picture is normalised with its own mean and deviation. **Predict first:** what will the three look like
-# afterwards?
+# Each picture is normalized with its own mean and deviation. **Predict first:** what will the three look like
+# afterward?
 
 # %%
 lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
@@ -220,8 +220,8 @@ print("largest difference:", (normalized[0] - normalized[2]).abs().max().item())
 show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 
 # %% [markdown]
-# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalising undoes both. (We shift
-# and squeeze the result for the eye, which cannot see negative light.) A model that is fed normalised pictures need
+# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalizing undoes both. (We shift
+# and squeeze the result for the eye, which cannot see negative light.) A model that is fed normalized pictures need
 # not learn what a lamp is.
 
 # %% [markdown] question="loss-proves-little" points=1
@@ -244,7 +244,7 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # ## A first bug hunt (3 minutes)
 #
 # Every lesson has one, since half of this trade is reading code that somebody else is proud of. The next cell draws a
-# program from our library of mistakes: `normalize_images` in other words, with one line spoilt. Another seed draws
+# program from our library of mistakes: `normalize_images` in other words, with one line spoiled. Another seed draws
 # another bug. **Predict first:** read it, and point at a line.
 
 # %%
@@ -253,7 +253,7 @@ suspect = hunt("normalize_images", SEED)
 suspect
 
 # %% [markdown]
-# Does it show? Here is Grace Hopper at noon once more, normalised on the left by you and on the right by the suspect.
+# Does it show? Here is Grace Hopper at noon once more, normalized on the left by you and on the right by the suspect.
 
 # %% tags=["raises-exception"]
 statistics = lit[0].mean(dim=(0, 2, 3)), lit[0].std(dim=(0, 2, 3))
@@ -315,7 +315,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # </details>
 # <details><summary>3. <code>images / std - mean / std</code> or <code>images / std - mean</code>: which one
-# normalises?</summary>
+# normalizes?</summary>
 #
 # The first: division spreads over the subtraction, so both parts are divided. The check calls the second one *divided
 # before subtracting*.

@@ -57,7 +57,7 @@ show_images(picture, titles=["Grace Hopper, whose team found the first bug"])
 # out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
 #
 # A *patch* is a square of `patch_size` × `patch_size` pixels. A *token* is that square, unrolled into one vector.
-# The picture above becomes a sequence: the token in the top left corner first, then its neighbour to the right, and
+# The picture above becomes a sequence: the token in the top left corner first, then its neighbor to the right, and
 # so on, as you read a page.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
@@ -88,8 +88,8 @@ show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
 # Confetti. `reshape` never moves a number; it only draws new borders through the numbers *in memory order*, and in
-# memory the neighbours of a pixel are the rest of its row. So each "patch" is a few thin strips of one channel,
-# bent into a square. (It shows colours because we paint the first third of a strip red, the next green, the last
+# memory the neighbors of a pixel are the rest of its row. So each "patch" is a few thin strips of one channel,
+# bent into a square. (It shows colors because we paint the first third of a strip red, the next green, the last
 # blue.) A model trained on confetti still learns something, and nobody gets an error.
 #
 # This mistake is called *strips, not squares*. Your `patchify` will not make it.
@@ -351,7 +351,7 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # directions that a random Linear happens to look at.
 #
 # Is that the fault of the small `embed_dim`, or of the random directions? Let us ask for the best directions for this
-# very picture (its principal components). **Predict first:** how many do you need to recognise her?
+# very picture (its principal components). **Predict first:** how many do you need to recognize her?
 
 # %%
 mean = patches[0].mean(dim=0)
@@ -531,7 +531,7 @@ suspect
 
 # %% [markdown]
 # Now its symptoms: the shape of what comes out, and the photo as it cuts it. An error is a symptom as well; then look
-# at the shape first, and at the traceback afterwards.
+# at the shape first, and at the traceback afterward.
 
 # %% tags=["raises-exception"]
 tokens = suspect(picture, 48)[0]

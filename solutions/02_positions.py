@@ -96,7 +96,7 @@ bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in r
 show_matrix(bits.T, "digit", "position", title="counting in binary", values=False)
 
 # %% [markdown]
-# Digits jump, though, and neighbours can look very different: 15 and 16 share no digit. **Predict first:** which
+# Digits jump, though, and neighbors can look very different: 15 and 16 share no digit. **Predict first:** which
 # device tells any time, with parts that move at different speeds and never jump?
 #
 # A clock. Let hand i turn clockwise from twelve, and turn slower the larger i is:
@@ -321,7 +321,7 @@ check("sinusoidal_positions_2d", sinusoidal_positions_2d)
 show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 
 # %% [markdown]
-# Now each patch knows its neighbours on all four sides. Each map is a blob with four arms: row and column have a vote
+# Now each patch knows its neighbors on all four sides. Each map is a blob with four arms: row and column have a vote
 # each, and the votes are added. When a ViT *learns* its positions from nothing, rows and columns show up in much the
 # same way (Dosovitskiy et al. 2021, figure 7). Lesson 07 looks into a trained one.
 
@@ -336,7 +336,7 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # layer what the patches have to tell.
 #
 # Three steps, in this order: **expand, concatenate, add**. **Predict first:** what changes if you add first and
-# concatenate afterwards?
+# concatenate afterward?
 
 # %% [markdown]
 # ### Exercise: `add_class_token` (8 minutes, 4 points)
@@ -567,7 +567,7 @@ check("resize_positions", resize_from_the_internet)
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
 #
-# Here is the same task by another author, and a bug that a seed draws from our library: your neighbour has another
+# Here is the same task by another author, and a bug that a seed draws from our library: your neighbor has another
 # one. **Predict first:** read the program slowly. Rows, columns, dimensions, the class token: which of them goes
 # astray?
 
@@ -633,7 +633,7 @@ suspect.check(mended)
 # </details>
 # <details><summary>4. Why is the class token's row left alone when positions are resized?</summary>
 #
-# It stands nowhere in the picture, so it has no neighbours to be mixed with.
+# It stands nowhere in the picture, so it has no neighbors to be mixed with.
 #
 # </details>
 #

@@ -42,7 +42,7 @@ picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, 
 # that never gives up. It compares the query with **every** key, and hands back a mixture of **all** values, with more
 # of those whose keys fit better.
 #
-# Here the keys are colours, as (red, green, blue), and the values are numbers.
+# Here the keys are colors, as (red, green, blue), and the values are numbers.
 
 # %%
 red, green, blue = torch.eye(3)
@@ -57,7 +57,7 @@ def soft_look_up(wanted, sharpness=4.0):
 
 
 # %% [markdown]
-# **Predict first.** We ask for pure red, then for orange, (1, ½, 0), then for grey, (½, ½, ½). Which of the three
+# **Predict first.** We ask for pure red, then for orange, (1, ½, 0), then for gray, (½, ½, ½). Which of the three
 # answers is nearest to 10, and which one is exactly 20? Why?
 
 # %%
@@ -66,7 +66,7 @@ for name, wanted in {"red": red, "orange": red + green / 2, "grey": (red + green
     print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
 
 # %% [markdown]
-# Grey fits all three keys alike, so it gets their plain mean. Now let the question wander from red to green and watch
+# Gray fits all three keys alike, so it gets their plain mean. Now let the question wander from red to green and watch
 # the shares move. Nothing ever switches; it slides. That is the point: what slides has a gradient, and what has a
 # gradient can learn *what to ask for*.
 
@@ -137,7 +137,7 @@ for head_dim in (4, 64, 256):
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
-# Without the root a head of 256 numbers has picked its favourite before it has learned anything. With the root it
+# Without the root a head of 256 numbers has picked its favorite before it has learned anything. With the root it
 # starts by listening to everybody, whatever its size.
 #
 # **Predict first.** Changing one's mind takes a gradient. How does the gradient of a score fare in a row where one
@@ -177,7 +177,7 @@ for head_dim in (4, 64, 256):
 #
 # **Rubric.** 1 point: undivided scores saturate the softmax *and* therefore its gradient vanishes (not only "numbers
 # get too large"). 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
-# over-corrects towards even weights.
+# over-corrects toward even weights.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -263,7 +263,7 @@ for which, name in enumerate(("query", "key", "value")):
 # %% [markdown]
 # A token's question is its own affair; its key and its value are everybody's.
 #
-# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the patch's *colour*, as a
+# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the patch's *color*, as a
 # direction, so that "fits" means "has a similar hue". First a few lines to see with: they light up the picture where
 # the weights are.
 
@@ -291,7 +291,7 @@ show_images(picture)
 
 # %%
 def hues(picture, patch_size):
-    """The mean colour of each patch as a direction, seen from the picture's mean: (batch, tokens, 3)."""
+    """The mean color of each patch as a direction, seen from the picture's mean: (batch, tokens, 3)."""
     colours = patchify(picture, patch_size).unflatten(2, (3, -1)).mean(dim=3)
     return F.normalize(colours - colours.mean(dim=1, keepdim=True), dim=2)
 
@@ -303,9 +303,9 @@ asking = [cheek, wall, flag]
 show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
 
 # %% [markdown]
-# A line of algebra, and it finds her face. Nobody told it about faces: patches of a similar colour found each other.
+# A line of algebra, and it finds her face. Nobody told it about faces: patches of a similar color found each other.
 #
-# The value need not be a colour. Ask by colour, and be told a *place*: **predict** what comes back when the value of a
+# The value need not be a color. Ask by color, and be told a *place*: **predict** what comes back when the value of a
 # patch is its row and its column.
 
 # %%
@@ -403,7 +403,7 @@ def merge_heads(x):
 # <details><summary>Hint 2: a question</summary>
 #
 # A reshape may cut an axis in two, or join two that stand side by side; it must never carry an axis past another.
-# Which axis do you have to cut? And where does the new axis have to go afterwards, and with what?
+# Which axis do you have to cut? And where does the new axis have to go afterward, and with what?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -412,7 +412,7 @@ def merge_heads(x):
 # split: refuse sizes that do not fit
 #        cut the last axis in two: (num_heads, head_dim)
 #        let the axis of the tokens and the axis of the heads trade places
-# merge: the same steps backwards
+# merge: the same steps backward
 # ```
 #
 # </details>
@@ -466,7 +466,7 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 # ## All heads in one matmul
 #
 # A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears.
-# Nobody writes it so, because one wide Linear computes them all in a single product. Its output is cut afterwards:
+# Nobody writes it so, because one wide Linear computes them all in a single product. Its output is cut afterward:
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
@@ -911,7 +911,7 @@ titles = ["the photo", "head 0: hue", "head 1: around", "head 2: mirror"]
 show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 
 # %% [markdown]
-# One attention layer has painted by colours, blurred, and held up a mirror, all at once. A convolution can blur, too.
+# One attention layer has painted by colors, blurred, and held up a mirror, all at once. A convolution can blur, too.
 # To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
 # convolution can do the mirror: it looks in the same direction everywhere, and the mirror image lies elsewhere for
 # each column. What trained heads look at, you will see in lesson 07.

@@ -113,7 +113,7 @@ for name, norm in norms.items():
 # %% [markdown]
 # With BatchNorm, what your picture looks like to the network depends on the strangers that it shares a batch with. With
 # LayerNorm an image in company, an image alone and the last, half-empty batch of an epoch are all treated alike, in
-# training and afterwards.
+# training and afterward.
 
 # %% [markdown]
 # ## What eps is for
@@ -206,7 +206,7 @@ variances = patches.var(dim=-1, correction=0)[0]
 print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
 
 # %% [markdown]
-# With a tiny eps each patch shouts equally loud, and the uniform turns out to be full of coloured snow: the noise of
+# With a tiny eps each patch shouts equally loud, and the uniform turns out to be full of colored snow: the noise of
 # film, scanner and JPEG, which nobody can see in the photo. With eps = 0.1, above the variance of nearly every patch,
 # the quiet ones stay quiet. A ViT uses 1e-6: it wants to hear whispers.
 
@@ -475,7 +475,7 @@ draw(lengths, "block", "mean length")
 # ### BEGIN SOLUTION
 # Every branch adds zero, so each block, and the whole tower, is the identity: the head sees the embedded patches
 # themselves. The gradient of `fc2`'s weight is (what arrives from the loss) times (the hidden activations), which is
-# not zero; the gradient of `fc1` has to pass backwards through `fc2`'s weight, which is zero, so `fc1` gets none in the
+# not zero; the gradient of `fc1` has to pass backward through `fc2`'s weight, which is zero, so `fc1` gets none in the
 # first step. After it `fc2` is no longer zero, and both learn. The start is good because a deep tower begins as a
 # shallow model that is easy to train, with a clear road for the gradient, and each block joins in when it has
 # something useful to add.
@@ -764,7 +764,7 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 # %% [markdown]
 # Without plus signs one block is enough to wipe her out. On *your* road she is there after twelve strangers, under some
 # snow: every block can still read the original, and so can the head at the end. On the road of the other block her
-# colours change: each norm brings quiet patches and loud ones to one volume, and the volume of the original is lost.
+# colors change: each norm brings quiet patches and loud ones to one volume, and the volume of the original is lost.
 #
 # Now imagine that the blocks are no strangers, but have learned what to write. That is a Vision Transformer.
 

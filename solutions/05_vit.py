@@ -692,7 +692,7 @@ with torch.no_grad():
 print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers moved into your class")
 
 # %% [markdown]
-# Now a photo that neither has seen: Grace Hopper in the uniform of the US Navy, resized, cropped and normalised as
+# Now a photo that neither has seen: Grace Hopper in the uniform of the US Navy, resized, cropped and normalized as
 # torchvision says.
 #
 # **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. By how much will two

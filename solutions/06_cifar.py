@@ -77,7 +77,7 @@ def draw(curves, xlabel, ylabel, xscale="linear"):
 # %% [markdown]
 # ## Three piles of pictures
 #
-# CIFAR-10 is 60,000 colour photos of 32 × 32 pixels in ten classes: aeroplanes, cars, birds, cats and other things that
+# CIFAR-10 is 60,000 color photos of 32 × 32 pixels in ten classes: aeroplanes, cars, birds, cats and other things that
 # one meets. The cell fetches it once (170 MB), or takes it from the folder that `VIT_COURSE_DATA` names. Where neither
 # works it says so, and gives you our own drawings of ten shapes instead: every cell below runs on them too, only that
 # shapes are easier than life and your numbers will be higher than ours.
@@ -160,7 +160,7 @@ def split_indices(num_samples, num_validation, seed):
 check("split_indices", split_indices)
 
 # %% [markdown]
-# Why so strict about "in both"? Meet the perfect memoriser. It learns nothing at all: shown a picture, it looks for the
+# Why so strict about "in both"? Meet the perfect memorizer. It learns nothing at all: shown a picture, it looks for the
 # most similar one among its training pictures and says that one's label.
 #
 # **Predict first.** By an honest split it gets some share right, say *a*. Now a slip puts half of the validation
@@ -176,10 +176,10 @@ for name, known in (("honest split", train_indices), ("half of it leaks", leaky_
     print(f"{name:18} {right.float().mean():.1%}")
 
 # %% [markdown]
-# About (1 + *a*) / 2, and not one bit wiser. Every real model is part memoriser, and a ViT with a million numbers is a
+# About (1 + *a*) / 2, and not one bit wiser. Every real model is part memorizer, and a ViT with a million numbers is a
 # gifted one. A leak never looks like a bug. It looks like success.
 #
-# There are quiet leaks too. The mean and the standard deviation that normalise the pictures are *learned numbers*, so
+# There are quiet leaks too. The mean and the standard deviation that normalize the pictures are *learned numbers*, so
 # they come from the training pile alone.
 
 # %%
@@ -303,7 +303,7 @@ for _ in range(5):
 # ## Measuring
 #
 # Measuring is the loop without the learning, and three things change. The model works as it will be *used*: dropout
-# off. Nothing is remembered for a `backward` that never comes. And afterwards everything is as it was, so that whoever
+# off. Nothing is remembered for a `backward` that never comes. And afterward everything is as it was, so that whoever
 # calls you in the middle of training gets the model back in training mode.
 #
 # ### Exercise: `evaluate` (10 minutes, 4 points)
@@ -353,7 +353,7 @@ def evaluate(model, loader, device):
 #
 # The accuracy is right and the loss is not? A mean of means again. An accuracy far below any sense? Print the shape of
 # what `argmax` gives: one guess for each image, or for each class? The check complains about the mode although you
-# called `eval()`? It asks about *afterwards*.
+# called `eval()`? It asks about *afterward*.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -399,7 +399,7 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # ## Six sick curves
 #
 # You are the doctor now. One small ViT was trained seven times on CIFAR-10, 300 steps each, all from the same start.
-# The dashed grey line is the healthy training. Each of the other six has **one** thing wrong with it. Blue is the loss
+# The dashed gray line is the healthy training. Each of the other six has **one** thing wrong with it. Blue is the loss
 # on training batches, orange dots are the loss on validation images.
 #
 # ![Six panels, A to F, each with the loss curve of a sick training in blue, dots of its validation loss in orange, and
@@ -651,7 +651,7 @@ draw(
 
 # %% [markdown]
 # A rate per *step*, note: the classic slip is to call a schedule made for steps once an epoch, and to spend the whole
-# training in the first metre of the ramp. Ours is asked before every update, by a hook, so your loop stays as it is:
+# training in the first meter of the ramp. Ours is asked before every update, by a hook, so your loop stays as it is:
 
 
 # %%
@@ -670,7 +670,7 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 # %% [markdown]
 # ## Who is decayed
 #
-# Weight decay pulls numbers a little towards zero at every step, so that only what the data keep asking for stays
+# Weight decay pulls numbers a little toward zero at every step, so that only what the data keep asking for stays
 # large. For the matrices that is a healthy discipline. For others it is an injury: the weight of a LayerNorm lives
 # around **1** and is a volume knob, a bias is an offset, the class token and the positions are what a place *says*.
 # Nobody wants those at zero.
@@ -1091,7 +1091,7 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 #
 # *My prediction, before the run: …*
 #
-# Give your table, with a sentence on noise for each neighbouring pair. Small patches cost time. What do they buy, and
+# Give your table, with a sentence on noise for each neighboring pair. Small patches cost time. What do they buy, and
 # why does that work the other way round in the number of parameters? When would you expect *large* patches to win?
 #
 # ### BEGIN SOLUTION
@@ -1332,7 +1332,7 @@ compare(
 # chance.](../figures/broken_vit.svg)
 #
 # Five of the eight differ by more than twice the spreads. The columns (gap 0.3), the missing projection (0.3, in the
-# bug's favour) and softmax over the queries (1.1 against spreads of 1.4) are noise. So it is *five*, and *three*: two
+# bug's favor) and softmax over the queries (1.1 against spreads of 1.4) are noise. So it is *five*, and *three*: two
 # of the five are **better** than the right model, by about three points, and pass the rule.
 #
 # We ran it twice. The first time, with two seeds of each broken model, softmax over the queries passed the rule, too,
@@ -1400,7 +1400,7 @@ compare({"right": Arm(), **broken})
 # Experiment 3 found the right model almost deaf to places: its positions start at 0.02. Reshaping happens to tell it.
 # With 16 tokens of 64 numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second
 # channels 4 to 7, and *which number of the token* says which patch. Place has become a channel. (Heads split by `view`
-# are a cousin: each gets a strip of neighbouring tokens for itself.)
+# are a cousin: each gets a strip of neighboring tokens for itself.)
 #
 # A suspect is no culprit before a test. Make the positions loud, with and without the bug.
 #
@@ -1481,7 +1481,7 @@ check("vit_cifar", "vit_cifar.safetensors")
 # the notebook again for lesson 07.
 #
 # Now climb. Change one thing at a time, and write down what you expect before you run. The course's own loop, `fit`, is
-# yours with more knobs: a progress bar, a way to go on after a power cut, and Muon, an optimiser for the matrices in
+# yours with more knobs: a progress bar, a way to go on after a power cut, and Muon, an optimizer for the matrices in
 # the blocks that needs far fewer epochs than AdamW. In place of the last two lines of the training cell:
 #
 # ```python
@@ -1543,7 +1543,7 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 #
 # <details><summary>1. For three epochs your loss stands at 2.303, to the third digit. Name three suspects.</summary>
 #
-# Nothing moves: `optimizer.step()` is missing, or the optimiser holds another model's parameters. Nothing to be
+# Nothing moves: `optimizer.step()` is missing, or the optimizer holds another model's parameters. Nothing to be
 # learned: labels shuffled against the images. Nothing gets through: the rate is absurdly low, or the head sees a
 # constant. (log 10 = 2.303: it guesses, calmly.)
 #

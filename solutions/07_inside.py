@@ -231,7 +231,7 @@ show_maps(image, maps)
 # %% [markdown]
 # ## How far do heads look?
 #
-# A convolution sees its neighbours and nothing else. A head may look anywhere. Does it? The first ViT paper measured
+# A convolution sees its neighbors and nothing else. A head may look anywhere. Does it? The first ViT paper measured
 # it: for every query patch, the mean of the distances to all patches, each counted by its weight.
 #
 # ![A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, added
@@ -288,7 +288,7 @@ def mean_attention_distance(weights, grid_size, patch_size):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Right on the neighbour and wrong at an angle? Then it is the way that you measure. Right without a class token and too
+# Right on the neighbor and wrong at an angle? Then it is the way that you measure. Right without a class token and too
 # short with one? Somebody's share went missing. One number for each image? Count what your mean runs over.
 #
 # </details>
@@ -368,8 +368,8 @@ figure
 # would make you give the idea up?
 #
 # ### BEGIN SOLUTION
-# For instance the data. One shape stands on an empty ground, so a patch learns little from its neighbours and much from
-# other parts of the shape; in photos texture and edges make neighbours telling. Experiment: the same model, settings
+# For instance the data. One shape stands on an empty ground, so a patch learns little from its neighbors and much from
+# other parts of the shape; in photos texture and edges make neighbors telling. Experiment: the same model, settings
 # and number of steps, once on the drawings and once on CIFAR-10 (or on drawings with a small pattern that decides the
 # class), three seeds each; measure the smallest mean distance of a head in block 0 on 200 held-out pictures. If the
 # heads on CIFAR-10 lie as close to the dashed line as those on drawings, within the spread of the seeds, the idea is
@@ -391,7 +391,7 @@ figure
 # %% [markdown]
 # A convolution has no choice: after four layers it sees 9 × 9 pixels. Attention may look everywhere, and here it comes
 # to prefer what is near. One head of the second layer looks 12.2 pixels far, where 16.55 would be blind to distance.
-# Nearer than any of ours, yet no neighbourhood: eight neighbours alike would be 4.8. And the *first* layer holds no
+# Nearer than any of ours, yet no neighborhood: eight neighbors alike would be 4.8. And the *first* layer holds no
 # near head.
 #
 # This does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once, and
@@ -410,7 +410,7 @@ figure
 show_position_similarity(model.positions.detach(), config.grid_size)
 
 # %% [markdown]
-# After six epochs neighbours are alike, and something else has appeared: the rim is alike all the way round. Some of
+# After six epochs neighbors are alike, and something else has appeared: the rim is alike all the way round. Some of
 # our drawings reach it, but on average the shape is in the middle and the rim is background. So the first thing worth
 # knowing about a place is not its row or its column, but whether it is *inside*. The model has learned our data set's
 # habits.
@@ -467,7 +467,7 @@ for handle in handles:
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows a thousand calls inside one
 # another and each round takes about five: after some two hundred rounds there is a `RecursionError`. So keep the input,
-# remove the hook, and ask afterwards.
+# remove the hook, and ask afterward.
 #
 # </details>
 
@@ -475,7 +475,7 @@ for handle in handles:
 # ## From a row of weights to a map
 #
 # A good guest leaves the house as it was. A model may be in the middle of its training when you ask it: evaluation mode
-# has to be switched on for your question (or dropout blurs the answer) and the old mode back on afterwards. No gradient
+# has to be switched on for your question (or dropout blurs the answer) and the old mode back on afterward. No gradient
 # should be kept, no hook left behind.
 #
 # ### Exercise: `predict_with_attention` (15 minutes, 4 points)
@@ -646,12 +646,12 @@ show_maps(own, {"where it looked": seen})
 #
 # So far we have admired. Now we test, in the way of a surgeon: if the model needs what it looks at, then covering those
 # patches must hurt, and covering what it does not look at must not. We paint 8 of the 64 patches over with the
-# picture's mean colour.
+# picture's mean color.
 
 
 # %%
 def covered(images, order):
-    """The images with the first eighth of the patches of `order` (batch, num_patches) in their mean colour."""
+    """The images with the first eighth of the patches of `order` (batch, num_patches) in their mean color."""
     chosen = torch.zeros(order.shape).scatter_(1, order[:, : order.shape[1] // 8], 1.0)
     mask = F.interpolate(chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size).bool()
     mean_colour = images.float().mean(dim=(2, 3), keepdim=True)
@@ -713,8 +713,8 @@ show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 # depends on it. The covering test adds that the answer depends on the patches with the most attention (for this model
 # and these pictures): it is an intervention, and it has to be compared with other patches and an untrained model.
 # Neither shows *how* they are used. For "counts" one would have to vary the number of tips and nothing else (stars with
-# four, five, six tips, same size and colour) and see whether the answer, or something inside the model from which the
-# number can be read, follows the number; or cover one tip at a time. Covering has a trap of its own: a grey patch is a
+# four, five, six tips, same size and color) and see whether the answer, or something inside the model from which the
+# number can be read, follows the number; or cover one tip at a time. Covering has a trap of its own: a gray patch is a
 # picture that the model has never seen, so part of the loss may be surprise.
 #
 # **Rubric.** 1 point: the map shows where, the covering test shows dependence; neither shows how. 1 point: a

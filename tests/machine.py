@@ -2,9 +2,9 @@
 
 import pytest
 
-from exercise_kit.worker.capabilities import available
+from exercise_kit.worker.capabilities import probe_capabilities
 
-CAPABILITIES = available()
+CAPABILITIES = probe_capabilities()
 needs_sandbox = pytest.mark.skipif(
-    not CAPABILITIES.enough, reason="this machine has no sandbox: see `vit-course doctor`"
+    not CAPABILITIES.is_sufficient, reason="this machine has no sandbox: see `vit-course doctor`"
 )

@@ -94,9 +94,9 @@ def demo(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.demo_class import RehearsalError
-        from vit_course.demo import TourError, run_tour
-    with in_words(AuthoringError, ClassFolderError, RehearsalError, TourError):
-        run_tour(out, root, Console(highlight=False))
+        from vit_course.demo import DemoError, run_demo
+    with in_words(AuthoringError, ClassFolderError, RehearsalError, DemoError):
+        run_demo(out, root, Console(highlight=False))
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exercise_kit.engine.exercise import Exercise
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import Student
-    from vit_course.exercises.l06_cifar.model_accuracy import Exam
+    from vit_course.exercises.l06_cifar.model_accuracy import ModelAccuracy
 
 _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "safe_files", "progress", "muon")
 _MODULES = Modules(
@@ -70,9 +70,9 @@ def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
 
 
 def _measure(secret: bytes) -> Measure:
-    from vit_course.exercises.l06_cifar.model_accuracy import exam_of_class
+    from vit_course.exercises.l06_cifar.model_accuracy import accuracy_of_class
 
-    return exam_of_class(secret)
+    return accuracy_of_class(secret)
 
 
 def _stamp() -> object:
@@ -83,9 +83,9 @@ def _stamp() -> object:
 
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
     from vit_course.exercises.l06_cifar.model_accuracy import Results as MeasuredResults
-    from vit_course.exercises.l06_cifar.model_accuracy import exam_of
+    from vit_course.exercises.l06_cifar.model_accuracy import accuracy_for
 
-    return MeasuredResults(student, cast("Exam", measure) if measure else exam_of(probe))
+    return MeasuredResults(student, cast("ModelAccuracy", measure) if measure else accuracy_for(probe))
 
 
 COURSE = Course(

@@ -114,11 +114,11 @@ MARKER = ".vit-course-demo"
 PARTS = ("Seen", "Expected", "Likely cause", "Where to look")
 
 
-class TourError(Exception):
+class DemoError(Exception):
     """The demo cannot run; the message says what to do."""
 
 
-def run_tour(out: Path, root: Path, console: Console) -> None:
+def run_demo(out: Path, root: Path, console: Console) -> None:
     """Build the lessons, make and grade a class, train a small ViT, and say what to open.
 
     Args:
@@ -160,7 +160,7 @@ def run_tour(out: Path, root: Path, console: Console) -> None:
 def _clear(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not (out / MARKER).exists():
-            raise TourError(f"{out} is in use by something else than a demo; choose another folder with --out")
+            raise DemoError(f"{out} is in use by something else than a demo; choose another folder with --out")
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARKER).write_text("Made by vit-course demo, which replaces this folder when it runs again.\n")
@@ -205,11 +205,11 @@ def _show_reading(console: Console, student: Graded) -> None:
 
 def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
     """The failed checks; those whose cause was shown before are only counted."""
-    told, again = set[str](), 0
+    shown, again = set[str](), 0
     for each in checks:
         if each["verdict"] != "fail":
             continue
-        if each["misconception"] in told:
+        if each["misconception"] in shown:
             again += 1
             continue
         console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
@@ -217,7 +217,7 @@ def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
             if words := each["parts"].get(label):
                 console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
         if each["misconception"]:
-            told.add(each["misconception"])
+            shown.add(each["misconception"])
     if again:
         console.print(Padding(Text(f"✗ {again} more for the same reason"), (0, 0, 0, 6)))
 

@@ -35,7 +35,7 @@ def vit_b_16(patience: float = 5.0) -> tuple[nn.Module, bool]:
         model.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
         print("ViT-B/16 with its real weights: trained on 1.28 million photos of ImageNet.")
     else:
-        _randomise(model)
+        _randomize(model)
         print(f"No real weights here ({problem}): a ViT-B/16 with random weights stands in.")
     return model.eval(), problem is None
 
@@ -87,7 +87,7 @@ def _silence_ends_after(seconds: float) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _randomise(model: nn.Module) -> None:
+def _randomize(model: nn.Module) -> None:
     """Move every parameter a little, the same way each time; torchvision starts its head and most biases at zero."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():

@@ -127,14 +127,14 @@ def predict_with_attention(model: nn.Module, image: Tensor) -> tuple[Tensor, Ten
     """
     parts: Any = model
     attention, patch_size = parts.blocks[-1].attention, parts.patch_embedding.patch_size
-    heard: list[Tensor] = []
-    handle = attention.register_forward_pre_hook(lambda _, inputs: heard.append(inputs[0]))
+    recorded: list[Tensor] = []
+    handle = attention.register_forward_pre_hook(lambda _, inputs: recorded.append(inputs[0]))
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         logits = model(image[None])  # (1, num_classes)
         handle.remove()
-        _, weights = attention(heard[0], return_weights=True)  # (1, num_heads, tokens, tokens)
+        _, weights = attention(recorded[0], return_weights=True)  # (1, num_heads, tokens, tokens)
     finally:
         handle.remove()
         for module, mode in modes.items():

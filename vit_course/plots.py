@@ -100,20 +100,20 @@ def number_tiles(axes: Axes, rows: int, columns: int, pitch: int) -> None:
         axes.annotate(str(token), (column * pitch - 0.5, row * pitch - 0.5), (2, -2), **style)
 
 
-def label_centres(axis: Axis, count: int, pitch: int) -> None:
-    """Write 0, 1, 2, ... at the centres of `count` tiles of `count` pixels each, which lie `pitch` apart."""
+def label_centers(axis: Axis, count: int, pitch: int) -> None:
+    """Write 0, 1, 2, ... at the centers of `count` tiles of `count` pixels each, which lie `pitch` apart."""
     axis.set_ticks([tile * pitch + (count - 1) / 2 for tile in range(count)], [str(tile) for tile in range(count)])
 
 
 def lit(picture: Tensor, light: Tensor) -> Tensor:
-    """A picture (height, width, 3) in dark grey, amber where `light` (height, width) in [0, 1] falls."""
+    """A picture (height, width, 3) in dark gray, amber where `light` (height, width) in [0, 1] falls."""
     grey = picture.mean(-1, keepdim=True)
     amber = torch.tensor(AMBER) * (0.55 + 0.45 * grey)
     return torch.lerp(0.1 + 0.45 * grey.expand(-1, -1, 3), amber, light[..., None])
 
 
 def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float], name: str) -> None:
-    """Draw one number per epoch for training and for validation, told apart by colour, line and marker."""
+    """Draw one number per epoch for training and for validation, told apart by color, line and marker."""
     epochs = range(1, len(train) + 1)
     axes.plot(epochs, train, color=BLUE, marker="o", markersize=3, linestyle="--", label="training")
     axes.plot(epochs, validation, color=ORANGE, marker="s", markersize=3, label="validation")
@@ -126,17 +126,17 @@ def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float],
 def write_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
     """Write each number of (rows, columns) into its cell, dark on light and light on dark."""
     whole = bool((matrix == matrix.round()).all())
-    colours = picture.to_rgba(matrix.numpy())  # (rows, columns, 4)
+    colors = picture.to_rgba(matrix.numpy())  # (rows, columns, 4)
     for row, values in enumerate(matrix.tolist()):
         for column, value in enumerate(values):
-            red, green, blue, _ = colours[row, column]
+            red, green, blue, _ = colors[row, column]
             luminance = 0.299 * red + 0.587 * green + 0.114 * blue
             text = f"{value:.0f}" if whole else f"{value:.2f}"
-            colour = INK if luminance > 0.5 else CARD
-            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+            color = INK if luminance > 0.5 else CARD
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
 
 
-SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"  # both keep their order under colour-blindness
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"  # both keep their order under color-blindness
 
 
 class Curves(Protocol):
@@ -351,8 +351,8 @@ def show_position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> F
     axes = figure.subplots()
     drawn = axes.imshow(picture.numpy(), cmap=SEQUENTIAL, vmin=similarity.min().item(), vmax=1)
     axes.set_frame_on(False)
-    label_centres(axes.xaxis, columns, columns + gap)
-    label_centres(axes.yaxis, rows, rows + gap)
+    label_centers(axes.xaxis, columns, columns + gap)
+    label_centers(axes.yaxis, rows, rows + gap)
     axes.tick_params(length=0)
     axes.set(xlabel="column of the patch", ylabel="row of the patch")
     figure.colorbar(drawn, ax=axes, shrink=0.9, label="cosine similarity").outline.set_visible(False)

@@ -154,11 +154,11 @@ def plot_attention_distance(
         raise ValueError(f"one to three models can be told apart, not {len(distances)}")
     figure = plots.new_figure(6.6, 3.2)
     axes = figure.subplots()
-    for (name, blocks), (marker, colour, shift) in zip(distances.items(), looks, strict=False):
+    for (name, blocks), (marker, color, shift) in zip(distances.items(), looks, strict=False):
         for block, heads in enumerate(blocks):
             label = name if block == 0 else None
             places = [block + shift] * len(heads)
-            axes.plot(places, heads.detach().cpu().tolist(), marker, color=colour, alpha=0.75, label=label)
+            axes.plot(places, heads.detach().cpu().tolist(), marker, color=color, alpha=0.75, label=label)
     if everywhere is not None:
         axes.axhline(everywhere, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="looks everywhere alike")
     axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=plots.CARD)

@@ -63,7 +63,7 @@ def show_confusions(
 
     Args:
         matrix: (num_classes, num_classes) counts, rows are the true classes. The diagonal is left blank, so that
-            the colours tell mistakes apart.
+            the colors tell mistakes apart.
         classes: one name per class.
         worst: what to show in rows beside the matrix, see `vit_course.metrics.worst_confusions`.
         images: (num_images, channels, height, width) uint8, the ones that `worst` points into.
@@ -102,9 +102,9 @@ def _draw(
     plots.draw_curves(axes, parts[0].mean(0).tolist(), parts[1].mean(0).tolist(), name)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     if len(runs) > 1:
-        for values, colour in zip(parts, (plots.BLUE, plots.ORANGE), strict=True):
+        for values, color in zip(parts, (plots.BLUE, plots.ORANGE), strict=True):
             low, high = values.amin(0).tolist(), values.amax(0).tolist()
-            axes.fill_between(range(1, epochs + 1), low, high, color=colour, alpha=0.2, linewidth=0)
+            axes.fill_between(range(1, epochs + 1), low, high, color=color, alpha=0.2, linewidth=0)
 
 
 def _draw_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:

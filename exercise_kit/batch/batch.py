@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from exercise_kit.batch.executors import MOST_WORK, PATIENCE, ClusterWorker, JobProcess, client_at
+from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, ClusterWorker, JobProcess, client_at
 from exercise_kit.batch.index import look_up
-from exercise_kit.batch.job import Done, Task, unjudged
+from exercise_kit.batch.job import Done, Task, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.batch.result_cache import Store
 from exercise_kit.judge.result import Result
@@ -22,8 +22,8 @@ from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.released import Lessons
 
 OUT_OF_TIME = (
-    f"the judge ran out of time while grading this: its job did not end within {MOST_WORK:.0f} seconds of processor "
-    f"time, or {PATIENCE:.0f} by the clock"
+    f"the judge ran out of time while grading this: its job did not end within {CPU_LIMIT:.0f} seconds of processor "
+    f"time, or {TIMEOUT_SECONDS:.0f} by the clock"
 )
 
 
@@ -33,7 +33,7 @@ class Grader:
     Args:
         place: where checks, secret and results are, wherever the submissions lie.
         jobs: how many submissions at a time.
-        confined: in the sandbox.
+        sandboxed: in the sandbox.
         fresh: grade all again, whatever is kept.
         exercise: the only one to grade; None: all of a lesson.
         device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
@@ -47,14 +47,14 @@ class Grader:
         self,
         place: Place,
         jobs: int = 1,
-        confined: bool = True,
+        sandboxed: bool = True,
         fresh: bool = False,
         exercise: str | None = None,
         scheduler: str | None = None,
         device: str = "cpu",
     ) -> None:
         self._place = place
-        self._task = partial(Task, place=place, exercise=exercise, confined=confined, fresh=fresh, device=device)
+        self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
         self._client = client_at(scheduler) if scheduler else None
         slots: list[ClusterWorker | JobProcess]
         if self._client:
@@ -69,16 +69,16 @@ class Grader:
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Result]] = {}
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="grader")
-        Store(place.results, place.secret).clear_drafts()
+        Store(place.results, place.secret).remove_drafts()
 
     @classmethod
-    def for_class(cls, root: Path, jobs: int = 1, confined: bool = True, fresh: bool = False) -> Self:
+    def for_class(cls, root: Path, jobs: int = 1, sandboxed: bool = True, fresh: bool = False) -> Self:
         """The grader of a class folder.
 
         Raises:
             PlaceError: it has no hidden checks, or its secret cannot be read or made.
         """
-        return cls(place_of(root.resolve()), jobs, confined, fresh)
+        return cls(place_of(root.resolve()), jobs, sandboxed, fresh)
 
     def __enter__(self) -> Self:
         return self
@@ -132,38 +132,38 @@ class Grader:
 
     def _result(self, path: Path) -> Result:
         handed_in = next(iter(self._find([path])), None)
-        result = self._do(handed_in).result if handed_in else None
-        return result or unjudged(handed_in or HandedIn(path), "rejected", "it holds nothing to grade")
+        result = self._grade_one(handed_in).result if handed_in else None
+        return result or ungraded_result(handed_in or HandedIn(path), "rejected", "it holds nothing to grade")
 
     def _find(self, paths: Sequence[Path]) -> list[HandedIn]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
     def _start(self, handed_in: HandedIn, tell: Callable[[Done], None] | None) -> Future[Done]:
         def graded() -> Done:
-            done = self._do(handed_in)
+            done = self._grade_one(handed_in)
             if tell:
                 tell(done)
             return done
 
         return self._threads.submit(graded)
 
-    def _do(self, handed_in: HandedIn) -> Done:
+    def _grade_one(self, handed_in: HandedIn) -> Done:
         """Grade one; when its process dies, once more in a new one."""
         task = self._task(handed_in)
         if not self._client and (kept := look_up(task)):
-            return Done(kept, taken_over=True)
+            return Done(kept, from_cache=True)
         slot = self._idle.get()
         try:
             for _ in range(2):
                 try:
                     return slot.do(task)
                 except TimeoutError:
-                    return Done(unjudged(handed_in, "error", OUT_OF_TIME))
+                    return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
                 except CancelledError:
                     raise
                 except Exception as error:  # a killed process, a lost machine: try once more, alone
                     problem = _why_it_failed(error)
-            return Done(unjudged(handed_in, "error", problem))
+            return Done(ungraded_result(handed_in, "error", problem))
         finally:
             self._idle.put(slot)
 

@@ -31,8 +31,8 @@ from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
-from exercise_kit.submission.flags import SAME_FILE, with_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, is_class, operators_class
+from exercise_kit.submission.flags import SAME_FILE, flag_same_file
+from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -53,8 +53,8 @@ def overview(results: Sequence[Result]) -> RenderableType:
         table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_signs(result)))
     graded = [result for result in results if result.status == "graded"]
     odd = sum(result.reason is not None for result in graded)
-    told = f"; {odd} of them with something to look at, see the remarks" if odd else ""
-    return Group(table, Text(f"{len(graded)} of {len(results)} graded{told}"))
+    remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
+    return Group(table, Text(f"{len(graded)} of {len(results)} graded{remark}"))
 
 
 def sheet(result: Result) -> RenderableType:
@@ -91,8 +91,8 @@ def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
     if exercise.problem:
         yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
     for check in exercise.checks:
-        mark, colour = MARKS.get(check.verdict, ("?", "yellow"))
-        yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=colour), (0, 0, 0, 2))
+        mark, color = MARKS.get(check.verdict, ("?", "yellow"))
+        yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=color), (0, 0, 0, 2))
         if check.message and check.verdict != "pass":
             yield Padding(Text(legible(check.message)), (0, 0, 0, 4))
 
@@ -211,12 +211,12 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     device = _device(options)
     if options.sandbox and not options.scheduler:
-        _require_walls(device)
+        _require_sandbox(device)
     handed_in = find(options.paths, lessons.names, class_dir)
     done = _graded(replace(options, device=device), class_dir, handed_in, err)
     results = _flagged(done)
     _remarks(options, done, results, err)
-    _tell_of_other_classes(options.paths, class_dir, err)
+    _warn_of_other_classes(options.paths, class_dir, err)
     if options.json is None:
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
         if not options.sandbox:
@@ -231,7 +231,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
 def _class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
-        return operators_class(options.paths)
+        return current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
     return options.class_dir.resolve()
@@ -244,9 +244,9 @@ def _device(options: GradeOptions) -> str:
         raise GradeUsageError("--device", str(error)) from None
 
 
-def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
+def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
-    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), operators_class())))
+    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), current_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
         name = shlex.quote(one_line(str(folder)))
@@ -257,12 +257,12 @@ def _tell_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
         )
 
 
-def _require_walls(device: str) -> None:
-    from exercise_kit.worker.capabilities import available
+def _require_sandbox(device: str) -> None:
+    from exercise_kit.worker.capabilities import probe_capabilities
 
-    walls = available()
-    if not (walls.enough or (device != "cpu" and walls.enough_for_a_gpu)):
-        remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in walls.missing.items())
+    protections = probe_capabilities()
+    if not (protections.is_sufficient or (device != "cpu" and protections.is_sufficient_for_gpu)):
+        remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in protections.missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
             f"{remedies}\n'vit-course doctor' tells more. To run the code unguarded, give --no-sandbox."
@@ -274,7 +274,7 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
         grader = Grader(
             place_of(class_dir),
             jobs=max(1, min(options.jobs, len(handed_in))),
-            confined=options.sandbox,
+            sandboxed=options.sandbox,
             fresh=options.fresh,
             exercise=options.exercise,
             scheduler=options.scheduler,
@@ -297,7 +297,7 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
 def _flagged(done: Sequence[Done]) -> list[Result]:
     """The results; of students who handed in the same file, each with a flag."""
     found = [(each.result, each.files) for each in done if each.result is not None]
-    shared = with_same_file([(result.student or result.path, files) for result, files in found])
+    shared = flag_same_file([(result.student or result.path, files) for result, files in found])
     return [
         replace(result, flags=(*result.flags, SAME_FILE)) if same else result
         for (result, _), same in zip(found, shared, strict=True)
@@ -319,8 +319,8 @@ def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Resu
     for text in broken_checks(results):
         err.print(text, markup=False)
     if options.resume:
-        taken_over = sum(each.taken_over for each in done)
-        err.print(f"{taken_over} of {len(results)} results were taken over from an earlier run.")
+        from_cache = sum(each.from_cache for each in done)
+        err.print(f"{from_cache} of {len(results)} results were taken over from an earlier run.")
     if options.json is not None:
         for each in results:
             if each.reason:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
 # judge stops a submission long before
-MOST_WORK, PATIENCE = 240.0, 1800.0
+CPU_LIMIT, TIMEOUT_SECONDS = 240.0, 1800.0
 _SAFE_PATH, _starting = "PYTHONSAFEPATH", threading.Lock()
 _LOOK = 1.0  # seconds between two looks at what a job has used
 
@@ -77,8 +77,8 @@ class JobProcess:
             if self._pool is None:
                 with _safe_path():
                     self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=start_process)
-                    asked = self._pool.submit(process_id)
-                self._pid = asked.result()
+                    starting = self._pool.submit(process_id)
+                self._pid = starting.result()
             return self._pool
 
     def _kill(self) -> None:
@@ -106,10 +106,10 @@ def _safe_path() -> Iterator[None]:
 
 def _in_time(future: Future[Done], process: int) -> Done:
     """What a job in that process gives; TimeoutError when it has used up its time."""
-    work, end = _processor_seconds(process) + MOST_WORK, time.monotonic() + PATIENCE
+    work, end = _processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() <= end and _processor_seconds(process) <= work:
         wait([future], min(_LOOK, max(0.0, end - time.monotonic())))
-        if future.done():  # one that a stopped pool has cancelled too, of which wait() never learns
+        if future.done():  # one that a stopped pool has canceled too, of which wait() never learns
             return future.result()
     raise TimeoutError
 
@@ -131,7 +131,7 @@ class ClusterWorker:
 
     def do(self, task: Task) -> Done:
         """Grade a submission; raises whatever the cluster does when a worker is lost."""
-        return self._executor.submit(do, task).result(PATIENCE)
+        return self._executor.submit(do, task).result(TIMEOUT_SECONDS)
 
     def stop(self) -> None:
         """Nothing to stop here: the cluster drops what nobody waits for."""

@@ -64,7 +64,7 @@ def look_up(task: Task) -> Result | None:
         return None
 
 
-def enter(task: Task, digest: str, grader: str, kept: Path, result: Result) -> None:
+def enter_namespaces(task: Task, digest: str, grader: str, kept: Path, result: Result) -> None:
     """Remember the whole result of a task.
 
     Args:
@@ -98,7 +98,7 @@ def _contents(names: tuple[str, ...], of: object) -> tuple[str, ...]:
 
 
 def _path(task: Task, digest: str) -> Path:
-    request = (digest, task.handed_in, task.exercise, task.confined, task.device)
+    request = (digest, task.handed_in, task.exercise, task.sandboxed, task.device)
     name = hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()
     return task.place.results.parent / FOLDER / f"{name}.json"
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch import index
-from exercise_kit.batch.locations import Place, alone_in
-from exercise_kit.batch.result_cache import ChangedResult, Store, exercise_keys, merged, stamp
+from exercise_kit.batch.locations import Place, lock_folder
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
 from exercise_kit.judge.result import Result, Status
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 # while torch and the judge are still to be imported, and a submission is read
-ROOM_TO_START = 4 << 30
+MEMORY_TO_START = 4 << 30
 # beyond the judge; it reads 64 MB at a time, and its own tensors are tiny
-ROOM_TO_GRADE = 2 << 30
+MEMORY_TO_GRADE = 2 << 30
 
 
-def leave_room(room: int) -> None:
+def limit_memory(room: int) -> None:
     """Let this process take ``room`` bytes more than it holds now; where the kernel does not tell, nothing changes."""
     held, (_, hard) = _held(), resource.getrlimit(resource.RLIMIT_DATA)
     if held:
@@ -58,10 +58,10 @@ def leave_room(room: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def is_short() -> bool:
+def is_nearly_exhausted() -> bool:
     """Whether less than half of the room to grade is left, so that another process should take over."""
     soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    return soft != resource.RLIM_INFINITY and _held() > soft - ROOM_TO_GRADE // 2
+    return soft != resource.RLIM_INFINITY and _held() > soft - MEMORY_TO_GRADE // 2
 
 
 def _held() -> int:
@@ -76,14 +76,14 @@ def _held() -> int:
 class Task:
     """A submission to grade: the file, the grader's places, and how.
 
-    Attributes: ``handed_in``, ``place``, ``exercise`` (the only one to grade; None: all of the lesson), ``confined``
+    Attributes: ``handed_in``, ``place``, ``exercise`` (the only one to grade; None: all of the lesson), ``sandboxed``
     (in the sandbox), ``fresh`` (whatever is kept) and ``device`` (where the students' code computes).
     """
 
     handed_in: HandedIn
     place: Place
     exercise: str | None = None
-    confined: bool = True
+    sandboxed: bool = True
     fresh: bool = False
     device: str = "cpu"
 
@@ -92,14 +92,14 @@ class Task:
 class Done:
     """What came of a task.
 
-    Attributes: ``result`` (None: the file is no submission), ``taken_over`` (no exercise had to be graded) and
+    Attributes: ``result`` (None: the file is no submission), ``from_cache`` (no exercise had to be graded) and
     ``files`` (the digests of what counts beside the notebook);
     ``exhausted``: the process that did it is short of memory and should do no more; ``lasting``: whoever asks again
     gets the same, as long as nothing changes.
     """
 
     result: Result | None
-    taken_over: bool = False
+    from_cache: bool = False
     files: tuple[str, ...] = ()
     exhausted: bool = False
     lasting: bool = False
@@ -109,8 +109,8 @@ def start_process() -> None:
     """Make this process a job's: it leaves Ctrl-C to the process that started it, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore", SyntaxWarning)  # of students' code, which is none of an instructor's business
-    _bench.is_bounded = True
-    leave_room(ROOM_TO_START)
+    _judge_pool.is_bounded = True
+    limit_memory(MEMORY_TO_START)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -133,9 +133,9 @@ def do(task: Task) -> Done:
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
-        done = Done(unjudged(task.handed_in, "error", OUT_OF_MEMORY))
-    done = replace(done, exhausted=is_short())
-    if done.result is None or task.confined:
+        done = Done(ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
+    done = replace(done, exhausted=is_nearly_exhausted())
+    if done.result is None or task.sandboxed:
         return done
     return replace(done, result=replace(done.result, flags=tuple(dict.fromkeys((*done.result.flags, NOT_SANDBOXED)))))
 
@@ -143,7 +143,7 @@ def do(task: Task) -> Done:
 def _done(task: Task) -> Done:
     from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
-    _bench.warm_up(task)
+    _judge_pool.warm_up(task)
     try:
         released = index.released_stamp(task.place)
         grader = index.grader_digest(task.place)
@@ -151,18 +151,18 @@ def _done(task: Task) -> Done:
     except NoSubmission:
         return Done(None)
     except (ReleasedError, OSError) as error:
-        return Done(unjudged(task.handed_in, "error", str(error)))
+        return Done(ungraded_result(task.handed_in, "error", str(error)))
     if submission.rejected:
         return Done(_result(submission, "rejected", submission.reason))
     if not submission.exercises:
         return Done(None)
     refused, lasting = _refused(
-        task.place, submission.lesson or "", task.confined, task.device, stamp(task.place.checks), released
+        task.place, submission.lesson or "", task.sandboxed, task.device, stamp(task.place.checks), released
     )
-    done = replace(_kept_or_judged(task, submission, refused), files=submission.files)
+    done = replace(_cached_or_graded(task, submission, refused), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         with suppress(OSError):  # then it is looked up in the store itself
-            index.enter(task, submission.digest, grader, _store(task).path_of(submission), done.result)
+            index.enter_namespaces(task, submission.digest, grader, _store(task).path_of(submission), done.result)
     return done
 
 
@@ -172,7 +172,7 @@ def _store(task: Task) -> Store:
 
 @lru_cache(maxsize=32)
 def _refused(
-    place: Place, lesson: str, confined: bool, device: str, of: object, released: object
+    place: Place, lesson: str, sandboxed: bool, device: str, of: object, released: object
 ) -> tuple[Refused, bool]:
     """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one;
     and whether it will be the same ones when it is asked again.
@@ -186,22 +186,22 @@ def _refused(
     path = lessons.model_notebook(lesson)
     if path is None:
         return {}, True
-    with suppress(OSError, NoSubmission, ReleasedError), alone_in(place.results):
+    with suppress(OSError, NoSubmission, ReleasedError), lock_folder(place.results):
         handed_in = HandedIn(path, assignment=lesson)
         model = read(handed_in, lessons)
-        task = Task(handed_in, place, confined=confined, device=device)
-        done = _kept_or_judged(task, model, {}) if model.exercises else Done(None, lasting=True)
+        task = Task(handed_in, place, sandboxed=sandboxed, device=device)
+        done = _cached_or_graded(task, model, {}) if model.exercises else Done(None, lasting=True)
         return (refused_by(done.result) if done.result else {}), done.lasting
     return {}, False
 
 
-def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Done:
-    keys = exercise_keys(submission, task.place, task.confined, refused, task.device)
+def _cached_or_graded(task: Task, submission: Submission, refused: Refused) -> Done:
+    keys = exercise_keys(submission, task.place, task.sandboxed, refused, task.device)
     store = _store(task)
-    kept, changed = _kept(task, store, submission, keys)
+    kept, changed = _cached(task, store, submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
-        return Done(merged(submission, kept, None), taken_over=True, lasting=True)
+        return Done(merged(submission, kept, None), from_cache=True, lasting=True)
     fresh = _judged(task, replace(submission.only(left), reason=None, flags=()), refused)
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
@@ -210,13 +210,13 @@ def _kept_or_judged(task: Task, submission: Submission, refused: Refused) -> Don
     try:
         store.save(submission, keys, merged(replace(submission, reason=None, flags=()), kept, fresh))
     except OSError as error:
-        told = f"its result could not be kept: {error.strerror or error}"
+        problem = f"its result could not be kept: {error.strerror or error}"
         whole = merged(submission, kept, fresh)
-        return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, told)))))
+        return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, problem)))))
     return Done(merged(submission, kept, fresh), lasting=not changed)
 
 
-def _kept(
+def _cached(
     task: Task, store: Store, submission: Submission, keys: Mapping[str, str]
 ) -> tuple[Result | None, str | None]:
     """What is kept and still holds, and what is wrong with what is kept."""
@@ -224,11 +224,11 @@ def _kept(
         return None, None
     try:
         return store.load(submission, keys), None
-    except ChangedResult as changed:
+    except TamperedResult as changed:
         return None, f"{changed}, and it was graded again"
 
 
-def unjudged(handed_in: HandedIn, status: Status, reason: str) -> Result:
+def ungraded_result(handed_in: HandedIn, status: Status, reason: str) -> Result:
     """The result of a file that the judge did not see."""
     return Result(str(handed_in.path), handed_in.student, handed_in.assignment, status, reason)
 
@@ -243,7 +243,7 @@ def _lessons(class_dir: Path | None, stamp: object) -> Lessons:
     return Lessons(class_dir)
 
 
-class _Bench:
+class _JudgePool:
     """The judge of this process: made when it is first needed, made anew for other checks or after a failure."""
 
     def __init__(self) -> None:
@@ -272,11 +272,11 @@ class _Bench:
                 warm = self._warm if self._warm_for == _how(task) else None
                 self._warm = None
                 judge = Judge(
-                    task.place.checks, task.place.secret, confined=task.confined, device=task.device, warm=warm
+                    task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm
                 )
                 self.judge, self.of = judge.__enter__(), of
                 if self.is_bounded:
-                    leave_room(ROOM_TO_GRADE)
+                    limit_memory(MEMORY_TO_GRADE)
             assert self.judge is not None, "it was made above"
             try:
                 return act(self.judge)
@@ -292,7 +292,7 @@ class _Bench:
 
 
 def _how(task: Task) -> tuple[bool, str]:
-    return task.confined, task.device
+    return task.sandboxed, task.device
 
 
 def _can_be_opened(handed_in: HandedIn) -> bool:
@@ -306,19 +306,19 @@ def _can_be_opened(handed_in: HandedIn) -> bool:
 def _warm_process(task: Task) -> WarmProcess:
     """A warm process for every lesson that there is; only what needs no torch is imported for it."""
     views = [view_of(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
-    return WarmProcess(Limits(), views, confined=task.confined, device=task.device)
+    return WarmProcess(Limits(), views, sandboxed=task.sandboxed, device=task.device)
 
 
-_bench = _Bench()
+_judge_pool = _JudgePool()
 
 
 def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
     from exercise_kit.judge.pytest_host import HiddenChecksError
 
     try:
-        result = _bench.with_judge(task, lambda judge: judge.grade(submission, refused))
+        result = _judge_pool.with_judge(task, lambda judge: judge.grade(submission, refused))
         if result.status == "error":
-            _bench.close()  # the next submission gets a judge of its own
+            _judge_pool.close()  # the next submission gets a judge of its own
         return result
     except HiddenChecksError as error:
         return _result(submission, "error", f"the hidden checks cannot be used until this is mended: {error}")

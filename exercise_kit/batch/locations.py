@@ -31,7 +31,7 @@ def secret_at(path: Path) -> bytes:
     """
     if kept := _read(path):
         return kept
-    with alone_in(path.parent):
+    with lock_folder(path.parent):
         if kept := _read(path):  # another grader was quicker
             return kept
         made = secrets.token_hex(DIGITS // 2).encode()
@@ -40,7 +40,7 @@ def secret_at(path: Path) -> bytes:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Be the only one in a folder of the grader's; it is made when it is not there.
 
     Raises:

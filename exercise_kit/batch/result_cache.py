@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def exercise_keys(
-    submission: Submission, place: Place, confined: bool, refused: Refused | None = None, device: str = "cpu"
+    submission: Submission, place: Place, sandboxed: bool, refused: Refused | None = None, device: str = "cpu"
 ) -> dict[str, str]:
     """The key of each exercise of a submission.
 
@@ -48,31 +48,31 @@ def exercise_keys(
     because they are ``refused`` by the lesson's model answer. Which test cells the lesson has, or whose the
     submission is, changes no score and no key. What is the grader's stands first, before a dash.
     """
-    halves = graders_halves([each.name for each in submission.exercises], place, confined, device)
+    prefixes = key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
     left_out = {name: sorted(checks) for name, checks in (refused or {}).items()}
     return {
-        each.name: f"{halves[each.name]}-{_submitters_half(submission, each, left_out.get(each.name))}"
+        each.name: f"{prefixes[each.name]}-{_key_suffix(submission, each, left_out.get(each.name))}"
         for each in submission.exercises
     }
 
 
-def graders_halves(exercises: Iterable[str], place: Place, confined: bool, device: str = "cpu") -> dict[str, str]:
+def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks = _check_digests(place.checks, stamp(place.checks))
-    shared = (code_digest(), checks[""], place.secret, confined, device)
+    shared = (code_digest(), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name)) for name in exercises}
 
 
-def _submitters_half(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:
-    return _digest(submission.digest, submission.lesson, _asked(answer), left_out)
+def _key_suffix(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:
+    return _digest(submission.digest, submission.lesson, _answer_key(answer), left_out)
 
 
-def _asked(answer: ExerciseAnswer) -> tuple[object, ...]:
-    asked = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
+def _answer_key(answer: ExerciseAnswer) -> tuple[object, ...]:
+    parts = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
     if answer.file is None:
-        return asked
+        return parts
     results = course().results
-    return *asked, answer.file.digest, results.stamp() if results else None
+    return *parts, answer.file.digest, results.stamp() if results else None
 
 
 def _digest(*parts: object) -> str:
@@ -124,10 +124,10 @@ def _version(package: str) -> str | None:
 
 
 FORMAT = 2
-FORGOTTEN = 3600  # seconds after which a draft is one that a killed grader left
+EXPIRY = 3600  # seconds after which a draft is one that a killed grader left
 
 
-class ChangedResult(Exception):
+class TamperedResult(Exception):
     """A kept result was changed by somebody who does not hold the grader's secret; the message is a clause."""
 
 
@@ -167,7 +167,7 @@ class Store:
         """
         try:
             before = self.read(submission.content, submission.lesson)
-        except ChangedResult:
+        except TamperedResult:
             before = None
         kept, all_keys = ({each.name: each for each in before[0].exercises}, before[1]) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
@@ -199,7 +199,7 @@ class Store:
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
         if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_can_be, result.exercises)):
-            raise ChangedResult("what was kept of it had been changed by somebody else")
+            raise TamperedResult("what was kept of it had been changed by somebody else")
         return result, keys
 
     def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
@@ -207,11 +207,11 @@ class Store:
         content = json.dumps([path.name, entry], sort_keys=True).encode()
         return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
 
-    def clear_drafts(self) -> None:
+    def remove_drafts(self) -> None:
         """Remove what graders that were killed left half written."""
         for draft in self.folder.glob(f".*{DRAFT}"):
             try:
-                if time.time() - draft.stat().st_mtime > FORGOTTEN:
+                if time.time() - draft.stat().st_mtime > EXPIRY:
                     draft.unlink()
             except OSError:  # another grader was quicker
                 continue

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from exercise_kit.versions import problem_with
-from exercise_kit.worker.capabilities import Walls, available
+from exercise_kit.worker.capabilities import SandboxCapabilities, probe_capabilities
 
 Verdict = Literal["fine", "weaker", "missing"]
 # one warm process with torch and a worker at its limit; its files and the class' results
@@ -41,16 +41,16 @@ class Finding:
     advice: str = ""
 
 
-def examine(hidden: Path) -> tuple[list[Finding], bool]:
+def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
     """Look at everything; the findings, and whether grading can run sandboxed.
 
     Args:
         hidden: the folder of the hidden checks.
     """
-    walls = available()
+    protections = probe_capabilities()
     findings = [_python_and_torch(), _gpu(), *map(_program, ("nbgrader", "alembic", "jupyter-lab"))]
-    findings += [_hidden_checks(hidden), *_sandbox(walls), _disk(Path(tempfile.gettempdir())), _memory()]
-    return findings, walls.enough
+    findings += [_hidden_checks(hidden), *_sandbox(protections), _disk(Path(tempfile.gettempdir())), _memory()]
+    return findings, protections.is_sufficient
 
 
 def _python_and_torch() -> Finding:
@@ -93,11 +93,11 @@ def _hidden_checks(folder: Path) -> Finding:
     return Finding("Hidden checks", "missing", f"none in {folder}", advice)
 
 
-def _sandbox(walls: Walls) -> list[Finding]:
+def _sandbox(protections: SandboxCapabilities) -> list[Finding]:
     there = {
-        "landlock": f"version {walls.landlock}" if walls.landlock else "",
-        "seccomp": "filters are allowed" if walls.seccomp else "",
-        "namespaces": "allowed" if walls.namespaces else "",
+        "landlock": f"version {protections.landlock}" if protections.landlock else "",
+        "seccomp": "filters are allowed" if protections.seccomp else "",
+        "namespaces": "allowed" if protections.namespaces else "",
     }
     names = {
         "landlock": "Sandbox: files (Landlock)",
@@ -108,7 +108,7 @@ def _sandbox(walls: Walls) -> list[Finding]:
     for wall, seen in there.items():
         absent: Verdict = "weaker" if wall == "namespaces" else "missing"
         verdict: Verdict = "fine" if seen else absent
-        findings.append(Finding(names[wall], verdict, seen or "absent", walls.missing.get(wall, "")))
+        findings.append(Finding(names[wall], verdict, seen or "absent", protections.missing.get(wall, "")))
     return findings
 
 
@@ -139,14 +139,14 @@ def _version(package: str) -> str | None:
 
 
 CLONE = Path(__file__).resolve().parents[2]
-COLOURS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}
+COLORS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}
 
 
 def doctor(
     hidden: Annotated[Path, typer.Option(help="The folder of the hidden checks.")] = CLONE / "tests" / "hidden",
 ) -> None:
     """Tell what this machine can do: torch, GPU, nbgrader, sandbox; each with what to do about it."""
-    findings, sandboxed = examine(hidden)
+    findings, sandboxed = inspect_machine(hidden)
     # a path or a command is never broken over two lines: it is there to be copied
     console = Console(highlight=False, soft_wrap=True)
     width = max(len(finding.subject) for finding in findings)
@@ -161,7 +161,7 @@ def doctor(
 
 
 def _line(finding: Finding, width: int) -> Text:
-    line = Text(f"{finding.verdict:<8}", style=COLOURS[finding.verdict])
+    line = Text(f"{finding.verdict:<8}", style=COLORS[finding.verdict])
     line.append(f"{finding.subject:<{width}}  {finding.seen}", style="default")
     if finding.advice:
         line.append(f"\n{'':<{8 + width}}  → {finding.advice}", style="default")

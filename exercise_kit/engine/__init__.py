@@ -15,6 +15,6 @@ __all__ = ["CheckResult", "Report", "Verdict", "check"]
 def __getattr__(name: str) -> Any:
     if name != "check":
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
-    from exercise_kit.engine.run import check  # with the catalogue and torch, for those who check something
+    from exercise_kit.engine.run import check  # with the catalog and torch, for those who check something
 
     return check

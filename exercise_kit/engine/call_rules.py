@@ -185,14 +185,14 @@ def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
         rule: of the exercise; without one everything is allowed.
         names: what was noted while the answer ran, in order.
     """
-    noted = list(dict.fromkeys(names))
+    names_called = list(dict.fromkeys(names))
     if rule is None:
         return None
-    if REMOVED in noted or len(noted) >= MOST_NAMES:
+    if REMOVED in names_called or len(names_called) >= MOST_NAMES:
         return f"Something in it hides what it calls while it runs. No answer needs that. {rule.why}"
-    called = [_public(name) for name in noted if not rule.allows(name)]
-    told = next((name for name in called if "._" not in name), *called[:1]) if called else None
-    return f"{quoted(told)} was called. {rule.why}" if told else None
+    called = [_public(name) for name in names_called if not rule.allows(name)]
+    forbidden = next((name for name in called if "._" not in name), *called[:1]) if called else None
+    return f"{quoted(forbidden)} was called. {rule.why}" if forbidden else None
 
 
 def _public(name: str) -> str:

@@ -172,7 +172,7 @@ def first_difference(
     first, second = (each.flatten().sort().values for each in (found, right))
     moved = len(first) > 2 and torch.allclose(first, second, rtol=relative, atol=absolute)
     seen = "the right values stand in other places" if moved else _share(differs, "differs", "differ")
-    return f"{seen}{_confined(differs, names)}; the first is at {_place(differs, axes)}: {here}", f"{there} there"
+    return f"{seen}{_shared_index(differs, names)}; the first is at {_place(differs, axes)}: {here}", f"{there} there"
 
 
 def _first(mask: Tensor) -> tuple[int, ...]:
@@ -205,7 +205,7 @@ def _figure(number: float, digits: int) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e9 else f"{number:.{digits}g}"
 
 
-def _confined(differs: Tensor, names: Sequence[str]) -> str:
+def _shared_index(differs: Tensor, names: Sequence[str]) -> str:
     """The one index of an axis that holds every difference, or the one that holds none."""
     for axis, name in enumerate(names if len(names) > 1 else ()):
         wrong = differs.movedim(axis, 0).reshape(differs.shape[axis], -1).any(1)
@@ -281,14 +281,14 @@ def _difference(
     actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
 ) -> tuple[str, str, str]:
     """(seen, expected, look), by the first that has something to say."""
-    if told := without_content(actual, expected, axes) or pattern(actual, expected):
-        return told
+    if described_as := without_content(actual, expected, axes) or pattern(actual, expected):
+        return described_as
     described = None
     if describe:
         with contextlib.suppress(IndexError, ValueError, OverflowError):  # it may look for what is not there
             described = describe(actual, expected)
-    if described is None and (told := rows_off_one(actual, expected, axes)):
-        return told
+    if described is None and (described_as := rows_off_one(actual, expected, axes)):
+        return described_as
     by_hand = "Work out that one value by hand, line by line. Where does your code part from it?"
     return *(described or first_difference(actual, expected, tolerance_of(actual, expected), axes)), look or by_hand
 

@@ -10,7 +10,7 @@ from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import incomparable, same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Evidence, Pair, likely_pairs, most_asked, pairs_of
+from exercise_kit.engine.two_mistakes import Evidence, Pair, likely_pairs, most_evaluated, pairs_of
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 
 Record = list[object]
@@ -41,8 +41,8 @@ def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence
     """For each public check of an exercise that ``failed``, the misconceptions that explain it, one or two at once."""
     checks = {each.name: each for each in exercise.checks}
 
-    def observe(wrong: Misconception, asked: str) -> tuple[bool, Record]:
-        return _observe(wrong, exercise.objects, checks[asked])
+    def observe(wrong: Misconception, check_name: str) -> tuple[bool, Record]:
+        return _observe(wrong, exercise.objects, checks[check_name])
 
     found = {name: explain(exercise.misconceptions, records, set(failed), name, observe) for name in failed}
     return explain_by_two(exercise, records, failed, found, observe)
@@ -70,23 +70,23 @@ def explain(
         tell them apart; none when nothing fits.
     """
 
-    def seen(wrong: Misconception, asked: str) -> tuple[bool, bool]:
-        fails, answers = observe(wrong, asked)
-        return fails, same_record(answers, records[asked])
+    def seen(wrong: Misconception, check_name: str) -> tuple[bool, bool]:
+        fails, answers = observe(wrong, check_name)
+        return fails, same_record(answers, records[check_name])
 
     matching = [
         wrong
         for wrong in misconceptions
         if _fits(records[name], failed, name, partial(seen, wrong))
-        and _supported(records, failed, partial(seen, wrong))
+        and _is_supported(records, failed, partial(seen, wrong))
     ]
     if len(matching) > 1:
         votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
-    return _few(tuple(wrong.cause for wrong in matching))
+    return _limit_causes(tuple(wrong.cause for wrong in matching))
 
 
-def _few(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _limit_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     """The causes, or none where they are so many that whoever reads them knows no more than before."""
     return causes if len(causes) <= MOST_NAMES else ()
 
@@ -96,7 +96,7 @@ def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tup
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
     fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise.
-    What the student passes is another matter: see :func:`_supported`.
+    What the student passes is another matter: see :func:`_is_supported`.
     """
     if seen(name) != (True, True):
         return False
@@ -105,7 +105,7 @@ def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tup
     return all(both) if only_raised else 2 * sum(both) > len(both)
 
 
-def _supported(records: Mapping[str, Record], failed: Set[str], seen: Callable[[str], tuple[bool, bool]]) -> bool:
+def _is_supported(records: Mapping[str, Record], failed: Set[str], seen: Callable[[str], tuple[bool, bool]]) -> bool:
     """Whether a misconception explains at least as many failures as it would have caused that are not there.
 
     It may lack a little more than the student does, but whoever passes nearly all that it fails has not made it.
@@ -115,7 +115,7 @@ def _supported(records: Mapping[str, Record], failed: Set[str], seen: Callable[[
     return explained >= missing
 
 
-def _leaves_open(found: Mapping[str, tuple[Cause, ...]]) -> bool:
+def _may_be_two(found: Mapping[str, tuple[Cause, ...]]) -> bool:
     """Whether no one misconception explains all failures, so that there may be two."""
     return bool(found) and not set.intersection(*(set(each) for each in found.values()))
 
@@ -142,13 +142,13 @@ def explain_by_two(
         one by more than an exception; of several the ones that agree in the most checks.
     """
 
-    def seen(wrong: Misconception, asked: str) -> tuple[bool, bool]:
-        fails, answers = observe(wrong, asked)
-        return fails, same_record(answers, records[asked])
+    def seen(wrong: Misconception, check_name: str) -> tuple[bool, bool]:
+        fails, answers = observe(wrong, check_name)
+        return fails, same_record(answers, records[check_name])
 
-    if not _leaves_open(found):
+    if not _may_be_two(found):
         return dict(found)
-    unexplained = [name for name in failed if name in found and not found[name] and _tells(records[name])]
+    unexplained = [name for name in failed if name in found and not found[name] and _has_values(records[name])]
     alone = Counter(cause for causes in found.values() for cause in causes)
     fitting: list[tuple[int, Pair, list[str]]] = []
     for pair in _likely(exercise, {name: records[name] for name in unexplained[:MOST_EVIDENCE]}, alone, observe):
@@ -159,11 +159,13 @@ def explain_by_two(
     if len({pair.cause for _, pair, _ in best}) > 1:
         votes = [sum(seen(pair, each)[1] for each in records) for _, pair, _ in best]
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
-    causes = _few(tuple(dict.fromkeys(pair.cause for _, pair, _ in best)))
+    causes = _limit_causes(tuple(dict.fromkeys(pair.cause for _, pair, _ in best)))
     if not causes:
         return dict(found)
-    told = {name for _, _, explained in best for name in explained if len(causes) == 1 or not found.get(name)}
-    return {**found, **dict.fromkeys(told, causes)}
+    explained_by_pair = {
+        name for _, _, explained in best for name in explained if len(causes) == 1 or not found.get(name)
+    }
+    return {**found, **dict.fromkeys(explained_by_pair, causes)}
 
 
 def _explained(pair: Pair, failed: Sequence[str], seen: Callable[[Misconception, str], tuple[bool, bool]]) -> list[str]:
@@ -181,14 +183,14 @@ def _likely(
     exercise: Exercise, unexplained: Mapping[str, Record], alone: Iterable[Cause], observe: Observe
 ) -> list[Pair]:
     evidence = [
-        Evidence(record, {one.name: observe(one, asked)[1] for one in exercise.misconceptions})
-        for asked, record in unexplained.items()
+        Evidence(record, {one.name: observe(one, check_name)[1] for one in exercise.misconceptions})
+        for check_name, record in unexplained.items()
     ]
     likely = likely_pairs(pairs_of(exercise), evidence, {cause.name for cause in alone})
-    return likely[: most_asked(exercise)]
+    return likely[: most_evaluated(exercise)]
 
 
-def _tells(record: Record) -> bool:
+def _has_values(record: Record) -> bool:
     """Whether a record holds more than exceptions."""
     return not all(isinstance(entry, tuple) and entry[:1] in (("raised",), ("built",)) for entry in record)
 

@@ -45,7 +45,7 @@ _LOOK_AT_WORDS = {
     "must match the size of tensor": "Write the two shapes one below the other, from the right. Which sizes differ?",
     "cannot be multiplied": "Which axis of the first matrix meets which axis of the second?",
     "Sizes of tensors must match except": "Along which axis are they joined, and do the other axes agree?",
-    "view size is not compatible": "Are these numbers still neighbours in memory after the step before?",
+    "view size is not compatible": "Are these numbers still neighbors in memory after the step before?",
     "a leaf Variable that requires grad": "Should the gradient know of this step?",
     "context manager protocol": "Which brackets are missing behind `with`?",
     "does not require grad": "Who has cut this tensor off from the weights, or told torch to record nothing?",
@@ -118,7 +118,7 @@ def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping
     place = f", at {error.line}" if error.line else ""
     if error.is_a("NotImplementedError"):
         if "_forward_unimplemented" in error.functions:
-            look = "Is its name spelt right, and is it indented so far that it belongs to the class?"
+            look = "Is its name spelled right, and is it indented so far that it belongs to the class?"
             return Failure(f"{name} does not exist", "a method called `forward`", look)
         if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")

@@ -69,7 +69,7 @@ class Looks:
     right: float | None = None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """A sentence for the one who made the mistake; empty where nobody has measured."""
         if self.accuracy is None or self.right is None:
             return ""
@@ -133,7 +133,7 @@ def expect_example(student: Student) -> None:
         found = student.example(name, source, used)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
-            if not _alike(_told(value), _read(step.want)):
+            if not _alike(_described(value), _read(step.want)):
                 source, wanted = (" ".join(text.split()) for text in (step.source, step.want))
                 raise Failure(
                     f"the docstring's example {quoted(source)} gave {quoted(_shown(value), _LONGEST)}",
@@ -157,14 +157,14 @@ def _read(want: str) -> Any:
     return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
 
 
-def _told(value: Any) -> Any:
+def _described(value: Any) -> Any:
     """A value of a student's in the form of :func:`_read`."""
     if isinstance(value, Tensor):
         is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
         return value.item() if is_answer else ("tensor", value.tolist())
     if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
         return value.item()
-    return type(value)(map(_told, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_described, value)) if type(value) in (list, tuple) else value
 
 
 def _alike(found: Any, wanted: Any) -> bool:
@@ -252,7 +252,7 @@ class Exercise:
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
 
-    def again(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
+    def share_checks(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
         """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
         return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
 
@@ -311,7 +311,7 @@ class Exercise:
             explanation = " ".join((wrong.__doc__ or "").split())
             name, known = _in_words(wrong.__name__), in_training or self.in_training
             seen = Looks(known) if known else looks(f"{self.name}: {name}")
-            cause = Cause(name, explanation, question, section, seen.told)
+            cause = Cause(name, explanation, question, section, seen.sentence)
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen))
             return wrong
 

@@ -161,9 +161,9 @@ def expect_device_of_input(
     if arguments is None:
         student.call(student.name, *inputs)
     else:
-        told = len(student.record)
+        recorded = len(student.record)
         student.build(*arguments)(*inputs, **(options or {}))
-        del student.record[told:]  # what random first weights give is another thing for every answer
+        del student.record[recorded:]  # what random first weights give is another thing for every answer
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
     notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
     expect_one_device(student, notes)
@@ -286,7 +286,7 @@ def located(
             if there is None or there.shape != wanted[key].shape:  # not called, or fed in another layout
                 continue
             if not close(there, wanted[key]):
-                return _told(last, key, there, wanted[key], axes)
+                return _described(last, key, there, wanted[key], axes)
             last = key
         return _behind(last, actual, expected, axes) if last else None
 
@@ -298,7 +298,7 @@ def differs(again: object, before: Tensor) -> bool:
     return isinstance(again, Tensor) and again.shape == before.shape and not close(again, before)
 
 
-def _told(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+def _described(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
     before = f"{_named(last)} is right, but " if last else ""
     seen, expected = _difference(found, wanted, axes)
     return f"{before}{_named(key)} is wrong{'' if last else ' already'}: {seen}", expected

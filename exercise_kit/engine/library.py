@@ -35,8 +35,8 @@ def as_json() -> str:
 
 
 def _in_training(looks: Looks) -> dict[str, object]:
-    told: dict[str, object] = {"in_training": str(looks.kind)}
-    return told if looks.accuracy is None else told | {"accuracy": looks.accuracy, "right": looks.right}
+    entry: dict[str, object] = {"in_training": str(looks.kind)}
+    return entry if looks.accuracy is None else entry | {"accuracy": looks.accuracy, "right": looks.right}
 
 
 def as_table() -> Table:

@@ -1,6 +1,6 @@
 """Calls of a student's code in this process: copies go in, and all that can be observed of the call comes out.
 
-A judge that runs the student's code elsewhere answers with the same :class:`Answer`.
+A judge that runs the student's code elsewhere answers with the same :class:`CallResult`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from exercise_kit.engine.training_fixtures import add, practice_called
 from exercise_kit.worker.observe import observe, observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
-Around = Callable[[Callable[..., Any]], Callable[..., Any]]
+Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallResult:
     """What came of one call.
 
     Attributes: ``result``, or ``raised`` where there is none; ``inputs``, what the call was given, models and dicts
@@ -46,47 +46,47 @@ class Answer:
 class Module(Protocol):
     """A module that a student's class has built, wherever it is; each method documents the answer's ``result``."""
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """The module's own result, with the gradients of float tensors among ``inputs``."""
 
-    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """dict: "norm1:in", "norm1:out" → what enters and leaves the parts of these names in one more forward."""
 
-    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+    def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """dict: name of every parameter → its gradient, or None."""
 
-    def held(self) -> Answer:
+    def held(self) -> CallResult:
         """dict: name of every parameter and buffer → (its shape, None while it waits for one; is a parameter)."""
 
-    def tensors(self) -> Answer:
+    def tensors(self) -> CallResult:
         """dict: name of every parameter and buffer → a copy."""
 
-    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+    def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """None; the parameters have the values of ``weights``."""
 
-    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+    def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """None; the module has another dtype, is on another device, or trains (True) or not (False)."""
 
 
 class Objects(Protocol):
     """The functions and classes that a student wrote, wherever they are."""
 
-    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """What the function ``name`` gives for copies of ``inputs``, with the gradients of float tensors among them."""
 
-    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """The ``module`` that the class ``name`` makes, or the ``result`` that it gives instead."""
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         """dict: what the practice of that name notes of the function or class ``name``, given its ``fields``."""
 
 
-def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` itself."""
     return function
 
 
-class ObjectsHere:
+class LocalBackend:
     """Objects of this process by name.
 
     Args:
@@ -94,59 +94,59 @@ class ObjectsHere:
         around: gives a function, or a module, as it is to be called: watched, say.
     """
 
-    def __init__(self, objects: Mapping[str, Any], around: Around = as_it_is) -> None:
+    def __init__(self, objects: Mapping[str, Any], around: Wrapper = unwrapped) -> None:
         self._objects = dict(objects)
         self._around = around
 
-    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """See :class:`Objects`."""
         return _answer(self._around(self._objects[name]), inputs, NO_OPTIONS, gradients)
 
-    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
         answer = _answer(self._around(self._objects[name]), arguments, options)
         if not isinstance(answer.result, nn.Module):
             return answer
         module = getattr(answer.result, "_orig_mod", answer.result)  # torch.compile keeps it there
-        return replace(answer, result=None, module=ModuleHere(module, self._around))
+        return replace(answer, result=None, module=LocalModule(module, self._around))
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
         add(course().practices)
-        return Answer(*_attempt(practice_called(practice), (self._objects[name],), fields))
+        return CallResult(*_attempt(practice_called(practice), (self._objects[name],), fields))
 
 
-class ModuleHere:
+class LocalModule:
     """A module of this process."""
 
-    def __init__(self, module: nn.Module, around: Around = as_it_is) -> None:
+    def __init__(self, module: nn.Module, around: Wrapper = unwrapped) -> None:
         self.module = module
         self._around = around
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """See :class:`Module`."""
         return _answer(self._around(self.module), inputs, options, gradients)
 
-    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Module`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
-        return Answer(*_attempt(observe_parts, (self.module, names, given, options), NO_OPTIONS))
+        return CallResult(*_attempt(observe_parts, (self.module, names, given, options), NO_OPTIONS))
 
-    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+    def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """See :class:`Module`."""
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
-            return Answer(dict.fromkeys(self._parameters()))
+            return CallResult(dict.fromkeys(self._parameters()))
         _, error = _attempt(output.backward, (cotangent,), NO_OPTIONS)
-        return Answer({name: each.grad for name, each in self._parameters().items()}, error)
+        return CallResult({name: each.grad for name, each in self._parameters().items()}, error)
 
     def _parameters(self) -> dict[str, nn.Parameter]:
         """By name; one that has two names under both."""
         return dict(self.module.named_parameters(remove_duplicate=False))
 
-    def held(self) -> Answer:
+    def held(self) -> CallResult:
         """See :class:`Module`."""
-        return Answer(*_attempt(self._held, (), NO_OPTIONS))
+        return CallResult(*_attempt(self._held, (), NO_OPTIONS))
 
     def _held(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
         tensors = self.module.state_dict(keep_vars=True)
@@ -155,34 +155,34 @@ class ModuleHere:
             for name, each in tensors.items()
         }
 
-    def tensors(self) -> Answer:
+    def tensors(self) -> CallResult:
         """See :class:`Module`."""
         state, error = _attempt(self.module.state_dict, (), NO_OPTIONS)
-        return Answer({name: each.detach().clone() for name, each in (state or {}).items()}, error)
+        return CallResult({name: each.detach().clone() for name, each in (state or {}).items()}, error)
 
-    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+    def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`Module`."""
         held = self.module.state_dict(keep_vars=True)
         with torch.no_grad():
             for name, tensor in weights.items():
                 held[name].copy_(tensor)
-        return Answer()
+        return CallResult()
 
-    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+    def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`Module`."""
         change = self.module.train if isinstance(state, bool) else self.module.to
-        return Answer(raised=_attempt(change, (state,), NO_OPTIONS)[1])
+        return CallResult(raised=_attempt(change, (state,), NO_OPTIONS)[1])
 
 
 def _answer(
     function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False
-) -> Answer:
+) -> CallResult:
     given = tuple(copy.deepcopy(each) for each in inputs)
     seen, error = _attempt(observe, (function, given, options, gradients), NO_OPTIONS)
     if seen is None:
-        return Answer(raised=error)
+        return CallResult(raised=error)
     changed = tuple(number for number, before in enumerate(inputs) if _has_changed(before, seen.inputs[number]))
-    return Answer(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
+    return CallResult(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
 
 
 def _attempt(

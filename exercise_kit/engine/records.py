@@ -43,7 +43,7 @@ def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) 
     """``value``, an answer to ``inputs``, with tensors of torch's own kind: a subclass's operators are not to trust.
 
     Raises:
-        Failure: where a tensor is none that a check can compare: sparse, quantised, complex, on a device on which
+        Failure: where a tensor is none that a check can compare: sparse, quantized, complex, on a device on which
             none of the inputs lies, the CPU aside.
     """
     if isinstance(value, list | tuple) and _is_small(value, depth):
@@ -155,10 +155,10 @@ def incomparable(name: str, record: list[object], error: BaseException) -> Failu
             kind = "NaN (not a number)" if answer.isnan().any() else "infinity"
             look = "Print the tensors on the way: which is the first that holds it?"
             return Failure(f"{name} gave {kind} in the midst of its numbers", "finite numbers everywhere", look)
-    told = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
+    kind = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
     text = f"{type(error).__name__} {quoted(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
-    return Failure(f"what {name} gave cannot be compared: {told}{text}", expected, look)
+    return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look)
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:

@@ -27,7 +27,7 @@ from exercise_kit.engine.compare import kind_of, listed, quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
-from exercise_kit.engine.local_backend import Around, ObjectsHere, as_it_is
+from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
@@ -247,7 +247,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         objects = tuple(map(known.file.opened, objects))
     watch = Watch(_COURSE)
     rule = course().rules.get(known.name)
-    results, note = _with_right_parts(known, objects, watch.around if rule else as_it_is)
+    results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
@@ -257,7 +257,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
 
 
 def _with_right_parts(
-    exercise: Exercise, objects: Sequence[object], around: Around
+    exercise: Exercise, objects: Sequence[object], around: Wrapper
 ) -> tuple[tuple[CheckResult, ...], str | None]:
     """The results; where answers to other exercises that these objects call are wrong, as if they were right.
 
@@ -288,7 +288,7 @@ def _passing(results: Sequence[CheckResult]) -> int:
     return sum(map(_passed, results))
 
 
-def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = as_it_is) -> tuple[CheckResult, ...]:
+def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper = unwrapped) -> tuple[CheckResult, ...]:
     """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided.
 
     Args:
@@ -304,16 +304,16 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Around = 
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), None):
                 results[each.name] = _waiting(each, waits_for)
                 continue
-            student = Student(objects, ObjectsHere(objects, around))
+            student = Student(objects, LocalBackend(objects, around))
             results[each.name] = replace(_run_one(each, student), worth=each.worth)
             records[each.name] = student.record
         failed = [name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten]
         for name, causes in diagnose(exercise, records, failed).items():
             results[name] = replace(results[name], causes=causes)
-    return without_repetition(list(results.values()))
+    return abbreviate_repetitions(list(results.values()))
 
 
-def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
+def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
     """Why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not recognized.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
@@ -324,8 +324,8 @@ def why_no_pair(exercise: Exercise, pair: Misconception) -> str:
         return f"every public check of {exercise.name} passes {pair.name}"
     if named == [pair.name]:
         return ""
-    told = " or ".join(named) or "nothing that has a name"
-    return f"on the public checks of {exercise.name}, {pair.name} looks like {told}"
+    diagnosis = " or ".join(named) or "nothing that has a name"
+    return f"on the public checks of {exercise.name}, {pair.name} looks like {diagnosis}"
 
 
 def _run_one(each: PublicCheck, student: Student) -> CheckResult:
@@ -351,22 +351,22 @@ def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     )
 
 
-def without_repetition(results: list[CheckResult]) -> tuple[CheckResult, ...]:
+def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:
     """Say the same thing once: a failure, or a cause, that was reported before is only named again."""
-    told: set[tuple[str, tuple[str, ...]]] = set()
+    reported: set[tuple[str, tuple[str, ...]]] = set()
     explained: set[tuple[str, ...]] = set()
     shortened = []
     for result in results:
         names = tuple(cause.name for cause in result.causes)
         # an exception, or a wrong name, comes back with other sizes for other inputs, and is the same all the same
         seen = re.sub(r"[0-9]+", "#", result.seen) if result.reason in _WHATEVER_THE_SIZES else result.seen
-        known = bool(seen) and (seen, names) in told
-        told.add((seen, names))
+        known = bool(seen) and (seen, names) in reported
+        reported.add((seen, names))
         if known and result.verdict == Verdict.FAIL:
             result = replace(result, seen="the same as above", expected="", look="")
         elif known and result.verdict == Verdict.UNDECIDED:
             waits = result.reason == Reason.WAITS_FOR_CHECK
             result = replace(result, seen="it waits for the same check" if waits else "the same as above")
-        shortened.append(replace(result, again=bool(names) and names in explained))
+        shortened.append(replace(result, is_repeated=bool(names) and names in explained))
         explained.add(names)
     return tuple(shortened)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import kind_of, listed, shape
 from exercise_kit.engine.errors import Raised, fingerprint, in_words
-from exercise_kit.engine.local_backend import NO_OPTIONS, Answer, Module, ModuleHere, Objects, ObjectsHere
+from exercise_kit.engine.local_backend import NO_OPTIONS, CallResult, LocalBackend, LocalModule, Module, Objects
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
@@ -28,7 +28,7 @@ from exercise_kit.worker.observe import cotangent
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedCall:
     """A call and what it left behind.
 
     Attributes: ``result``; ``inputs``, of which models and dicts are as they are after the call: ``seen.result is
@@ -52,7 +52,7 @@ class Student:
     """
 
     def __init__(self, objects: Mapping[str, Any], held: Objects | None = None) -> None:
-        self._held = held or ObjectsHere(objects)
+        self._held = held or LocalBackend(objects)
         # a misconception's class has a name of its own, a student's the exercise's
         self._classes = {*objects, *(each.__name__ for each in objects.values() if isinstance(each, type))}
         self.names = tuple(objects)
@@ -68,11 +68,11 @@ class Student:
         """Call the function ``name`` with copies of ``inputs``; Failure when it raises."""
         return self.read(name, self._held.call(name, inputs), inputs)
 
-    def see(self, *inputs: Any) -> Seen:
-        """Call the first function with copies of ``inputs``, and look at those afterwards too."""
+    def see(self, *inputs: Any) -> ObservedCall:
+        """Call the first function with copies of ``inputs``, and look at those afterward too."""
         answer = self._held.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
-        seen = Seen(result, answer.inputs, answer.shares)
+        seen = ObservedCall(result, answer.inputs, answer.shares)
         self.record.append(("left behind", tuple(map(numbers_in, seen.inputs))))
         return seen
 
@@ -121,7 +121,7 @@ class Student:
         Returns:
             The practice's notes.
         """
-        answer = self._practised(self.name, practice, fields)
+        answer = self._run_practice(self.name, practice, fields)
         notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
         self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
         return notes
@@ -136,20 +136,22 @@ class Student:
             source: the example.
             homes: by the other names that it uses the modules that hold them.
         """
-        answer = self._practised(name, "example", {"name": name, "source": source, "homes": dict(homes)})
+        answer = self._run_practice(name, "example", {"name": name, "source": source, "homes": dict(homes)})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_with_floats, self.record[begin:])
         return values
 
-    def _practised(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+    def _run_practice(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         answer = self._held.practise(name, practice, fields)
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
             raise in_words(name, answer.raised, _given(fields), NO_OPTIONS)
         return answer
 
-    def read(self, name: str, answer: Answer, inputs: tuple[Any, ...], options: Mapping[str, Any] = NO_OPTIONS) -> Any:
+    def read(
+        self, name: str, answer: CallResult, inputs: tuple[Any, ...], options: Mapping[str, Any] = NO_OPTIONS
+    ) -> Any:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
@@ -178,7 +180,7 @@ class Student:
         return answer
 
 
-class _Word(str):
+class _NamedArgument(str):
     """Something that a practice makes, as a message names it."""
 
     def __repr__(self) -> str:
@@ -189,15 +191,15 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
     """What a practice of these fields hands to a student's code."""
     if "batches" in fields:
         count = len(fields["batches"])
-        return _Word("a small model"), _Word(f"{count} batch{'' if count == 1 else 'es'} of images")
+        return _NamedArgument("a small model"), _NamedArgument(f"{count} batch{'' if count == 1 else 'es'} of images")
     if "parts" in fields:
-        return _Word("a small model"), fields["weight_decay"]
+        return _NamedArgument("a small model"), fields["weight_decay"]
     if "image" in fields:
-        return _Word("a small model"), fields["image"]
+        return _NamedArgument("a small model"), fields["image"]
     if "source" in fields:
-        return (_Word("what the docstring's example gives it"),)
+        return (_NamedArgument("what the docstring's example gives it"),)
     if "losses" in fields:
-        return fields["patience"], _Word("and told a few losses")
+        return fields["patience"], _NamedArgument("and told a few losses")
     return tuple(fields.get("inputs", fields.values()))
 
 
@@ -227,7 +229,7 @@ class StudentModule:
     @property
     def module(self) -> nn.Module:
         """The module itself, where it is in this process: for a public check that listens to its parts."""
-        assert isinstance(self._held, ModuleHere)
+        assert isinstance(self._held, LocalModule)
         return self._held.module
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
@@ -237,11 +239,11 @@ class StudentModule:
         if found != wanted:
             reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
             raise Failure(*_layout_in_words(self.name, found, wanted), reason)
-        self._told("load", self._held.load(weights))
+        self._described("load", self._held.load(weights))
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every parameter by its name; Failure when one has no shape yet."""
-        held = self._told("state_dict", self._held.held())
+        held = self._described("state_dict", self._held.held())
         found = {name: size for name, (size, is_parameter) in held.items() if is_parameter}
         if lazy := [name for name, size in found.items() if size is None]:
             look = "Which layer of yours waits for its first input before it knows its size?"
@@ -251,7 +253,7 @@ class StudentModule:
 
     def tensors(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer by its name."""
-        held = self._told("state_dict", self._held.tensors())
+        held = self._described("state_dict", self._held.tensors())
         tensors = {name: plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
         described = tuple((name, tuple(each.shape), str(each.dtype)) for name, each in sorted(tensors.items()))
         self._student.record.append(("tensors", described))
@@ -309,7 +311,7 @@ class StudentModule:
 
     def to(self, target: torch.dtype | torch.device) -> None:
         """Give it another dtype, or put it on another device."""
-        self._told("to", self._held.set(target), target)
+        self._described("to", self._held.set(target), target)
 
     def double(self) -> None:
         """Make it compute in float64."""
@@ -317,13 +319,13 @@ class StudentModule:
 
     def train(self) -> None:
         """Put it into training mode."""
-        self._told("train", self._held.set(True))
+        self._described("train", self._held.set(True))
 
     def eval(self) -> None:
         """Put it into evaluation mode."""
-        self._told("eval", self._held.set(False))
+        self._described("eval", self._held.set(False))
 
-    def _told(self, method: str, answer: Answer, *arguments: object) -> Any:
+    def _described(self, method: str, answer: CallResult, *arguments: object) -> Any:
         """The result of an answer; Failure when there is none, for the student's own ``method`` raised."""
         if answer.raised is not None:
             self._student.record.append(("raised", fingerprint(answer.raised)))
@@ -346,8 +348,8 @@ def _layout_in_words(
         f"has {listed(extra)}, which nobody asked for" if extra else "",
         f"has {listed(other)}" if other else "",
     ]
-    asked = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
-    return f"{name} " + " and ".join(filter(None, clauses)), asked, _layout_question(found, wanted)
+    requested = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
+    return f"{name} " + " and ".join(filter(None, clauses)), requested, _layout_question(found, wanted)
 
 
 def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:

@@ -150,7 +150,7 @@ def declare(exercise: Exercise, source: Layout | Parts) -> None:
 def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     """Every two mistakes of an exercise that can be made at once, as one implementation; built once.
 
-    Some may do no more than one of the two, or than nothing: :func:`exercise_kit.engine.run.why_no_pair` tells.
+    Some may do no more than one of the two, or than nothing: :func:`exercise_kit.engine.run.unrecognized_pair` tells.
     """
     library = exercise.misconceptions
     count, built = _BUILT.get(id(library), (-1, ()))
@@ -164,7 +164,7 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     return built
 
 
-def most_asked(exercise: Exercise) -> int:
+def most_evaluated(exercise: Exercise) -> int:
     """How many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
     if any(isinstance(each, Parts) and each.slow for each in sources):
@@ -319,17 +319,17 @@ class Evidence:
             for path, value in _leaves(student)
         ]
 
-    def belies(self, first: str, second: str) -> bool:
+    def contradicts(self, first: str, second: str) -> bool:
         """Whether there is a place at which the student's value cannot come from these two.
 
         Where one of them is right, both together give what the other gives alone; where both are wrong they may
         give anything, and where neither gives anything both together do not either.
         """
-        return any(place.belies(first, second) for place in self._places)
+        return any(place.contradicts(first, second) for place in self._places)
 
-    def backs(self, first: str, second: str) -> bool:
+    def supports(self, first: str, second: str) -> bool:
         """Whether one of the two, and not most of the others, gives the student's value at some place."""
-        return any(place.backs(first) or place.backs(second) for place in self._places)
+        return any(place.supports(first) or place.supports(second) for place in self._places)
 
 
 class _Place:
@@ -346,10 +346,10 @@ class _Place:
         # most misconceptions are right in most places
         self._right = Counter(self._numbers.values()).most_common(1)[0][0] if self._numbers else _NOWHERE
 
-    def backs(self, name: str) -> bool:
+    def supports(self, name: str) -> bool:
         return self._numbers.get(name) == 0 != self._right
 
-    def belies(self, first: str, second: str) -> bool:
+    def contradicts(self, first: str, second: str) -> bool:
         numbers = {self._numbers.get(first, _NOWHERE), self._numbers.get(second, _NOWHERE)}
         if numbers == {_NOWHERE}:
             return True
@@ -379,7 +379,7 @@ def likely_pairs(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set
 
     def doubt(pair: Pair) -> tuple[int, int]:
         names = pair.first.name, pair.second.name
-        against = sum(each.belies(*names) for each in evidence)
-        return against, -sum(each.backs(*names) for each in evidence) - sum(each in named for each in names)
+        against = sum(each.contradicts(*names) for each in evidence)
+        return against, -sum(each.supports(*names) for each in evidence) - sum(each in named for each in names)
 
     return sorted(pairs, key=doubt)

@@ -89,7 +89,8 @@ class CheckResult:
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
-    ``again`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's weight.
+    ``is_repeated`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's
+    weight.
     """
 
     name: str
@@ -100,7 +101,7 @@ class CheckResult:
     causes: tuple[Cause, ...] = ()
     look: str = ""
     reason: Reason | None = None
-    again: bool = False
+    is_repeated: bool = False
     worth: float = 1.0
 
     @property
@@ -121,21 +122,21 @@ class CheckResult:
     def parts(self) -> Mapping[str, str]:
         """The message's parts under their labels, in the order in which a student reads them."""
         names = " or ".join(f"*{each.name}*" for each in self.causes)
-        told = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
-        cause = f"This looks like {names}: {told[0]}" if told else ""
+        explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
+        cause = f"This looks like {names}: {explanations[0]}" if explanations else ""
         if len(self.causes) > 1:
             cause = f"This looks like {names}: on this check they give the same numbers."
         look = self.causes[0].question if self.causes else self.look
         section = f" (lesson {self.causes[0].section})" if self.causes else ""
-        if self.again:
+        if self.is_repeated:
             cause, look = f"{names}, as above.", ""
-        labelled = {
+        labeled = {
             "Seen": self.seen,
             "Expected": self.expected,
             "Likely cause": cause,
             "Where to look": look + section if look else "",
         }
-        return {label: text for label, text in labelled.items() if text}
+        return {label: text for label, text in labeled.items() if text}
 
     @property
     def message(self) -> str | None:
@@ -245,7 +246,7 @@ _LONGEST = 700
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
-_COLOUR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
+_COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
 _WIDTH = 100
 _INDENT = " " * 14
 _MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
@@ -266,8 +267,8 @@ def as_html(report: Report) -> str:
     """The report for a notebook: one section, a heading line, and a list with an entry for each check."""
     if report.problem:
         heading = f"{report.exercise}: not checked"
-        told = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
-        return section(heading, paragraph(told), Verdict.UNDECIDED)
+        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
+        return section(heading, paragraph(content), Verdict.UNDECIDED)
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     heading += paragraph(rich(report.note)) if report.note else ""
@@ -314,13 +315,13 @@ def _visible_parts(result: CheckResult) -> dict[str, str]:
 
 def section(label: str, body: str, verdict: Verdict) -> str:
     """A block with a coloured edge, called ``label`` for those who hear the page; ``body`` is HTML."""
-    style = f"border-left:4px solid {_COLOUR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
+    style = f"border-left:4px solid {_COLOR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 
 
 def entry(result: CheckResult) -> str:
     """A check as an item of a list."""
-    sign = f'<span aria-hidden="true" style="color:{_COLOUR[result.verdict]}">{_SIGN[result.verdict]}</span>'
+    sign = f'<span aria-hidden="true" style="color:{_COLOR[result.verdict]}">{_SIGN[result.verdict]}</span>'
     head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{rich(result.claim)}"
     rows = "".join(
         f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {rich(text)}</div>'

@@ -22,18 +22,18 @@ from torch import Tensor
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Observe, Record, explain, explain_by_two
 from exercise_kit.engine.exercise import Misconception
-from exercise_kit.engine.local_backend import Answer, Module, ObjectsHere
+from exercise_kit.engine.local_backend import CallResult, LocalBackend, Module
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
 from exercise_kit.judge.hidden import HiddenChecks, Outcome
 
 
-def student_apart(objects: Mapping[str, Any]) -> Student:
+def isolated_student(objects: Mapping[str, Any]) -> Student:
     """A student with these objects and an isolated stream of random numbers."""
-    return Student(objects, ObjectsApart(objects))
+    return Student(objects, IsolatedBackend(objects))
 
 
-class _Chance:
+class _RandomStream:
     """A stream of random numbers: it begins where a check has set the seed, and goes on where it was otherwise."""
 
     def __init__(self) -> None:
@@ -54,67 +54,67 @@ class _Chance:
         torch.rand((), device="cpu")  # so that a seed counts once
 
 
-class ObjectsApart(ObjectsHere):
+class IsolatedBackend(LocalBackend):
     """Objects of this process by name; see :class:`~exercise_kit.engine.local_backend.Objects`."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
         super().__init__(objects)
-        self._chance = _Chance()
+        self._stream = _RandomStream()
 
-    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """Call a function."""
-        with self._chance.drawn():
+        with self._stream.drawn():
             return super().call(name, inputs, gradients)
 
-    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Make a module, which draws from the same stream."""
-        with self._chance.drawn():
+        with self._stream.drawn():
             answer = super().build(name, arguments, options)
-        return answer if answer.module is None else replace(answer, module=_ModuleApart(answer.module, self._chance))
+        return answer if answer.module is None else replace(answer, module=_IsolatedModule(answer.module, self._stream))
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         """Run a practice."""
-        with self._chance.drawn():
+        with self._stream.drawn():
             return super().practise(name, practice, fields)
 
 
-class _ModuleApart:
+class _IsolatedModule:
     """A module of this process; see :class:`~exercise_kit.engine.local_backend.Module`."""
 
-    def __init__(self, module: Module, chance: _Chance) -> None:
-        self._module, self._chance = module, chance
+    def __init__(self, module: Module, stream: _RandomStream) -> None:
+        self._module, self._stream = module, stream
 
-    def _asked(self, what: Callable[..., Answer], *given: Any) -> Answer:
-        with self._chance.drawn():
+    def _call(self, what: Callable[..., CallResult], *given: Any) -> CallResult:
+        with self._stream.drawn():
             return what(*given)
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """Run it."""
-        return self._asked(self._module.forward, inputs, options, gradients)
+        return self._call(self._module.forward, inputs, options, gradients)
 
-    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Nothing: of a known mistake that is tried out only the answers matter, and each forward costs time."""
-        return Answer({})
+        return CallResult({})
 
-    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+    def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """Differentiate its last output."""
-        return self._asked(self._module.backward, output, cotangent)
+        return self._call(self._module.backward, output, cotangent)
 
-    def held(self) -> Answer:
+    def held(self) -> CallResult:
         """What it holds."""
-        return self._asked(self._module.held)
+        return self._call(self._module.held)
 
-    def tensors(self) -> Answer:
+    def tensors(self) -> CallResult:
         """Copies of that."""
-        return self._asked(self._module.tensors)
+        return self._call(self._module.tensors)
 
-    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+    def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """Give it values."""
-        return self._asked(self._module.load, weights)
+        return self._call(self._module.load, weights)
 
-    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+    def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """Give it another dtype, device or mode."""
-        return self._asked(self._module.set, state)
+        return self._call(self._module.set, state)
 
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
@@ -142,13 +142,13 @@ class Replays:
         """Whether a misconception fails the check of this name, and what it gives there."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
-            student = student_apart(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            student = isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
             outcome = self._checks.ask(self._exercise.name, self._by_name[name], student, self._key)
             self._seen[place] = outcome.result.verdict == Verdict.FAIL, outcome.record
         return self._seen[place]
 
 
-class _Enough(Exception):
+class _TooManyReplays(Exception):
     """No more replays."""
 
 
@@ -169,7 +169,7 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
         for outcome in failed:
             name = outcome.check.name
             found[name] = _explain(course().exercises[exercise].misconceptions, records, names, name, bounded, found)
-    except _Enough:
+    except _TooManyReplays:
         pass
     found = explain_by_two(course().exercises[exercise], records, [each.check.name for each in failed], found, observe)
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
@@ -199,12 +199,12 @@ def _explain(
 
 
 def _at_most(count: int, observe: Observe) -> Observe:
-    asked: set[tuple[str, str]] = set()
+    evaluated: set[tuple[str, str]] = set()
 
     def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        asked.add((wrong.name, name))
-        if len(asked) > count:
-            raise _Enough
+        evaluated.add((wrong.name, name))
+        if len(evaluated) > count:
+            raise _TooManyReplays
         return observe(wrong, name)
 
     return bounded

@@ -27,14 +27,14 @@ from exercise_kit.engine.student import Student
 from exercise_kit.judge import submission_option
 
 if TYPE_CHECKING:
-    from exercise_kit.judge.pytest_submission import AskedSubmission
+    from exercise_kit.judge.pytest_submission import EvaluatedSubmission
 
 
 MARK = "exercise"
 
 
 @dataclass
-class Asked:
+class EvaluationContext:
     """Which student is evaluated, and on which draws: what the judge sets before it runs a check.
 
     Attributes: ``exercise``, ``student`` (a Student or what behaves like one), ``key`` (the submission's secret,
@@ -49,8 +49,8 @@ class Asked:
     measure: Measure | None = None
 
 
-ASKED = pytest.StashKey[Asked]()
-SUBMISSION: pytest.StashKey[AskedSubmission] = pytest.StashKey()
+EVALUATION_CONTEXT = pytest.StashKey[EvaluationContext]()
+SUBMISSION: pytest.StashKey[EvaluatedSubmission] = pytest.StashKey()
 
 
 @cache
@@ -87,14 +87,14 @@ def pytest_configure(config: pytest.Config) -> None:
     words = "the exercise that a hidden check belongs to, and what the check is worth"
     config.addinivalue_line("markers", f"{MARK}(name, points): {words}")
     if config.getoption("submission", None):
-        _ask_submission(config)
+        _evaluate_submission(config)
 
 
-def _ask_submission(config: pytest.Config) -> None:
-    from exercise_kit.judge.pytest_submission import AskedSubmission
+def _evaluate_submission(config: pytest.Config) -> None:
+    from exercise_kit.judge.pytest_submission import EvaluatedSubmission
 
     try:
-        submission = AskedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")
+        submission = EvaluatedSubmission(Path(config.getoption("submission")), config.getoption("device") or "cpu")
     except (ValueError, OSError) as error:
         raise pytest.UsageError(f"--submission: {error}") from None
     config.stash[SUBMISSION] = submission
@@ -126,15 +126,15 @@ def marks_of(definition: pytest.Item) -> dict[str, float]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask a check on every device and, from the command line, for every exercise that it is marked with."""
-    asked = metafunc.config.stash.get(ASKED, None)
+    context = metafunc.config.stash.get(EVALUATION_CONTEXT, None)
     marks = _checked(metafunc)
     if "device" in metafunc.fixturenames:
-        devices = asked.devices if asked else _devices(metafunc.config)
+        devices = context.devices if context else _devices(metafunc.config)
         cases = [
             pytest.param(torch.device(each), id=pytest.HIDDEN_PARAM if each == "cpu" else each) for each in devices
         ]
         metafunc.parametrize("device", cases)
-    if asked is None:
+    if context is None:
         metafunc.parametrize("exercise", list(marks))
 
 
@@ -169,15 +169,15 @@ def _fresh_settings() -> Iterator[None]:
 @pytest.fixture
 def exercise(request: pytest.FixtureRequest) -> str:
     """The name of the exercise that is being graded."""
-    return request.config.stash[ASKED].exercise
+    return request.config.stash[EVALUATION_CONTEXT].exercise
 
 
 @pytest.fixture
 def student(request: pytest.FixtureRequest, exercise: str) -> Student:
     """The code to evaluate: ``student(*inputs)``, ``student.build(*arguments)`` and the like."""
-    asked = request.config.stash.get(ASKED, None)
-    if asked and asked.student:
-        return asked.student
+    context = request.config.stash.get(EVALUATION_CONTEXT, None)
+    if context and context.student:
+        return context.student
     submission = request.config.stash.get(SUBMISSION, None)
     return submission.student(exercise) if submission else reference_student(exercise)
 
@@ -191,8 +191,8 @@ def reference() -> SimpleNamespace:
 @pytest.fixture
 def probe(request: pytest.FixtureRequest, exercise: str) -> Probe:
     """Where a check draws everything from, its sizes too: other draws for every submission and check."""
-    asked = request.config.stash.get(ASKED, None)
-    key = asked.key if asked else request.config.getoption("probe_seed", "0").encode()
+    context = request.config.stash.get(EVALUATION_CONTEXT, None)
+    key = context.key if context else request.config.getoption("probe_seed", "0").encode()
     return Probe(seed_of(key, exercise, request.function.__name__))
 
 
@@ -205,8 +205,8 @@ def device() -> torch.device:
 @pytest.fixture
 def results(request: pytest.FixtureRequest, student: Student, probe: Probe) -> object:
     """What the course measures of a file: ``results.measured()``, ``results.expect_at_least(60)`` percent."""
-    asked = request.config.stash.get(ASKED, None)
+    context = request.config.stash.get(EVALUATION_CONTEXT, None)
     measured = course().results
     if measured is None:
         pytest.fail("the course asks for no files, and so measures none", pytrace=False)
-    return measured.fixture(student, probe, asked.measure if asked else None)
+    return measured.fixture(student, probe, context.measure if context else None)

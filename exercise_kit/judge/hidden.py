@@ -24,7 +24,7 @@ from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
-from exercise_kit.judge.fixtures import Asked, marks_of, reference_student
+from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student
 from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, line_in, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
@@ -147,8 +147,8 @@ class HiddenChecks:
         measure: Measure | None = None,
     ) -> None:
         self._passes = passes
-        self._asked = Asked(devices=tuple(devices), measure=measure)
-        self._pytest = OpenPytest(folder.resolve(), self._asked)
+        self._context = EvaluationContext(devices=tuple(devices), measure=measure)
+        self._pytest = OpenPytest(folder.resolve(), self._context)
         try:
             self._counted = self._checks = _by_exercise(self._pytest.items, len(devices))
         except HiddenChecksError:
@@ -173,7 +173,7 @@ class HiddenChecks:
     @property
     def measure(self) -> Measure | None:
         """Of results that are handed in as files; None: a made-up one."""
-        return self._asked.measure
+        return self._context.measure
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
         """Evaluate every check of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
@@ -192,7 +192,7 @@ class HiddenChecks:
         if is_out_of_memory(error):
             raise MemoryError from error
         result = result_of(check.name, check.claim, student, error, check.item.path)
-        if is_of_the_check(error) and self._breaks_itself(exercise, check, key):
+        if is_of_the_check(error) and self._is_broken_check(exercise, check, key):
             reason = "the check itself broke; it does not count, and your instructor can read why"
             result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
         return Outcome(check, result, student.record, printed + for_the_instructor(error))
@@ -201,20 +201,20 @@ class HiddenChecks:
         """Undo what pytest has set up in this process."""
         self._pytest.close()
 
-    def _breaks_itself(self, exercise: str, check: HiddenCheck, key: bytes) -> bool:
+    def _is_broken_check(self, exercise: str, check: HiddenCheck, key: bytes) -> bool:
         """Whether a check breaks off with a right answer too, so that it was not the student's that broke it."""
         error, _ = self._run(exercise, check, reference_student(exercise), key)
         return is_of_the_check(error)
 
     def _run(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> tuple[BaseException | None, str]:
-        self._asked.exercise, self._asked.student, self._asked.key = exercise, student, key
+        self._context.exercise, self._context.student, self._context.key = exercise, student, key
         printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self._pytest.run(check.item), printed.getvalue()
         finally:
-            self._asked.student = None
+            self._context.student = None
 
 
 def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
@@ -232,5 +232,7 @@ def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tu
 
 def _claim(item: pytest.Function) -> str:
     """The first paragraph of a check's docstring; without one, its name in words."""
-    told = (item.function.__doc__ or "").strip().partition("\n\n")[0]
-    return " ".join(told.split()) or f"{item.function.__name__.removeprefix('test_').replace('_', ' ').capitalize()}."
+    docstring = (item.function.__doc__ or "").strip().partition("\n\n")[0]
+    return (
+        " ".join(docstring.split()) or f"{item.function.__name__.removeprefix('test_').replace('_', ' ').capitalize()}."
+    )

@@ -16,7 +16,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.result import LogEntry, LogKind, Result
 from exercise_kit.judge.scoring import Refused, not_counted
-from exercise_kit.judge.session import Sitting
+from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.sandbox import Sandbox
@@ -34,7 +34,7 @@ class Judge:
         checks: the folder of hidden checks.
         secret: the grader's; without it nobody can tell on which sizes and numbers a submission is evaluated.
         limits: what a submission may use.
-        confined: run the students' code in the sandbox.
+        sandboxed: run the students' code in the sandbox.
         device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
         warm: the process of which the workers are made, where it was started already; the judge ends it.
 
@@ -47,16 +47,16 @@ class Judge:
         checks: Path,
         secret: bytes,
         limits: Limits | None = None,
-        confined: bool = True,
+        sandboxed: bool = True,
         device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
-        self._confined = confined
+        self._sandboxed = sandboxed
         self._views = {lesson: view_of(lesson) for lesson in course().lessons}
         views = list(self._views.values())
-        self._sandbox = Sandbox(limits or Limits(), confined=confined, views=views, device=device, warm=warm)
+        self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, device=device, warm=warm)
         try:
             self._sandbox.start()
             results = course().results
@@ -90,40 +90,40 @@ class Judge:
             self._checks.set_aside(refused or {})
             result = self._noted(self._graded(submission), refused or {})
         except MemoryError as error:
-            result = replace(_unread(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
+            result = replace(_empty_result(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
         except Exception as error:
             reason = f"the grader failed: {type(error).__name__}: {error}"
-            result = replace(_unread(submission), status="error", reason=reason, log=(_traceback(error),))
+            result = replace(_empty_result(submission), status="error", reason=reason, log=(_traceback(error),))
         return replace(result, seconds=time.perf_counter() - began)
 
     def _graded(self, submission: Submission) -> Result:
         if submission.rejected:
-            return _unread(submission)
+            return _empty_result(submission)
         key = hmac.new(self._secret, submission.digest.encode(), hashlib.sha256).digest()
         view = self._views.get(submission.lesson or "")
-        sitting = Sitting(submission, self._checks, key, self._sandbox, view)
+        session = GradingSession(submission, self._checks, key, self._sandbox, view)
         try:
-            exercises = sitting.exercises()
+            exercises = session.exercises()
         except GraderFailed as failure:
             reason = f"{failure}; it has no score until a person has read the log"
             details = [LogEntry(LogKind.GRADER_FAILED, failure.details)] if failure.details else []
-            return replace(_unread(submission), status="error", reason=reason, log=(*sitting.log, *details))
-        flags = (*submission.flags, *sitting.flags, *self._of_the_sandbox())
+            return replace(_empty_result(submission), status="error", reason=reason, log=(*session.log, *details))
+        flags = (*submission.flags, *session.flags, *self._sandbox_flags())
         return replace(
-            _unread(submission),
+            _empty_result(submission),
             status="graded",
-            reason="; ".join(filter(None, (submission.reason, *sitting.reasons))) or None,
+            reason="; ".join(filter(None, (submission.reason, *session.reasons))) or None,
             score=round(sum(each.score for each in exercises), 4),
             max_score=round(sum(each.max_score for each in exercises), 4),
             flags=tuple(dict.fromkeys(flags)),
             exercises=exercises,
-            runs=sitting.runs,
-            log=tuple(sitting.log),
+            runs=session.runs,
+            log=tuple(session.log),
         )
 
-    def _of_the_sandbox(self) -> tuple[str, ...]:
+    def _sandbox_flags(self) -> tuple[str, ...]:
         """The flag that says how much of a sandbox the submission was run in, unless it was a whole one."""
-        if not self._confined:
+        if not self._sandboxed:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self._sandbox.is_weaker else ()
 
@@ -143,7 +143,7 @@ def _traceback(error: Exception) -> LogEntry:
     return LogEntry(LogKind.GRADER_FAILED, "".join(traceback.format_exception(error)))
 
 
-def _unread(submission: Submission) -> Result:
+def _empty_result(submission: Submission) -> Result:
     return Result(
         submission.path,
         submission.student,

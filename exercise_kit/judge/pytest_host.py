@@ -14,7 +14,7 @@ import pytest
 from _pytest.config import ConftestImportFailure, _prepareconfig
 from _pytest.runner import runtestprotocol
 
-from exercise_kit.judge.fixtures import ASKED, Asked
+from exercise_kit.judge.fixtures import EVALUATION_CONTEXT, EvaluationContext
 
 # what costs time, prints, or reaches into the process that runs us, which may be another pytest
 _LEFT_OUT = (
@@ -34,20 +34,20 @@ class OpenPytest:
 
     Args:
         folder: holds the checks and their ``conftest.py``.
-        asked: where the fixtures will look for the student.
+        context: where the fixtures will look for the student.
 
     Raises:
         HiddenChecksError: when a file cannot be imported or a check cannot be run.
     """
 
-    def __init__(self, folder: Path, asked: Asked) -> None:
+    def __init__(self, folder: Path, context: EvaluationContext) -> None:
         self._folder = folder
         self._problems: list[str] = []
         self._errors: list[BaseException] = []
         with _own_surroundings(folder):
             self._config = self._configured()
             try:
-                self._config.stash[ASKED] = asked
+                self._config.stash[EVALUATION_CONTEXT] = context
                 self.items = self._collected()
             except BaseException:
                 self.close()

@@ -21,10 +21,10 @@ from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import ExerciseAnswer, Submission, contents
-from exercise_kit.worker.capabilities import available
+from exercise_kit.worker.capabilities import probe_capabilities
 
 
-class AskedSubmission:
+class EvaluatedSubmission:
     """One submission, and the worker in which its cells have run; closed at the end of pytest's session.
 
     Args:
@@ -37,8 +37,8 @@ class AskedSubmission:
 
     def __init__(self, path: Path, device: str) -> None:
         device = checked(device)
-        capabilities = available()
-        if not (capabilities.enough or (device != "cpu" and capabilities.enough_for_a_gpu)):
+        capabilities = probe_capabilities()
+        if not (capabilities.is_sufficient or (device != "cpu" and capabilities.is_sufficient_for_gpu)):
             raise ValueError(
                 "this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing"
             )
@@ -63,11 +63,11 @@ class AskedSubmission:
         if answer.source is None:
             pytest.fail(answer.problem or f"{exercise} is not written", pytrace=False)
         try:
-            return RemoteStudent(self._ready(), course().exercises[exercise].objects)
+            return RemoteStudent(self._ready_worker(), course().exercises[exercise].objects)
         except WorkerLost as lost:
             pytest.fail(f"the submission {lost.words}", pytrace=False)
 
-    def _ready(self) -> Worker:
+    def _ready_worker(self) -> Worker:
         if self._worker is None or self._worker.lost:
             self._worker = self._sandbox.worker(self._view)
             for _ in self._worker.run(self._submission.cells):

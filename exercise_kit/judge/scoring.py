@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.run import without_repetition
+from exercise_kit.engine.run import abbreviate_repetitions
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.diagnosis import commonest
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
@@ -101,7 +101,7 @@ def marked(
     """
     if max_score is None:
         max_score = sum(each.check.points for each in outcomes)
-    results = tuple(map(_briefly, without_repetition([each.result for each in outcomes])))
+    results = tuple(map(_briefly, abbreviate_repetitions([each.result for each in outcomes])))
     if problem is None and any(each.unwritten for each in results):
         problem, reason = _unwritten(exercise, results)
         results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
@@ -112,7 +112,7 @@ def marked(
     return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem, reason)
 
 
-def unasked(
+def unevaluated(
     exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None, reason: Reason | None
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
@@ -122,7 +122,7 @@ def unasked(
 
 def _briefly(result: CheckResult) -> CheckResult:
     """Of a mistake that was explained above its name is enough: what it did to other numbers is nothing new."""
-    return replace(result, seen="", expected="") if result.again else result
+    return replace(result, seen="", expected="") if result.is_repeated else result
 
 
 def _unwritten(exercise: str, results: Sequence[CheckResult]) -> tuple[str, Reason]:

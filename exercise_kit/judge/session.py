@@ -20,7 +20,7 @@ from exercise_kit.judge.diagnosis import Replays, name_failures
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unasked
+from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unevaluated
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -36,11 +36,11 @@ MOST_WORKERS = 4
 MOST_FAILURES = 1
 
 
-class _NoWorker(Exception):
+class _WorkerUnavailable(Exception):
     """The submission has used up its workers or its time; the message is a clause about it."""
 
 
-class Sitting:
+class GradingSession:
     """Grades one submission.
 
     Args:
@@ -96,7 +96,7 @@ class Sitting:
                     wrong.discard(answer.name)
             return tuple(results)
         finally:
-            self._dismiss()
+            self._close_worker()
 
     def _timed(self, answer: ExerciseAnswer) -> ExerciseResult:
         began = time.perf_counter()
@@ -112,18 +112,18 @@ class Sitting:
         problem, reason = answer.problem, answer.reason
         if answer.source is not None:
             try:
-                return self._asked(answer, checks, self._ready())
+                return self._evaluate(answer, checks, self._ready_worker())
             except WorkerLost as lost:
-                self._note_loss(lost)
+                self._record_loss(lost)
                 problem, reason = f"{answer.name} was not evaluated: the submission {lost.words}", Reason.NOT_RUN
-            except _NoWorker as lack:
+            except _WorkerUnavailable as lack:
                 problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
-        return unasked(answer.name, answer.max_score, checks, problem, reason)
+        return unevaluated(answer.name, answer.max_score, checks, problem, reason)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         if answer.problem:
-            return unasked(answer.name, answer.max_score, checks, answer.problem, answer.reason)
+            return unevaluated(answer.name, answer.max_score, checks, answer.problem, answer.reason)
         handed_in = contents(file)
         objects = {answer.name: lambda: handed_in}
         outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
@@ -143,16 +143,16 @@ class Sitting:
             self.reasons.append(f"{name} could not be measured: {lack.advice}")
             return f"{name} could not be measured"
 
-    def _asked(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
+    def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
         undefined, nothing = self._undefined(answer, worker)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if nothing:
-            return unasked(answer.name, answer.max_score, checks, problem, reason)
+            return unevaluated(answer.name, answer.max_score, checks, problem, reason)
         outcomes, called = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(course().rules.get(answer.name), called):
             self.flags[FORBIDDEN_FUNCTION] = None
-            return unasked(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
+            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
         if self._worker and not self._worker.lost:
             self._evaluated[answer.name] = outcomes, problem, reason
         return marked(answer.name, answer.max_score, outcomes, problem, reason)
@@ -176,7 +176,7 @@ class Sitting:
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
         """What checks find in a worker of its own, in which the answer calls the model solutions of its parts."""
-        self._dismiss()
+        self._close_worker()
         cells = [each for each in self._submission.cells if each.index not in self._left_out]
         outcomes: list[Outcome] = []
         with self._sandbox.worker(self._view) as worker, suppress(WorkerLost, GraderFailed):
@@ -211,7 +211,10 @@ class Sitting:
                 worker = self._after_failure(name, check, worker.failure)
                 worker.watch(name in course().rules)
             elif worker.lost:
-                return [*self._named(name, outcomes[:-1]), *self._missed(outcomes[-1], checks, worker.lost)], called
+                return [
+                    *self._named(name, outcomes[:-1]),
+                    *self._lost_checks(outcomes[-1], checks, worker.lost),
+                ], called
         worker.watch(False)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
@@ -236,8 +239,8 @@ class Sitting:
             raise GraderFailed(f"the grader failed in {self._failures} checks, the last of them {check.name} of {name}")
         self.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
         try:
-            return self._ready()
-        except (WorkerLost, _NoWorker) as reason:
+            return self._ready_worker()
+        except (WorkerLost, _WorkerUnavailable) as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
     def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -251,9 +254,9 @@ class Sitting:
             self.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
-    def _missed(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
+    def _lost_checks(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
-        self._note_loss(lost)
+        self._record_loss(lost)
         first = running.result
         if first.verdict != Verdict.FAIL:
             first = CheckResult(first.name, first.claim, Verdict.FAIL, f"the code {lost.words}")
@@ -264,32 +267,32 @@ class Sitting:
         """What is wrong with the names that the exercise asks for, and whether none of them can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
-        sorts = worker.request("defined", names=list(exercise.objects)).get("defined")
-        found: dict[str, Any] = sorts if isinstance(sorts, dict) else {}
+        kinds = worker.request("defined", names=list(exercise.objects)).get("defined")
+        found: dict[str, Any] = kinds if isinstance(kinds, dict) else {}
         missing = [name for name in exercise.objects if found.get(name) is None]
         other = [name for name in exercise.objects if name not in missing and found[name] != wanted]
         problems = [f"`{name}` has to be a {wanted}." for name in other]
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             names = listed([f"`{name}`" for name in missing])
-            problems.insert(0, f"{names} {verb} not defined{self._why_not(answer.cell)}.")
+            problems.insert(0, f"{names} {verb} not defined{self._cell_failure(answer.cell)}.")
         return " ".join(problems), len(missing) + len(other) == len(exercise.objects)
 
-    def _why_not(self, cell: int | None) -> str:
+    def _cell_failure(self, cell: int | None) -> str:
         """What became of the cell, as the end of a sentence."""
         if cell in self._left_out:
             return f": the cell {self._left_out[cell]}"
         return f": the cell raised {self._raised[cell]}" if cell in self._raised else ""
 
-    def _ready(self) -> Worker:
+    def _ready_worker(self) -> Worker:
         """A worker in which the cells have run."""
         if self._is_out_of_time():
             self.flags[TIMEOUT] = None
-            raise _NoWorker(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
+            raise _WorkerUnavailable(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
         while self._worker is None or self._worker.lost or self._worker.failure:
-            self._dismiss()
+            self._close_worker()
             if self._workers == MOST_WORKERS:
-                raise _NoWorker(f"has brought {MOST_WORKERS} processes to an end")
+                raise _WorkerUnavailable(f"has brought {MOST_WORKERS} processes to an end")
             self._workers += 1
             self._worker = self._sandbox.worker(self._view)
             self._run_cells(self._worker)
@@ -306,9 +309,9 @@ class Sitting:
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error and run.index not in self._raised:
                     self._raised[run.index] = f"{quoted(run.error[0]).strip('`')} {quoted(run.error[1])}".strip()
-                    self._tell_of_error(run.index, run.stopped)
+                    self._report_error(run.index, run.stopped)
         except WorkerLost as lost:
-            self._note_loss(lost)
+            self._record_loss(lost)
             if lost.cell is None:
                 return
             self._left_out[lost.cell] = lost.words
@@ -316,7 +319,7 @@ class Sitting:
             note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
             self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
 
-    def _tell_of_error(self, index: int, stopped: bool) -> None:
+    def _report_error(self, index: int, stopped: bool) -> None:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
         if stopped:
             self.flags[TIMEOUT] = None
@@ -329,10 +332,10 @@ class Sitting:
         names = [each.name for each in self._submission.exercises if each.cell == index]
         return f"the cell of {names[0]}" if names else f"cell {index + 1}"
 
-    def _note_loss(self, lost: WorkerLost) -> None:
+    def _record_loss(self, lost: WorkerLost) -> None:
         self.flags[TIMEOUT if lost.kind in ("time", "cpu") else STOPPED] = None
 
-    def _dismiss(self) -> None:
+    def _close_worker(self) -> None:
         if self._worker is None:
             return
         if attempts := self._worker.attempts:

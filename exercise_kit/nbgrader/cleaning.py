@@ -166,12 +166,12 @@ class TameMarkdown(NbGraderPreprocessor):
             cell.source = escape(_cut(cell.source))
         elif cell.cell_type == "markdown" and not released:
             length = _parsed_length(cell.source)
-            cell.source = tamed(cell.source, cell.get("attachments"), min(_LONGEST_PARSED, self._left))
+            cell.source = sanitize_markdown(cell.source, cell.get("attachments"), min(_LONGEST_PARSED, self._left))
             self._left -= length
         return cell, resources
 
 
-def tamed(
+def sanitize_markdown(
     markdown: str, attachments: dict[str, dict[str, str]] | None = None, longest_parsed: int = _LONGEST_PARSED
 ) -> str:
     r"""Markdown as one block of harmless HTML, which markdown gives on as it is.
@@ -181,7 +181,7 @@ def tamed(
         attachments: pictures that it may show.
         longest_parsed: from how many characters on, without its pictures, it is shown as it was typed.
 
-    >>> tamed("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
+    >>> sanitize_markdown("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
     '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
     if len(markdown) > _LONGEST_SHOWN or _parsed_length(markdown) > longest_parsed:

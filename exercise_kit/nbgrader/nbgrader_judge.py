@@ -28,17 +28,17 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Integer
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.job import unjudged
+from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, one_line
-from exercise_kit.nbgrader.cleaning import PLACE, tamed
+from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.submission.find import HandedIn
 
 
 @dataclass(frozen=True)
-class _Told(CheckResult):
+class _ReportLine(CheckResult):
     """A line of a report that comes with its words."""
 
     words: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def points_of(result: ExerciseResult, points: float) -> float:
 
 def _line(check: CheckOutcome) -> CheckResult:
     words = check.parts or ({"Seen": check.message} if check.message else {})
-    return _Told(check.name, check.claim or check.name, Verdict(check.verdict), words=words)
+    return _ReportLine(check.name, check.claim or check.name, Verdict(check.verdict), words=words)
 
 
 def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
@@ -104,18 +104,18 @@ class SaveGrades(SaveAutoGrades):
             super()._add_comment(cell, resources)
 
 
-def say_ungraded(notebook: NotebookNode, result: Result) -> None:
+def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
     """Say on top of a notebook why it was not graded; its checks end in an error, for which nobody gives points."""
     if result.status == "rejected":
         words = f"This notebook could not be graded: {result.reason}."
     else:
         words = "This notebook is not graded yet: the grader stopped, and your instructor has its reason."
-    notebook.cells.insert(0, new_markdown_cell(tamed(escape(words))))
-    told = new_output("error", ename="NotGraded", evalue="", traceback=["Not graded: see the top of this page."])
+    notebook.cells.insert(0, new_markdown_cell(sanitize_markdown(escape(words))))
+    notice = new_output("error", ename="NotGraded", evalue="", traceback=["Not graded: see the top of this page."])
     for cell in notebook.cells:
         cell.metadata.pop(PLACE, None)
         if cell.cell_type == "code" and is_grade(cell) and not is_solution(cell):
-            cell.outputs = [told]
+            cell.outputs = [notice]
 
 
 class JudgeError(Exception):
@@ -144,10 +144,10 @@ class JudgeNotebook(NbGraderPreprocessor):
         folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
         others = _all_submitted(course, where["assignment"]) if course.student_id == "*" else []
         try:
-            with GRADERS.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as desk:
-                result = desk.result_of(folder, others)
+            with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
+                result = cache.result_of(folder, others)
         except PlaceError as error:
-            result = unjudged(HandedIn(folder, where["student"], where["assignment"]), "error", str(error))
+            result = ungraded_result(HandedIn(folder, where["student"], where["assignment"]), "error", str(error))
         graded = result.status == "graded"
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
             self.log.warning("%s: %s", where["student"], line)
@@ -163,7 +163,7 @@ class JudgeNotebook(NbGraderPreprocessor):
             raise JudgeError(reason)  # a class folder of before: nbgrader's own step would give points
         self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], one_line(reason))
         resources["nbgrader"][UNGRADED] = True
-        say_ungraded(notebook, result)
+        mark_ungraded(notebook, result)
 
 
 def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
@@ -172,7 +172,7 @@ def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
     return sorted(folder for folder in home.glob(f"*/{assignment}") if folder.is_dir())
 
 
-class Desk:
+class GraderCache:
     """A class's grader, and the results requested ahead of time: nbgrader asks for one student after the other.
 
     Args:
@@ -181,14 +181,14 @@ class Desk:
 
     def __init__(self, grader: Grader) -> None:
         self.grader = grader
-        self._asked: dict[tuple[Path, int], Future[Result]] = {}
+        self._pending: dict[tuple[Path, int], Future[Result]] = {}
 
     def result_of(self, path: Path, others: Sequence[Path]) -> Result:
         """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
-        if (asked := self._asked.pop(_version_of(path), None)) is not None:
-            return asked.result()
+        if (pending := self._pending.pop(_version_of(path), None)) is not None:
+            return pending.result()
         result = self.grader.submit(path)
-        self._asked |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
+        self._pending |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
         return result.result()
 
 
@@ -201,7 +201,7 @@ def _version_of(folder: Path) -> tuple[Path, int]:
     return folder, hash(tuple(facts))
 
 
-class Graders:
+class GraderCaches:
     """The graders of this process, one for each class folder; they end after a minute without a request.
 
     formgrader's server stays up for days, and a grader's processes hold a gigabyte.
@@ -209,20 +209,20 @@ class Graders:
 
     def __init__(self, idle_seconds: float = 60.0) -> None:
         self._idle_seconds = idle_seconds
-        self._open: dict[tuple[Path, int, bool], Desk] = {}
+        self._open: dict[tuple[Path, int, bool], GraderCache] = {}
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         atexit.register(self.close)
 
     @contextmanager
-    def of(self, root: Path, jobs: int, confined: bool) -> Iterator[Desk]:
+    def of(self, root: Path, jobs: int, sandboxed: bool) -> Iterator[GraderCache]:
         """The cache of a class folder, which stays open at least as long as it is used here."""
         with self._lock:
             if self._timer:
                 self._timer.cancel()
-            which = (root, jobs, confined)
+            which = (root, jobs, sandboxed)
             if which not in self._open:
-                self._open[which] = Desk(Grader.for_class(root, jobs=jobs, confined=confined))
+                self._open[which] = GraderCache(Grader.for_class(root, jobs=jobs, sandboxed=sandboxed))
             try:
                 yield self._open[which]
             finally:
@@ -237,7 +237,7 @@ class Graders:
                 self._open.popitem()[1].grader.close()
 
 
-GRADERS = Graders()
+GRADER_CACHES = GraderCaches()
 
 
 def _fill(notebook: NotebookNode, result: Result) -> None:

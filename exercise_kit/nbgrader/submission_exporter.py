@@ -35,7 +35,7 @@ from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.notebook_file import HandedInCell, read_bytes
-from exercise_kit.submission.parse import Opened, open_answers
+from exercise_kit.submission.parse import OpenedSubmission, open_answers
 from exercise_kit.submission.released import Lessons, ReleasedCell
 
 TIMESTAMP = "timestamp.txt"
@@ -167,7 +167,7 @@ def with_marks(handed_in: HandedIn, lessons: Lessons) -> NotebookNode:
     return notebook
 
 
-def _cells(opened: Opened) -> Iterator[dict[str, Any]]:
+def _cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
     marks = _marks(opened)
     for cell in opened.file.cells:
         names = marks[cell.index]
@@ -184,7 +184,7 @@ def _cell(kind: str, source: str, place: int, grade_id: str | None = None) -> di
     return {"cell_type": kind, "source": source, "metadata": {PLACE: place, **mark}, **outputs}
 
 
-def _marks(opened: Opened) -> defaultdict[int, list[str]]:
+def _marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     """The grade ids of each cell, by its index; one that answers several exercises has several."""
     marks = defaultdict[int, list[str]](list)
     for answer in opened.answers:

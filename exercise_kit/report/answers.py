@@ -16,7 +16,7 @@ from functools import cached_property
 
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import NOTHING_WRITTEN
-from exercise_kit.report.collect import HandedInWork
+from exercise_kit.report.collect import SubmittedWork
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
@@ -30,7 +30,7 @@ class Lost(StrEnum):
     NAMED = "a named mistake"
     UNNAMED = "one without a name"
     FOLLOWS = "an earlier mistake"
-    UNASKED = "not checkable"
+    UNEVALUATED = "not checkable"
     UNWRITTEN = "not written"
 
 
@@ -54,7 +54,7 @@ def failures(result: ExerciseResult) -> list[CheckOutcome]:
     return [check for check in result.checks if check.verdict == "fail"]
 
 
-def is_unasked(result: ExerciseResult) -> bool:
+def is_unevaluated(result: ExerciseResult) -> bool:
     """Whether the answer could not be evaluated: every check failed, for the one reason."""
     failed = failures(result)
     return bool(result.problem and failed and not any(check.message for check in failed))
@@ -72,8 +72,8 @@ def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share
         return
     if is_unwritten(result):
         yield Share(lost, Lost.UNWRITTEN)
-    elif is_unasked(result) or not failed:
-        yield Share(lost, Lost.UNASKED)
+    elif is_unevaluated(result) or not failed:
+        yield Share(lost, Lost.UNEVALUATED)
     else:
         for check in failed:
             why = Lost.NAMED if check.misconception else Lost.FOLLOWS if follows else Lost.UNNAMED
@@ -110,10 +110,10 @@ BINS = ("all points", "half or more", "less than half", "none", "not written")
 
 
 @dataclass(frozen=True)
-class Answer:
+class GradedAnswer:
     """One student's answer to one exercise, and the ``check`` of it that is looked at, if any."""
 
-    work: HandedInWork
+    work: SubmittedWork
     result: ExerciseResult
     check: CheckOutcome | None = None
 
@@ -147,7 +147,7 @@ class ExerciseTally:
     name: str
     lesson: str
     points: float
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[GradedAnswer] = field(default_factory=list)
     checks: dict[str, CheckTally] = field(default_factory=dict)
     lost: dict[Lost, float] = field(default_factory=dict)
 
@@ -165,11 +165,13 @@ class ExerciseTally:
     @property
     def seconds(self) -> list[float]:
         """What it took to check the answers that could be checked, where the time is known, in order of size."""
-        asked = (each.result for each in self.answers if not is_unasked(each.result) and not is_unwritten(each.result))
-        return sorted(each.seconds for each in asked if each.seconds)
+        evaluated = (
+            each.result for each in self.answers if not is_unevaluated(each.result) and not is_unwritten(each.result)
+        )
+        return sorted(each.seconds for each in evaluated if each.seconds)
 
 
-def _bin(answer: Answer) -> str:
+def _bin(answer: GradedAnswer) -> str:
     if is_unwritten(answer.result):
         return BINS[4]
     if answer.share >= 1:

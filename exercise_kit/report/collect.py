@@ -24,11 +24,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, place_of
-from exercise_kit.batch.result_cache import ChangedResult, Store, graders_halves
+from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.judge.result import VERSION, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
-from exercise_kit.submission.flags import SAME_FILE, with_same_file
+from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import (
     CONFIG,
@@ -36,8 +36,8 @@ from exercise_kit.submission.released import (
     Lessons,
     ReleasedError,
     ReleasedLesson,
+    current_class,
     is_class,
-    operators_class,
 )
 from exercise_kit.submission.slice import parse
 from exercise_kit.submission.submission import NoSubmission, find_result
@@ -68,7 +68,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class ByHand:
+class ManualGrading:
     """What the gradebook tells.
 
     Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
@@ -85,7 +85,7 @@ class ByHand:
         return sum(each.waiting for each in self.questions)
 
 
-def read_gradebook(path: Path, lesson: str | None = None) -> ByHand | None:
+def read_gradebook(path: Path, lesson: str | None = None) -> ManualGrading | None:
     """What waits in a gradebook; None: there is no gradebook.
 
     Args:
@@ -99,10 +99,12 @@ def read_gradebook(path: Path, lesson: str | None = None) -> ByHand | None:
             waiting = book.execute(_WAITING).fetchall()
             names = [str(part) for row in book.execute(_STUDENTS) for part in row if part]
     except sqlite3.Error as error:
-        return ByHand(problem=f"nbgrader's gradebook could not be read ({error}), so nobody can say what waits in it.")
+        return ManualGrading(
+            problem=f"nbgrader's gradebook could not be read ({error}), so nobody can say what waits in it."
+        )
     rows = [row for row in waiting if lesson in (None, row[0])]
     questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
-    return ByHand(questions, tuple(names))
+    return ManualGrading(questions, tuple(names))
 
 
 class ReportError(Exception):
@@ -121,7 +123,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class HandedInWork:
+class SubmittedWork:
     """A file.
 
     Attributes: ``path``, ``student`` and ``lesson`` where they are known, ``state``, the ``result`` that is kept of it
@@ -176,18 +178,18 @@ def _names(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
 class ClassWork:
     """All that a report is made of.
 
-    Attributes: ``name`` of the class (its folder's), ``handed_in``, ``lessons`` with work in them, ``by_hand``
+    Attributes: ``name`` of the class (its folder's), ``handed_in``, ``lessons`` with work in them, ``manual_grading``
     (nbgrader's gradebook; None: there is none), and the ``folder`` (None: the results came in
     a JSON file).
     """
 
     name: str
-    handed_in: tuple[HandedInWork, ...]
+    handed_in: tuple[SubmittedWork, ...]
     lessons: tuple[LessonPlan, ...]
-    by_hand: ByHand | None = None
+    manual_grading: ManualGrading | None = None
     folder: Path | None = None
 
-    def in_state(self, *states: State) -> list[HandedInWork]:
+    def in_state(self, *states: State) -> list[SubmittedWork]:
         """The files of these states."""
         return [each for each in self.handed_in if each.state in states]
 
@@ -228,9 +230,9 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     return ClassWork(folder.name, _flagged(kept), plans, read_gradebook(folder / "gradebook.db", lesson), folder)
 
 
-def _flagged(works: Sequence[HandedInWork]) -> tuple[HandedInWork, ...]:
+def _flagged(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...]:
     """The same, with the flag that depends on others: each result is kept for its own submission alone."""
-    shared = with_same_file([(each.who, each.files) for each in works])
+    shared = flag_same_file([(each.who, each.files) for each in works])
     return tuple(
         replace(each, result=replace(each.result, flags=(*each.result.flags, SAME_FILE)))
         if same and each.result
@@ -254,15 +256,15 @@ class _Finder:
     def __init__(self, lessons: Lessons, place: Place) -> None:
         self._lessons, self._place = lessons, place
         self._store = Store(place.results, place.secret)
-        self._halves: dict[str, dict[str, set[str]]] = {}
+        self._prefixes: dict[str, dict[str, set[str]]] = {}
 
-    def look_up(self, handed_in: HandedIn) -> HandedInWork | None:
+    def look_up(self, handed_in: HandedIn) -> SubmittedWork | None:
         """What is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
                 return self._by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            found = self._kept(handed_in, lesson, _content(handed_in.path, lesson))
+            found = self._cached(handed_in, lesson, _content(handed_in.path, lesson))
             return found or self._without_result(handed_in)
         except Unreadable as error:
             return _work(handed_in, State.REJECTED, str(error))
@@ -271,57 +273,57 @@ class _Finder:
         except NoSubmission:
             return None
 
-    def _by_reading(self, handed_in: HandedIn) -> HandedInWork | None:
+    def _by_reading(self, handed_in: HandedIn) -> SubmittedWork | None:
         from exercise_kit.submission.parse import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
             return _work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
-        found = self._kept(handed_in, lesson, submission.content)
-        return found or HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
+        found = self._cached(handed_in, lesson, submission.content)
+        return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
-    def _without_result(self, handed_in: HandedIn) -> HandedInWork:
+    def _without_result(self, handed_in: HandedIn) -> SubmittedWork:
         from exercise_kit.submission.parse import rejection
 
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
-    def _kept(self, handed_in: HandedIn, lesson: ReleasedLesson, content: str) -> HandedInWork | None:
+    def _cached(self, handed_in: HandedIn, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
             kept = self._store.read(content, lesson.name)
-        except ChangedResult as changed:
+        except TamperedResult as changed:
             reason = f"{changed}; grade it again"
-            return HandedInWork(handed_in.path, handed_in.student, lesson.name, State.WAITING, reason=reason)
+            return SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING, reason=reason)
         if kept is None:
             return None
         found, keys = kept
         flags = (*handed_in.flags, *found.flags)
         result = replace(found, runs=(), path=str(handed_in.path), flags=flags)
         files = tuple(filter(None, content.split("/")[1:]))
-        work = HandedInWork(
+        work = SubmittedWork(
             handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason
         )
         return replace(work, files=files)
 
     def _state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
         worth = {each.name: round(each.points, 4) for each in lesson.exercises}
-        halves = self._halves_of(lesson)
+        prefixes = self._prefixes_of(lesson)
         current = [
-            keys[each.name].partition("-")[0] in halves.get(each.name, ()) and worth.get(each.name) == each.max_score
+            keys[each.name].partition("-")[0] in prefixes.get(each.name, ()) and worth.get(each.name) == each.max_score
             for each in result.exercises
         ]
         if not all(current):
             return State.OLDER
         return State.GRADED if len(current) == len(worth) else State.PARTLY
 
-    def _halves_of(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
-        if lesson.name not in self._halves:
-            ways = [(confined, device) for confined in (True, False) for device in ("cpu", "cuda:0")]
-            halves = [graders_halves(lesson.names, self._place, *way) for way in ways]
-            self._halves[lesson.name] = {name: {each[name] for each in halves} for name in lesson.names}
-        return self._halves[lesson.name]
+    def _prefixes_of(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
+        if lesson.name not in self._prefixes:
+            ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
+            prefixes = [key_prefixes(lesson.names, self._place, *way) for way in ways]
+            self._prefixes[lesson.name] = {name: {each[name] for each in prefixes} for name in lesson.names}
+        return self._prefixes[lesson.name]
 
 
 def _content(path: Path, lesson: ReleasedLesson) -> str:
@@ -331,8 +333,8 @@ def _content(path: Path, lesson: ReleasedLesson) -> str:
     return "/".join([digest, *files])
 
 
-def _work(handed_in: HandedIn, state: State, reason: str | None) -> HandedInWork:
-    return HandedInWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
+def _work(handed_in: HandedIn, state: State, reason: str | None) -> SubmittedWork:
+    return SubmittedWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
 
 
 def _of_json(path: Path, lesson: str | None) -> ClassWork:
@@ -346,7 +348,7 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         raise ReportError(f"{path} is no file that 'vit-course grade --json' wrote, and no class folder") from None
     states = {"graded": State.GRADED, "rejected": State.REJECTED, "error": State.ERROR}
     handed_in = tuple(
-        HandedInWork(Path(each.path), each.student, each.assignment, states[each.status], each, each.reason)
+        SubmittedWork(Path(each.path), each.student, each.assignment, states[each.status], each, each.reason)
         for each in results
         if lesson in (None, each.assignment)
     )
@@ -355,7 +357,7 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         points = {exercise.name: exercise.max_score for exercise in each.exercises}
         if points and each.assignment and lesson in (None, each.assignment):
             plans.setdefault(each.assignment, {}).update(points)
-    released = Lessons(operators_class())
+    released = Lessons(current_class())
     lessons = tuple(
         LessonPlan(name, points, released.get(name) if name in released.names else None)
         for name, points in sorted(plans.items())
@@ -369,8 +371,8 @@ def _as_judged(result: Result) -> Result:
 
 
 def _with_problem(exercise: ExerciseResult) -> ExerciseResult:
-    told = {each.message for each in exercise.checks if each.verdict == "fail" and each.message}
-    problems = {text for text in told if not text.startswith(LABELS)}
+    messages = {each.message for each in exercise.checks if each.verdict == "fail" and each.message}
+    problems = {text for text in messages if not text.startswith(LABELS)}
     if len(problems) != 1:
         return exercise
     (problem,) = problems

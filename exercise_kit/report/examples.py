@@ -27,7 +27,7 @@ from pathlib import Path
 
 from exercise_kit.engine.course import package
 from exercise_kit.judge.result import CheckOutcome
-from exercise_kit.report.answers import Answer, said
+from exercise_kit.report.answers import GradedAnswer, said
 from exercise_kit.report.collect import ClassWork
 from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
@@ -52,7 +52,7 @@ class Unshowable(Exception):
     """Code that cannot be shown; the message says why."""
 
 
-class Anonymiser:
+class Anonymizer:
     """Takes out what could tell who a student is.
 
     Args:
@@ -65,7 +65,7 @@ class Anonymiser:
         given = frozenset(word for text in texts for word in _words(text))
         self._ours = (course_words() | given) - self._theirs
         whole = sorted(
-            {name for name in names if not _is_short(name) and not (name.isalpha() and _told_by_us(name))}, key=len
+            {name for name in names if not _is_short(name) and not (name.isalpha() and _is_course_text(name))}, key=len
         )
         self._whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in reversed(whole)) or r"(?!)")
 
@@ -91,13 +91,13 @@ class Anonymiser:
         """
         try:
             tree = ast.parse(source)
-            asked = frozenset(objects)
-            kept = _needed(tree, set(asked))
+            requested = frozenset(objects)
+            kept = _needed(tree, set(requested))
             if not kept:
                 raise Unshowable("the cell defines nothing of what was asked for")
-            lines = self._lines(kept, asked)
+            lines = self._lines(kept, requested)
             if len(lines) > MOST_LINES:
-                lines = self._lines([each if _bound(each) & asked else _outlined(each) for each in kept], asked)
+                lines = self._lines([each if _bound(each) & requested else _outlined(each) for each in kept], requested)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise Unshowable("it is no Python") from None
         if len(lines) > MOST_LINES:
@@ -124,7 +124,7 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for run in runs for word in (_CAMEL.findall(run) if run.isascii() else [run])]
 
 
-def _told_by_us(text: str) -> bool:
+def _is_course_text(text: str) -> bool:
     """Whether all words of a text are the course's, whatever students are called."""
     return all(_is_short(word) or word in course_words() for word in _words(text))
 
@@ -173,8 +173,8 @@ def _bound(statement: ast.stmt) -> set[str]:
 class _Masked(ast.NodeTransformer):
     """Renames what a student named, and takes texts out."""
 
-    def __init__(self, anonymiser: Anonymiser, kept: list[ast.stmt], objects: frozenset[str]) -> None:
-        self._anonymiser = anonymiser
+    def __init__(self, anonymizer: Anonymizer, kept: list[ast.stmt], objects: frozenset[str]) -> None:
+        self._anonymizer = anonymizer
         nodes = [node for statement in kept for node in ast.walk(statement)]
         made_up = {name for node in nodes for name in _named_by(node)} - objects
         mentioned = dict.fromkeys(name for node in nodes for name in _names_in(node) if name not in objects)
@@ -185,8 +185,8 @@ class _Masked(ast.NodeTransformer):
         if name == _MARK:
             return True
         if made_up:
-            return self._anonymiser.harmless(name)
-        return _told_by_us(name)  # "max" is torch's, even where a student is called Max
+            return self._anonymizer.harmless(name)
+        return _is_course_text(name)  # "max" is torch's, even where a student is called Max
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in _FIELDS:
@@ -199,12 +199,12 @@ class _Masked(ast.NodeTransformer):
                 setattr(node, field, [self._names.get(value, value) for value in values])
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_aside(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+            node.body = [each for each in body if not _is_irrelevant(each)] or [ast.Pass()]  # type: ignore[attr-defined]
         return super().generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str):
-            short = len(node.value) <= _LONGEST_TEXT and self._anonymiser.harmless(node.value)
+            short = len(node.value) <= _LONGEST_TEXT and self._anonymizer.harmless(node.value)
             return node if short else ast.Constant(_MARK)
         if isinstance(node.value, bytes):
             return ast.Constant(_MARK)
@@ -234,7 +234,7 @@ def _named_by(node: ast.AST) -> Iterator[str]:
         yield from _names_in(node)
 
 
-def _is_aside(statement: ast.stmt) -> bool:
+def _is_irrelevant(statement: ast.stmt) -> bool:
     """Whether a statement does nothing to the answer (a docstring, a print), or imports what nobody else has."""
     match statement:
         case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
@@ -247,7 +247,7 @@ def _is_aside(statement: ast.stmt) -> bool:
 
 
 def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in {*_MODULES, package()} and _told_by_us(module)
+    return module.partition(".")[0] in {*_MODULES, package()} and _is_course_text(module)
 
 
 MOST_READ = 6  # answers of which the shortest is shown
@@ -268,20 +268,20 @@ class Examples:
 
     Args:
         work: the class's.
-        anonymiser: takes names out.
+        anonymizer: takes names out.
     """
 
-    def __init__(self, work: ClassWork, anonymiser: Anonymiser) -> None:
+    def __init__(self, work: ClassWork, anonymizer: Anonymizer) -> None:
         self._lessons = {each.name: each.released for each in work.lessons}
-        self._anonymiser = anonymiser
+        self._anonymizer = anonymizer
 
-    def of(self, answers: Iterable[Answer], fits: Callable[[Answer], bool] = lambda _: True) -> Example:
+    def of(self, answers: Iterable[GradedAnswer], fits: Callable[[GradedAnswer], bool] = lambda _: True) -> Example:
         """The example of one of the answers, of which there is at least one: of a few that fit, the shortest code.
 
         Which few is decided by a digest of the file's path, so that it is not the first of the alphabet.
         """
         answers = list(answers)
-        chosen = sorted([each for each in answers if fits(each)] or answers, key=_by_chance)[:MOST_READ]
+        chosen = sorted([each for each in answers if fits(each)] or answers, key=_pseudorandom_order)[:MOST_READ]
         shown = [(each, self._code(each)) for each in chosen]
         written = [(each, code) for each, code in shown if code]
         best, code = min(written, key=lambda each: (len(each[1]), each[1])) if written else shown[0]
@@ -292,24 +292,24 @@ class Examples:
         if check is None:
             return {}
         parts = dict(check.parts) or {"Seen": said(check)}
-        return {label: self._anonymiser.text(text) for label, text in parts.items() if label != EXPECTED and text}
+        return {label: self._anonymizer.text(text) for label, text in parts.items() if label != EXPECTED and text}
 
-    def _code(self, answer: Answer) -> str:
+    def _code(self, answer: GradedAnswer) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return ""
         objects = next((each.objects for each in lesson.exercises if each.name == answer.result.name), ())
         try:
-            return self._anonymiser.code(_source(answer, lesson), objects)
+            return self._anonymizer.code(_source(answer, lesson), objects)
         except (Unshowable, Unreadable):
             return ""
 
 
-def _by_chance(answer: Answer) -> str:
+def _pseudorandom_order(answer: GradedAnswer) -> str:
     return hashlib.sha256(str(answer.work.path).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(answer: Answer, lesson: ReleasedLesson) -> str:
+def _source(answer: GradedAnswer, lesson: ReleasedLesson) -> str:
     """The source of the cell that holds an answer; "" where there is none, or only a file."""
     path = answer.work.path
     content = read_bytes(path)

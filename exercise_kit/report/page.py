@@ -25,9 +25,9 @@ from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
-from exercise_kit.report.examples import Anonymiser, Example, Examples
+from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.plots import exercises, mistakes, scores, seconds, tenths
-from exercise_kit.report.tally import Mistake, Tally, Unnamed, tally
+from exercise_kit.report.tally import Mistake, Tally, UnexplainedGroup, tally
 from exercise_kit.submission import flags
 
 FLAGS = {
@@ -82,8 +82,8 @@ def _handed_in(found: Tally) -> str:
     if not work.handed_in:
         return "Nobody has handed in anything yet."
     students = plural(len({each.who for each in work.handed_in}), "student")
-    told = f"{students} handed in {plural(len(work.handed_in), 'notebook')}"
-    told += f" for {plural(len(work.lessons), 'lesson')}" if work.lessons else ""
+    sentence = f"{students} handed in {plural(len(work.handed_in), 'notebook')}"
+    sentence += f" for {plural(len(work.lessons), 'lesson')}" if work.lessons else ""
     graded = len(work.in_state(State.GRADED, State.OLDER))
     rest = {
         "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
@@ -91,23 +91,23 @@ def _handed_in(found: Tally) -> str:
         "lost to a failure of the grader": len(work.in_state(State.ERROR)),
     }
     if not any(rest.values()):
-        return f"{told}; all are graded."
+        return f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
-    return f"{told}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
+    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
 
 
 def _how_well(found: Tally) -> str:
     tried = [each for each in found.exercises if each.answers and each.points]
-    told = "Half of the graded notebooks or more earn nothing"
+    sentence = "Half of the graded notebooks or more earn nothing"
     if found.median:
-        told = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
+        sentence = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
     if len(tried) < 2:
-        return f"{told}."
+        return f"{sentence}."
     hardest, easiest = min(tried, key=lambda each: each.mean), max(tried, key=lambda each: each.mean)
     if hardest.mean == easiest.mean:
-        return f"{told}."
+        return f"{sentence}."
     return (
-        f"{told}; hardest was {hardest.name}, with {percent(hardest.mean)} in the mean, "
+        f"{sentence}; hardest was {hardest.name}, with {percent(hardest.mean)} in the mean, "
         f"and easiest {easiest.name}, with {percent(easiest.mean)}."
     )
 
@@ -125,7 +125,7 @@ def _what_next(found: Tally) -> str:
         return f"No lost point goes to a mistake that has a name; {unwritten}."
     first = found.mistakes[0]
     cost = f"{plural(first.students, 'student')} and {plural(round(first.lost), 'point')}"
-    return f"Of the mistakes that have a name, “{first.told.name}” cost the class most: {cost}; {unwritten}."
+    return f"Of the mistakes that have a name, “{first.misconception.name}” cost the class most: {cost}; {unwritten}."
 
 
 TEMPLATES = files("exercise_kit") / "templates"
@@ -145,7 +145,7 @@ class MistakeCard:
 class GroupCard:
     """Wrong answers alike without a name, with an example."""
 
-    group: Unnamed
+    group: UnexplainedGroup
     example: Example
 
 
@@ -163,8 +163,8 @@ class LessonRow:
 
 def lecture_page(found: Tally, title: str, today: date) -> str:
     """The page for the lecture; it tells nothing of who a student is."""
-    anonymiser = Anonymiser(_names(found.work), _given(found.work))
-    examples = Examples(found.work, anonymiser)
+    anonymizer = Anonymizer(_names(found.work), _given(found.work))
+    examples = Examples(found.work, anonymizer)
     shares = {row.name: found.shares(row.name) for row in _lessons(found) if row.graded}
     timed = any(each.seconds for each in found.exercises)
     return _environment().get_template("report.html.jinja").render(
@@ -181,10 +181,10 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         lessons=_lessons(found),
         next=found.mistakes[:NEXT],
         cards=[_card(each, examples) for each in found.mistakes[:EXAMPLES]],
-        groups=[GroupCard(each, examples.of(each.answers)) for each in _worth_a_look(found.unnamed)],
-        unasked=_unasked(found.unasked, anonymiser),
+        groups=[GroupCard(each, examples.of(each.answers)) for each in _notable_groups(found.unexplained)],
+        unevaluated=_unevaluated(found.unevaluated, anonymizer),
         worst=_worst_checks(found.exercises),
-        rejected=_reasons(found.work, anonymiser),
+        rejected=_reasons(found.work, anonymizer),
         score_picture=Markup(scores(shares)) if shares else "",
         exercise_picture=Markup(exercises(_answered(found))) if shares else "",
         mistake_picture=Markup(mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
@@ -226,7 +226,7 @@ def _finished(value: Any) -> Any:
 def _names(work: ClassWork) -> set[str]:
     """All that is known of who the students are."""
     names = {each.student for each in work.handed_in if each.student}
-    return names | set(work.by_hand.names if work.by_hand else ())
+    return names | set(work.manual_grading.names if work.manual_grading else ())
 
 
 def _given(work: ClassWork) -> Iterable[str]:
@@ -236,7 +236,7 @@ def _given(work: ClassWork) -> Iterable[str]:
 
 
 def _card(mistake: Mistake, examples: Examples) -> MistakeCard:
-    name = mistake.told.name
+    name = mistake.misconception.name
     fits = examples.of(mistake.answers.values(), lambda each: bool(each.check and each.check.misconception == name))
     return MistakeCard(mistake, fits)
 
@@ -258,7 +258,7 @@ def _lessons(found: Tally) -> list[LessonRow]:
     return rows
 
 
-def _worth_a_look(groups: Sequence[Unnamed]) -> list[Unnamed]:
+def _notable_groups(groups: Sequence[UnexplainedGroup]) -> list[UnexplainedGroup]:
     """The largest groups; of answers that are like no other only a few."""
     return [each for place, each in enumerate(groups[:GROUPS]) if place < ALONE or len(each.answers) > 1]
 
@@ -272,19 +272,19 @@ def _worst_checks(exercises: Iterable[ExerciseTally]) -> list[tuple[ExerciseTall
     return sorted(worst, key=lambda each: (-each[1].failed, -each[1].failing))[:CHECKS]
 
 
-def _unasked(groups: Iterable[Unnamed], anonymiser: Anonymiser) -> dict[str, Counter[str]]:
+def _unevaluated(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> dict[str, Counter[str]]:
     """Why answers could not be checked, without what a student wrote: how many to which exercise; commonest first."""
     found: dict[str, Counter[str]] = {}
     for each in groups:
-        reason = anonymiser.text(reason_for_all(each.exercise, each.shape))
+        reason = anonymizer.text(reason_for_all(each.exercise, each.shape))
         found.setdefault(reason, Counter())[each.exercise] += len(each.answers)
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
 
 
-def _reasons(work: ClassWork, anonymiser: Anonymiser) -> list[tuple[str, int]]:
+def _reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:
     """Why files were rejected, or lost, without names and paths."""
     texts = [each.reason or "" for each in work.in_state(State.REJECTED, State.ERROR)]
-    counts = Counter(_without_paths(anonymiser.text(text)) for text in texts)
+    counts = Counter(_without_paths(anonymizer.text(text)) for text in texts)
     return counts.most_common()
 
 

@@ -1,6 +1,6 @@
 """The report's pictures, as SVG.
 
-Figures of matplotlib as SVG that belongs to the page: its colours follow the theme, its text is text.
+Figures of matplotlib as SVG that belongs to the page: its colors follow the theme, its text is text.
 
 The report's pictures. Each is described in words and in a table beside it, and reads in gray.
 """
@@ -81,8 +81,8 @@ def as_svg(made: Figure, name: str, alt: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = _ID.sub(rf"\1{name}-\2", text)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(colour, f"var(--{variable})")
+    for color, variable in _VARIABLES.items():
+        text = text.replace(color, f"var(--{variable})")
     text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*?sans-serif)?", "var(--sans)", text)
     box = re.search(r'viewBox="[^"]+"', text)
     assert box is not None, "matplotlib writes one"
@@ -93,7 +93,7 @@ def as_svg(made: Figure, name: str, alt: str) -> str:
 TENTHS = 10
 _ROW = 0.32  # inches for an exercise
 _SHORTEST = 0.045  # of the axis: a bar that can hold its number
-# fill, hatch and lines: the hatch tells apart in grey what the colour tells apart in colour
+# fill, hatch and lines: the hatch tells apart in gray what the color tells apart in color
 Look = tuple[str, str, str]
 _BIN_LOOKS: tuple[Look, ...] = (
     (BLUE, "", CARD),
@@ -106,7 +106,7 @@ _LOST_LOOKS: dict[Lost, Look] = {
     Lost.NAMED: (BLUE, "", CARD),
     Lost.UNNAMED: (ORANGE, "////", CARD),
     Lost.FOLLOWS: (PALE, "\\\\\\\\", SKY),
-    Lost.UNASKED: (VERMILION, "xxx", CARD),
+    Lost.UNEVALUATED: (VERMILION, "xxx", CARD),
     Lost.UNWRITTEN: (CARD, "....", GREY),
 }
 
@@ -119,9 +119,9 @@ def scores(shares: Mapping[str, Sequence[float]]) -> str:
         for axes, (lesson, values) in zip(rows, shares.items(), strict=True):
             _tenths(axes, lesson, values)
         rows[-1].set_xlabel("share of the points, in tenths")
-        told = "; ".join(f"{lesson}: median {median(values):.0%}" for lesson, values in shares.items() if values)
+        summary = "; ".join(f"{lesson}: median {median(values):.0%}" for lesson, values in shares.items() if values)
         return as_svg(
-            made, "scores", f"How many notebooks earned which tenth of the points. {told}. The table follows."
+            made, "scores", f"How many notebooks earned which tenth of the points. {summary}. The table follows."
         )
 
 
@@ -179,8 +179,8 @@ def exercises(tallies: Sequence[ExerciseTally]) -> str:
                 columnspacing=1.1,
             )
             legend.set_in_layout(False)
-        told = "; ".join(f"{each.name}: mean {each.mean:.0%}" for each in tallies)
-        return as_svg(made, "exercises", f"Points earned and lost in each exercise. {told}. The table follows.")
+        summary = "; ".join(f"{each.name}: mean {each.mean:.0%}" for each in tallies)
+        return as_svg(made, "exercises", f"Points earned and lost in each exercise. {summary}. The table follows.")
 
 
 def _shares(counts: Sequence[int]) -> list[float]:
@@ -189,17 +189,17 @@ def _shares(counts: Sequence[int]) -> list[float]:
 
 
 def _stack(axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, look: Look, form: str) -> None:
-    colour, hatch, lines = look
+    color, hatch, lines = look
     starts = [([0.0, *accumulate(row)])[index] for row in rows]
     lengths = [row[index] for row in rows]
     bars = axes.barh(range(len(rows)), lengths, left=starts, height=0.74, label=label)
     for bar in bars:
-        bar.set(facecolor=colour, hatch=hatch, edgecolor=lines)
+        bar.set(facecolor=color, hatch=hatch, edgecolor=lines)
     longest = max((sum(row) for row in rows), default=1.0) or 1.0
     for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         if length > _SHORTEST * longest * (1.6 if form.endswith("%}") else 1):
             boxed = {"facecolor": CARD, "edgecolor": "none", "pad": 1.2} if hatch else None
-            ink = CARD if colour == BLUE else INK
+            ink = CARD if color == BLUE else INK
             text = form.format(length)
             axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
 
@@ -214,13 +214,15 @@ def mistakes(found: Sequence[Mistake]) -> str:
         for row, each in enumerate(found):
             who = f"{each.students} student{'' if each.students == 1 else 's'}"
             axes.text(each.lost + 0.01 * max(lost), row, f"{who}, {each.lost:.0f} points", va="center", fontsize=9)
-        axes.set_yticks(range(len(found)), [each.told.name for each in found])
+        axes.set_yticks(range(len(found)), [each.misconception.name for each in found])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(ylim=(len(found) - 0.4, -0.6), xlim=(0, 1.24 * max(lost)), xlabel="points lost by the class")
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
-        told = "; ".join(f"{each.told.name}: {each.students} students, {each.lost:.0f} points" for each in found)
-        return as_svg(made, "mistakes", f"The misconceptions that cost the class most. {told}.")
+        summary = "; ".join(
+            f"{each.misconception.name}: {each.students} students, {each.lost:.0f} points" for each in found
+        )
+        return as_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
 
 
 def seconds(tallies: Sequence[ExerciseTally]) -> str:
@@ -245,5 +247,5 @@ def seconds(tallies: Sequence[ExerciseTally]) -> str:
         )
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
-        told = "; ".join(f"{each.name}: {1000 * median(each.seconds):.0f} ms" for each in timed)
-        return as_svg(made, "seconds", f"Median time to grade an answer. {told}.")
+        summary = "; ".join(f"{each.name}: {1000 * median(each.seconds):.0f} ms" for each in timed)
+        return as_svg(made, "seconds", f"Median time to grade an answer. {summary}.")

@@ -17,13 +17,13 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import InTraining, Misconception
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.report.answers import (
-    Answer,
     CheckTally,
     ExerciseTally,
+    GradedAnswer,
     Lost,
     failures,
     first_difference,
-    is_unasked,
+    is_unevaluated,
     is_unwritten,
     lost_points,
 )
@@ -33,7 +33,7 @@ BETWEEN = ", and "  # in the name of two at once
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownMistake:
     """A misconception as the page tells it; all but the name is empty where the library no longer has it."""
 
     name: str
@@ -43,40 +43,40 @@ class Known:
     in_training: str = ""
 
 
-def known(exercise: str, name: str) -> Iterator[Known]:
+def known(exercise: str, name: str) -> Iterator[KnownMistake]:
     """The misconception of that name, or the two of which it is made."""
     library = _library(exercise)
     parts = name.split(BETWEEN)
     if name not in library and len(parts) > 1 and all(part in library for part in parts):
         yield from (library[part] for part in parts)
     else:
-        yield library.get(name, Known(name))
+        yield library.get(name, KnownMistake(name))
 
 
 @cache
-def _library(exercise: str) -> dict[str, Known]:
+def _library(exercise: str) -> dict[str, KnownMistake]:
     found = course().exercises.get(exercise)
-    return {each.name: _told(each) for each in found.misconceptions} if found else {}
+    return {each.name: _described(each) for each in found.misconceptions} if found else {}
 
 
-def _told(wrong: Misconception) -> Known:
+def _described(wrong: Misconception) -> KnownMistake:
     cause = wrong.cause
-    return Known(cause.name, cause.explanation, cause.question, cause.section, _in_training(wrong))
+    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _in_training(wrong))
 
 
 def _in_training(wrong: Misconception) -> str:
     if wrong.looks.kind is InTraining.UNMEASURED:
         return ""
-    return wrong.looks.told or f"{wrong.looks.kind[:1].upper()}{wrong.looks.kind[1:]}."
+    return wrong.looks.sentence or f"{wrong.looks.kind[:1].upper()}{wrong.looks.kind[1:]}."
 
 
 @dataclass
 class Mistake:
     """A misconception: what the library says of it, who made it, where, and what it cost."""
 
-    told: Known
+    misconception: KnownMistake
     lost: float = 0.0
-    answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    answers: dict[tuple[str, str], GradedAnswer] = field(default_factory=dict)
     together: int = 0
 
     @property
@@ -91,29 +91,29 @@ class Mistake:
 
 
 @dataclass
-class Unnamed:
+class UnexplainedGroup:
     """Wrong answers alike that no misconception explains: in which exercise, which claims failed, what was seen."""
 
     exercise: str
     shape: str
     claims: tuple[str, ...]
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[GradedAnswer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Tally:
     """All counts of a class.
 
-    Attributes: ``work``, ``exercises`` in the course's order, ``mistakes`` (the costliest first), ``unnamed`` and
-    ``unasked`` (the most frequent first), and how many answers to which exercise have no name, but build on an
+    Attributes: ``work``, ``exercises`` in the course's order, ``mistakes`` (the costliest first), ``unexplained`` and
+    ``unevaluated`` (the most frequent first), and how many answers to which exercise have no name, but build on an
     earlier answer of the same notebook that is wrong too (``following``).
     """
 
     work: ClassWork
     exercises: tuple[ExerciseTally, ...]
     mistakes: tuple[Mistake, ...]
-    unnamed: tuple[Unnamed, ...]
-    unasked: tuple[Unnamed, ...]
+    unexplained: tuple[UnexplainedGroup, ...]
+    unevaluated: tuple[UnexplainedGroup, ...]
     following: Counter[str]
 
     def shares(self, lesson: str | None = None) -> list[float]:
@@ -152,21 +152,21 @@ def tally(work: ClassWork) -> Tally:
     counting = _Counting(work)
     for answer in _answers(work):
         counting.count(answer)
-    ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.told.name))
-    unnamed, unasked = _by_size(counting.unnamed), _by_size(counting.unasked)
-    return Tally(work, tuple(counting.exercises.values()), tuple(ranked), unnamed, unasked, counting.following)
+    ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.misconception.name))
+    unexplained, unevaluated = _by_size(counting.unexplained), _by_size(counting.unevaluated)
+    return Tally(work, tuple(counting.exercises.values()), tuple(ranked), unexplained, unevaluated, counting.following)
 
 
 class _Counting:
     def __init__(self, work: ClassWork) -> None:
         self.exercises = _exercises(work.lessons)
-        self.mistakes: dict[Known, Mistake] = {}
-        self.unnamed: dict[tuple[str, ...], Unnamed] = {}
-        self.unasked: dict[tuple[str, ...], Unnamed] = {}
+        self.mistakes: dict[KnownMistake, Mistake] = {}
+        self.unexplained: dict[tuple[str, ...], UnexplainedGroup] = {}
+        self.unevaluated: dict[tuple[str, ...], UnexplainedGroup] = {}
         self.following = Counter[str]()
         self._builds_on = {lesson.name: lesson.builds_on() for lesson in work.lessons}
 
-    def count(self, answer: Answer) -> None:
+    def count(self, answer: GradedAnswer) -> None:
         lesson, result = answer.work.lesson or "", answer.result
         exercise = self.exercises.get((lesson, result.name))
         if exercise is None:  # of an older release of the lesson
@@ -176,8 +176,8 @@ class _Counting:
         named = _count_lost(exercise, answer, self.mistakes, follows)
         if is_unwritten(result):
             return
-        if is_unasked(result):
-            _group(self.unasked, answer, result.problem or "", ())
+        if is_unevaluated(result):
+            _group(self.unevaluated, answer, result.problem or "", ())
             return
         _count_checks(exercise, result)
         found = None if named else first_difference(result)
@@ -185,9 +185,9 @@ class _Counting:
             self.following[result.name] += 1
         elif found:
             shape, check = found
-            _group(self.unnamed, Answer(answer.work, result, check), shape, _claims(result))
+            _group(self.unexplained, GradedAnswer(answer.work, result, check), shape, _claims(result))
 
-    def _follows(self, answer: Answer, earlier: frozenset[str]) -> bool:
+    def _follows(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
         """Whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
         return any(each.name in earlier and each.score < each.max_score for each in others)
@@ -201,10 +201,10 @@ def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseT
     }
 
 
-def _answers(work: ClassWork) -> Iterator[Answer]:
+def _answers(work: ClassWork) -> Iterator[GradedAnswer]:
     for each in work.handed_in:
         for result in each.result.exercises if each.result else ():
-            yield Answer(each, result)
+            yield GradedAnswer(each, result)
 
 
 def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:
@@ -216,7 +216,9 @@ def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:
         counts.undecided += check.verdict == "undecided"
 
 
-def _count_lost(exercise: ExerciseTally, answer: Answer, mistakes: dict[Known, Mistake], follows: bool) -> bool:
+def _count_lost(
+    exercise: ExerciseTally, answer: GradedAnswer, mistakes: dict[KnownMistake, Mistake], follows: bool
+) -> bool:
     """Count the points that an answer lost; whether some of them went to a misconception."""
     named = False
     for share in lost_points(answer.result, follows):
@@ -230,7 +232,7 @@ def _count_lost(exercise: ExerciseTally, answer: Answer, mistakes: dict[Known, M
             mistake.lost += share.points / len(parts)
             place = answer.work.who, exercise.name
             if place not in mistake.answers:
-                mistake.answers[place] = Answer(answer.work, answer.result, share.check)
+                mistake.answers[place] = GradedAnswer(answer.work, answer.result, share.check)
                 mistake.together += len(parts) > 1
     return named
 
@@ -239,10 +241,12 @@ def _claims(result: ExerciseResult) -> tuple[str, ...]:
     return tuple(check.claim or check.name for check in failures(result))
 
 
-def _group(groups: dict[tuple[str, ...], Unnamed], answer: Answer, shape: str, claims: tuple[str, ...]) -> None:
+def _group(
+    groups: dict[tuple[str, ...], UnexplainedGroup], answer: GradedAnswer, shape: str, claims: tuple[str, ...]
+) -> None:
     place = answer.result.name, shape, *claims
-    groups.setdefault(place, Unnamed(answer.result.name, shape, claims)).answers.append(answer)
+    groups.setdefault(place, UnexplainedGroup(answer.result.name, shape, claims)).answers.append(answer)
 
 
-def _by_size(groups: Mapping[tuple[str, ...], Unnamed]) -> tuple[Unnamed, ...]:
+def _by_size(groups: Mapping[tuple[str, ...], UnexplainedGroup]) -> tuple[UnexplainedGroup, ...]:
     return tuple(sorted(groups.values(), key=lambda each: (-len(each.answers), each.exercise, each.shape)))

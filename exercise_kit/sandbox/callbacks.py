@@ -25,7 +25,7 @@ class _TooLarge(ValueError):
     """Inputs that would take the judge's memory or time."""
 
 
-class Allowance:
+class CallbackBudget:
     """What one worker's questions may cost the judge altogether.
 
     Args:
@@ -54,27 +54,27 @@ class Allowance:
             self._seconds -= time.thread_time() - began
 
 
-class Service:
+class CallbackService:
     """Answers the questions of one request.
 
     Args:
         callables: the functions, by their numbers.
-        allowance: of the worker that asks.
+        budget: of the worker that asks.
     """
 
-    def __init__(self, callables: Sequence[Callable[..., Any]], allowance: Allowance | None = None) -> None:
+    def __init__(self, callables: Sequence[Callable[..., Any]], budget: CallbackBudget | None = None) -> None:
         self._callables = callables
-        self._allowance = allowance or Allowance()
+        self._budget = budget or CallbackBudget()
         self._calls: list[tuple[list[Tensor], list[Tensor]]] = []
-        self._kept = 0
+        self._numbers_kept = 0
 
     def answer(self, question: Any) -> dict[str, Any]:
         """{"result": ..., "call": number} or {"gradients": [...]} or {"raised": ...}; WireError: no question."""
         if not isinstance(question, dict):
             raise WireError("a question that is none")
         try:
-            self._allowance.take(sum(tensor.numel() for tensor in tensors_in(list(question.values()))))
-            with self._allowance.timed():
+            self._budget.take(sum(tensor.numel() for tensor in tensors_in(list(question.values()))))
+            with self._budget.timed():
                 if "callback_gradients" in question:
                     return self._gradients(question["callback_gradients"], question.get("cotangents"))
                 return self._called(question)
@@ -89,7 +89,7 @@ class Service:
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(tensors_in((inputs, options)))
         numbers = _kept_of(given)
-        room = len(self._calls) < _MOST_KEPT and self._kept + numbers <= _MOST_NUMBERS_KEPT
+        room = len(self._calls) < _MOST_KEPT and self._numbers_kept + numbers <= _MOST_NUMBERS_KEPT
         if question["gradients"] is not True or not room:
             with torch.no_grad():
                 return {"result": function(*inputs, **options), "call": -1}
@@ -97,7 +97,7 @@ class Service:
             for tensor in given:
                 tensor.requires_grad_(tensor.is_floating_point())
             result = function(*inputs, **options)
-        self._kept += numbers
+        self._numbers_kept += numbers
         self._calls.append((given, list(tensors_in(result))))
         return {"result": _detached(result), "call": len(self._calls) - 1}
 

@@ -37,34 +37,34 @@ class CellRun:
         return next(((each["ename"], each["evalue"]) for each in failed), None)
 
 
-def outputs_of(said: Any, limits: Limits) -> tuple[dict[str, Any], ...]:
+def outputs_of(claimed: Any, limits: Limits) -> tuple[dict[str, Any], ...]:
     """nbformat's outputs of what a worker says that a cell showed; ValueError when it cannot be that."""
-    if not isinstance(said, list) or len(said) > _MOST_OUTPUTS:
+    if not isinstance(claimed, list) or len(claimed) > _MOST_OUTPUTS:
         raise ValueError("a cell's outputs are no list, or too many")
-    outputs = tuple(_output(each, limits) for each in said)
+    outputs = tuple(_output(each, limits) for each in claimed)
     if sum(map(characters, outputs)) > 3 * limits.cell_chars:  # notes and tracebacks come on top
         raise OverflowError("more output than a cell may have")
     return outputs
 
 
-def _output(said: Any, limits: Limits) -> dict[str, Any]:
-    kind = said.get("output_type") if isinstance(said, dict) else None
-    if kind == "stream" and said.get("name") in ("stdout", "stderr"):
-        return {"output_type": kind, "name": said["name"], "text": _text(said.get("text"))}
+def _output(claimed: Any, limits: Limits) -> dict[str, Any]:
+    kind = claimed.get("output_type") if isinstance(claimed, dict) else None
+    if kind == "stream" and claimed.get("name") in ("stdout", "stderr"):
+        return {"output_type": kind, "name": claimed["name"], "text": _text(claimed.get("text"))}
     if kind == "error":
-        lines = said.get("traceback")
+        lines = claimed.get("traceback")
         traceback = [_text(line) for line in lines[:_MOST_LINES]] if isinstance(lines, list) else []
-        words = {name: _text(said.get(name)) for name in ("ename", "evalue")}
+        words = {name: _text(claimed.get(name)) for name in ("ename", "evalue")}
         return {"output_type": kind, **words, "traceback": traceback}
-    if kind in ("display_data", "execute_result") and isinstance(said.get("data"), dict):
-        shown: dict[str, Any] = {"output_type": kind, "data": _data(said["data"], limits), "metadata": {}}
+    if kind in ("display_data", "execute_result") and isinstance(claimed.get("data"), dict):
+        shown: dict[str, Any] = {"output_type": kind, "data": _data(claimed["data"], limits), "metadata": {}}
         return {**shown, "execution_count": None} if kind == "execute_result" else shown
     raise ValueError("an output of no known kind")
 
 
-def _data(said: dict[str, Any], limits: Limits) -> dict[str, str]:
-    data = {"text/plain": _text(said["text/plain"])} if "text/plain" in said else {}
-    picture = said.get("image/png")
+def _data(claimed: dict[str, Any], limits: Limits) -> dict[str, str]:
+    data = {"text/plain": _text(claimed["text/plain"])} if "text/plain" in claimed else {}
+    picture = claimed.get("image/png")
     if picture is not None:
         if not isinstance(picture, Tensor) or picture.dtype != torch.uint8 or picture.ndim != 1:
             raise ValueError("a picture is not made of bytes")
@@ -78,10 +78,10 @@ def _png(picture: bytes) -> dict[str, str]:
     return {"image/png": base64.b64encode(picture).decode()} if picture.startswith(_PNG) else {}
 
 
-def _text(said: Any) -> str:
-    if not isinstance(said, str):
+def _text(claimed: Any) -> str:
+    if not isinstance(claimed, str):
         raise ValueError("an output's text is none")
-    return said
+    return claimed
 
 
 def characters(output: dict[str, Any]) -> int:

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.local_backend import Answer
+from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
-from exercise_kit.sandbox.reply import Line, Reply, sizes, value_of
+from exercise_kit.sandbox.reply import Reply, WorkerConnection, sizes, value_of
 from exercise_kit.sandbox.sandbox import Worker
 
 
@@ -28,34 +28,34 @@ class RemoteStudent(Student):
     """
 
     def __init__(self, worker: Worker, names: Iterable[str]) -> None:
-        super().__init__(dict.fromkeys(names), RemoteObjects(Line(worker)))
+        super().__init__(dict.fromkeys(names), RemoteBackend(WorkerConnection(worker)))
 
 
-class RemoteObjects:
+class RemoteBackend:
     """Functions and classes in a worker; see :class:`~exercise_kit.engine.local_backend.Objects`."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: WorkerConnection) -> None:
         self._line = line
 
-    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """Ask for a call of the function ``name``."""
         with self._line.reading():
             reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
             return reply.answer(inputs, gradients)
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> Answer:
+    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         """Ask for a practice with the function or class ``name``."""
         with self._line.reading():
             reply = Reply(self._line, name, "practise", name=name, practice=practice, fields=dict(fields))
-            return Answer(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
+            return CallResult(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
 
-    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for a module of the class ``name``."""
         with self._line.reading():
             reply = Reply(self._line, name, "build", name=name, inputs=arguments, options=dict(options))
             if reply.raised or not reply.has("module"):
-                return Answer(reply.result, reply.raised)
-            return Answer(module=RemoteModule(self._line, name, reply.of("module", int), reply))
+                return CallResult(reply.result, reply.raised)
+            return CallResult(module=RemoteModule(self._line, name, reply.of("module", int), reply))
 
 
 class RemoteModule:
@@ -68,7 +68,7 @@ class RemoteModule:
         built: the reply to its building, which may tell what it holds.
     """
 
-    def __init__(self, line: Line, name: str, number: int, built: Reply) -> None:
+    def __init__(self, line: WorkerConnection, name: str, number: int, built: Reply) -> None:
         self._line = line
         self._name = name
         self._number = number
@@ -79,7 +79,7 @@ class RemoteModule:
         self._untouched = None
         return Reply(self._line, self._name, kind, module=self._number, **fields)
 
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> Answer:
+    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """Ask for a forward pass, and for the backward pass to its inputs."""
         with self._line.reading():
             reply = self._ask("forward", inputs=inputs, options=dict(options), gradients=gradients)
@@ -87,14 +87,14 @@ class RemoteModule:
             self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
             return answer
 
-    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Answer:
+    def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for another forward pass, and for what its parts are given and give; what is no tensor is left out."""
         with self._line.reading():
             reply = self._ask("parts", names=list(names), inputs=inputs, options=dict(options))
             found = {} if reply.raised else reply.named("parts", object)
-            return Answer({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
+            return CallResult({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
 
-    def backward(self, output: Tensor, cotangent: Tensor) -> Answer:
+    def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """Ask for a backward pass from the last forward's output, or from what a check has made of that.
 
         Raises:
@@ -107,35 +107,35 @@ class RemoteModule:
                 raise ValueError("a module in a worker can be differentiated from its last output only")
         with self._line.reading():
             reply = self._ask("backward", cotangents=list(pulled))
-            return Answer(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
+            return CallResult(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
 
-    def held(self) -> Answer:
+    def held(self) -> CallResult:
         """Ask for the names and shapes of what it holds."""
         with self._line.reading():
             reply = self._untouched or self._ask("parameters")
             if reply.raised:
-                return Answer(raised=reply.raised)
+                return CallResult(raised=reply.raised)
             parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
             buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
             waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
-            return Answer({**parameters, **buffers, **waiting})
+            return CallResult({**parameters, **buffers, **waiting})
 
-    def tensors(self) -> Answer:
+    def tensors(self) -> CallResult:
         """Ask for its state."""
         with self._line.reading():
             reply = self._ask("state")
-            return Answer(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
+            return CallResult(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
 
-    def load(self, weights: Mapping[str, Tensor]) -> Answer:
+    def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """Send values for its parameters."""
         with self._line.reading():
-            return Answer(raised=self._ask("load", weights=dict(weights)).raised)
+            return CallResult(raised=self._ask("load", weights=dict(weights)).raised)
 
-    def set(self, state: torch.dtype | torch.device | bool) -> Answer:
+    def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """Ask for another dtype, device or mode."""
         with self._line.reading():
             if isinstance(state, bool):
-                return Answer(raised=self._ask("mode", training=state).raised)
+                return CallResult(raised=self._ask("mode", training=state).raised)
             if isinstance(state, torch.dtype):
-                return Answer(raised=self._ask("cast", dtype=state).raised)
-            return Answer(raised=self._ask("move", device=str(state)).raised)
+                return CallResult(raised=self._ask("cast", dtype=state).raised)
+            return CallResult(raised=self._ask("move", device=str(state)).raised)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import quoted
 from exercise_kit.engine.errors import Raised
-from exercise_kit.engine.local_backend import Answer
+from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import OddTensor
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -34,7 +34,7 @@ _IN_A_REPR = re.compile(
 )
 
 
-class Stopped(Failure):
+class WorkerStopped(Failure):
     """The worker was lost during a request: whoever wants to go on has to start another.
 
     Attributes: ``kind`` of the loss, as WorkerLost has it, and its ``words``.
@@ -46,14 +46,14 @@ class Stopped(Failure):
         self.words = words
 
 
-class Unanswered(Undecided):
+class GraderErrorUndecided(Undecided):
     """The grader's own code failed during a request: the check decides nothing, and the instructor's log says so."""
 
     def __init__(self) -> None:
         super().__init__("the grader itself failed here; it does not count, and your instructor can read why")
 
 
-class Line:
+class WorkerConnection:
     """One student's line to a worker, whose random numbers start where a check has set those of this process."""
 
     def __init__(self, worker: Worker) -> None:
@@ -79,10 +79,10 @@ class Line:
         except (Failure, Undecided, MemoryError):
             raise
         except GraderFailed:
-            raise Unanswered from None
+            raise GraderErrorUndecided from None
         except Exception as error:
             self._worker.failed(error)
-            raise Unanswered from error
+            raise GraderErrorUndecided from error
 
 
 def _is_seeded() -> bool:
@@ -101,12 +101,12 @@ class Reply:
         Stopped: it says nothing, or what is no reply to this request.
     """
 
-    def __init__(self, line: Line, subject: str, kind: str, /, **fields: Any) -> None:
+    def __init__(self, line: WorkerConnection, subject: str, kind: str, /, **fields: Any) -> None:
         self._subject = subject
         try:
             self._said = line.request(kind, fields)
         except WorkerLost as lost:
-            raise Stopped(subject, lost.kind, lost.words) from None
+            raise WorkerStopped(subject, lost.kind, lost.words) from None
         self.raised = self._raised() if self.has("raised") else None
 
     def has(self, key: str) -> bool:
@@ -116,29 +116,29 @@ class Reply:
     def of(self, key: str, *kinds: type) -> Any:
         """What it says about ``key``, which is one of these kinds of value."""
         value = self._said.get(key)
-        return value if isinstance(value, kinds) else self._nonsense(key)
+        return value if isinstance(value, kinds) else self._malformed(key)
 
     def listed(self, key: str, count: int, *kinds: type) -> list[Any]:
         """``count`` values of these kinds under ``key``."""
         values = self.of(key, list, tuple)
         right = len(values) == count and all(isinstance(each, kinds) for each in values)
-        return list(values) if right else self._nonsense(key)
+        return list(values) if right else self._malformed(key)
 
     def named(self, key: str, *kinds: type) -> dict[str, Any]:
         """Values of these kinds, by name, under ``key``."""
         values = self.of(key, dict)
         right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
-        return values if right else self._nonsense(key)
+        return values if right else self._malformed(key)
 
     @property
     def result(self) -> Any:
         """What a call or a class has given."""
         return value_of(self._said.get("result"))
 
-    def answer(self, inputs: tuple[Any, ...], gradients: bool = False) -> Answer:
+    def answer(self, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """The reply to a call with ``inputs``."""
         if self.raised:
-            return Answer(raised=self.raised)
+            return CallResult(raised=self.raised)
         result = self.result
         after = self.listed("inputs", len(inputs), object)
         changed = tuple(place for place, given in enumerate(inputs) if _has_changed(given, after[place]))
@@ -151,7 +151,7 @@ class Reply:
             result = left[same]
         elif same is not None:
             left[same] = result
-        return Answer(
+        return CallResult(
             result,
             inputs=tuple(left),
             changed=changed,
@@ -162,17 +162,17 @@ class Reply:
     def _place(self, number: object, inputs: Sequence[object]) -> int:
         if type(number) is int and 0 <= number < len(inputs):
             return number
-        self._nonsense("inputs")
+        self._malformed("inputs")
 
     def _raised(self) -> Raised:
-        said = self.of("raised", dict)
-        kinds, functions = (_texts(said.get(key)) for key in _LISTS)
-        words, line = (each if isinstance(each, str) else "" for each in (said.get("words"), said.get("line")))
+        claimed = self.of("raised", dict)
+        kinds, functions = (_texts(claimed.get(key)) for key in _LISTS)
+        words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
         return Raised(names or ("an exception",), words, quoted(line), tuple(functions))
 
-    def _nonsense(self, key: str) -> NoReturn:
-        raise Stopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
+    def _malformed(self, key: str) -> NoReturn:
+        raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
 
 
 def _has_changed(given: object, after: object) -> bool:
@@ -196,15 +196,15 @@ def sizes(listed: Sequence[Any]) -> tuple[int, ...]:
     return tuple(each if type(each) is int else -1 for each in listed)
 
 
-def value_of(said: Any) -> Any:
+def value_of(claimed: Any) -> Any:
     """A value in a reply as a check meets it: what could not be sent is a stand-in of the same kind and name."""
-    if isinstance(said, list | tuple):
-        return type(said)(value_of(each) for each in said)
-    if isinstance(said, dict):
-        return {name: value_of(each) for name, each in said.items()}
-    if isinstance(said, NamedParameters):
-        return _under_its_name(said)
-    return _stand_in(said) if isinstance(said, Other) else said
+    if isinstance(claimed, list | tuple):
+        return type(claimed)(value_of(each) for each in claimed)
+    if isinstance(claimed, dict):
+        return {name: value_of(each) for name, each in claimed.items()}
+    if isinstance(claimed, NamedParameters):
+        return _under_its_name(claimed)
+    return _stand_in(claimed) if isinstance(claimed, Other) else claimed
 
 
 def _under_its_name(model: NamedParameters) -> nn.Module:
@@ -229,11 +229,11 @@ def _stand_in(other: Other) -> object:
     if other.kind == "coroutine":
         return _ended_coroutine()
     if other.kind == "list" and other.text.isdecimal():
-        return _ToldList(int(other.text[:12]))
+        return _OpaqueList(int(other.text[:12]))
     return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
 
 
-class _ToldList(list[None]):
+class _OpaqueList(list[None]):
     """A list of which only the length is known; it takes no memory, whatever a worker claims."""
 
     def __init__(self, length: int) -> None:
@@ -244,7 +244,7 @@ class _ToldList(list[None]):
         return self._length
 
 
-_ToldList.__name__ = "list"
+_OpaqueList.__name__ = "list"
 
 
 def _function(name: str) -> object:

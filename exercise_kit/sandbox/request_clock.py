@@ -19,7 +19,7 @@ _FIRST_LOOK = 0.25
 _SHORTEST = 0.005
 
 
-class Patience:
+class RequestClock:
     """One request's time, from now on.
 
     Args:
@@ -39,20 +39,20 @@ class Patience:
         grace: float = 0.0,
     ) -> None:
         self._seconds = seconds
-        self._waited = waited
+        self._queued = waited
         self._interrupt = interrupt
         self._grace = grace
         self._began = time.monotonic()
-        self._waited_before: float | None = None
+        self._queued_before: float | None = None
         self.deadline = self._began + min(seconds, _FIRST_LOOK)
         self.interrupted = False
 
     def spent(self) -> float:
         """The seconds that count so far."""
         passed = time.monotonic() - self._began
-        if self._waited_before is None:
+        if self._queued_before is None:
             return passed
-        return max(0.0, passed - (self._waited() - self._waited_before))
+        return max(0.0, passed - (self._queued() - self._queued_before))
 
     def leave_out(self, seconds: float) -> None:
         """Do not count so many seconds, which were the judge's own work."""
@@ -65,8 +65,8 @@ class Patience:
         Raises:
             Late: there is none.
         """
-        if self._waited_before is None:
-            self._waited_before = self._waited()
+        if self._queued_before is None:
+            self._queued_before = self._queued()
         left = min(self._seconds - self.spent(), self._began + BACKSTOP * self._seconds - time.monotonic())
         if left <= 0:
             if self._interrupt is None or self.interrupted:
@@ -79,10 +79,10 @@ class Patience:
         return self.deadline
 
 
-def own_waiting() -> float:
+def queued_seconds() -> float:
     """The seconds for which this thread has stood in line for a core; 0 where the kernel does not tell."""
     try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as told:
-            return int(told.read().split()[1]) / 1e9
+        with open("/proc/thread-self/schedstat", encoding="ascii") as schedstat:
+            return int(schedstat.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0

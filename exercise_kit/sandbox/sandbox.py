@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.sandbox.callbacks import Allowance, Service
+from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.sandbox.cell_outputs import CellRun, characters, outputs_of
 from exercise_kit.sandbox.limits import (
     GraderFailed,
@@ -31,7 +31,7 @@ from exercise_kit.sandbox.limits import (
     is_out_of_memory,
     too_slow,
 )
-from exercise_kit.sandbox.request_clock import Patience, own_waiting
+from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import MOST_NAMES
@@ -61,17 +61,17 @@ class Worker:
         self._warm = warm
         self._limits = limits
         self._number = self._characters = self._pictures = 0
-        self._allowance = Allowance()
+        self._budget = CallbackBudget()
         self._attempts: dict[str, None] = {}
         self.lost: WorkerLost | None = None
         self.failure: GraderFailed | None = None
         self._closed = False
         self._socket, theirs = _connected()
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
-        self._wire = Wire(self._socket.fileno(), caps, patient=False)
+        self._wire = Wire(self._socket.fileno(), caps, blocking=False)
         with theirs:
             self._child = warm.fork(theirs, view, limits)
-        self._greet()
+        self._handshake()
         self.spent = 0.0
 
     def watch(self, on: bool) -> None:
@@ -130,7 +130,7 @@ class Worker:
         """
         seconds = self._limits.call_seconds
         left = self._limits.total_seconds - self.spent
-        return self._asked(kind, seconds, fields, Patience(min(seconds, left), self._waited))
+        return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._queued))
 
     def _run(self, cell: CellSource) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
@@ -138,24 +138,24 @@ class Worker:
         fields = {"index": cell.index, "source": cell.source, "limit": limit}
         left = self._limits.total_seconds - self.spent
         interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
-        patience = Patience(min(limit, left), self._waited, interrupt, _GRACE)
-        reply = self._asked("cell", limit, fields, patience)
+        clock = RequestClock(min(limit, left), self._queued, interrupt, _GRACE)
+        reply = self._request("cell", limit, fields, clock)
         try:
             outputs = outputs_of(reply.get("outputs"), self._limits)
         except OverflowError:
-            raise self._over(WorkerLost("output", "shows more than a cell may")) from None
+            raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
-            raise self._over(broken_protocol(str(error))) from None
+            raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
             raise self.failed(error) from error
         self._characters += sum(map(characters, outputs))
         self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
-            raise self._over(WorkerLost("output", "shows more than its cells may"))
+            raise self._mark_lost(WorkerLost("output", "shows more than its cells may"))
         seconds = time.monotonic() - started
-        return CellRun(cell.index, outputs, seconds, patience.interrupted)
+        return CellRun(cell.index, outputs, seconds, clock.interrupted)
 
-    def _asked(self, kind: str, seconds: float, fields: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+    def _request(self, kind: str, seconds: float, fields: Mapping[str, Any], clock: RequestClock) -> dict[str, Any]:
         if self.lost is not None:
             raise self.lost
         if self.failure is not None:
@@ -163,24 +163,24 @@ class Worker:
         if self._closed:
             raise WorkerLost("ended", "has been ended")
         try:
-            return self._exchanged(kind, patience, fields)
+            return self._exchange(kind, clock, fields)
         except Late:
-            raise self._over(too_slow(seconds)) from None
+            raise self._mark_lost(too_slow(seconds)) from None
         except Closed:
-            raise self._over(ended(*self._ended(_PATIENCE))) from None
+            raise self._mark_lost(ended(*self._ended(_PATIENCE))) from None
         except WireError as error:
-            raise self._over(broken_protocol(str(error))) from None
+            raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
             raise self.failed(error) from error
         finally:
-            self.spent += patience.spent()
+            self.spent += clock.spent()
 
-    def _waited(self) -> float:
+    def _queued(self) -> float:
         """How long worker and judge have stood in line for a core; what is not known counts as no time."""
         try:
-            return own_waiting() + self._warm.waited(self._child)
+            return queued_seconds() + self._warm.waited(self._child)
         except WarmProcessLost:
-            return own_waiting()
+            return queued_seconds()
 
     def _interrupt(self) -> None:
         with contextlib.suppress(WarmProcessLost):
@@ -201,25 +201,25 @@ class Worker:
             self.close()
         return self.failure
 
-    def _exchanged(self, kind: str, patience: Patience, fields: Mapping[str, Any]) -> dict[str, Any]:
-        self._wire.more_time = patience.more
+    def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
+        self._wire.more_time = clock.more
         if not self._wire.silent():
-            self._wire.receive(patience.deadline)
+            self._wire.receive(clock.deadline)
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
         self._number += 1
-        asked = packer.pack({"kind": kind, "watched": self._watching, **fields})
-        self._wire.send({"number": self._number, "asked": asked}, packer.tensors, patience.deadline)
-        service = Service(packer.callables, self._allowance)
+        request = packer.pack({"kind": kind, "watched": self._watching, **fields})
+        self._wire.send({"number": self._number, "asked": request}, packer.tensors, clock.deadline)
+        service = CallbackService(packer.callables, self._budget)
         while True:
-            key, value = self._received(patience.deadline)
+            key, value = self._received(clock.deadline)
             if key == "reply":
                 return self._noted(value)
             started = time.monotonic()
             answer = Packer()
             packed = answer.pack(service.answer(value))
-            patience.leave_out(time.monotonic() - started)
-            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, patience.deadline)
+            clock.leave_out(time.monotonic() - started)
+            self._wire.send({"number": self._number, "answer": packed}, answer.tensors, clock.deadline)
 
     def _received(self, deadline: float) -> tuple[str, Any]:
         body, tensors = self._wire.receive(deadline)
@@ -236,35 +236,35 @@ class Worker:
         _note(self._called, reply.pop("called", ()), MOST_NAMES)
         return reply
 
-    def _greet(self) -> None:
+    def _handshake(self) -> None:
         try:
             self._wire.receive(time.monotonic() + _SECONDS_TO_FORK)
         except (Late, Closed, WireError) as error:
             status, _ = self._ended(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
 
-    def _ended(self, patience: float) -> tuple[int | None, bool]:
+    def _ended(self, clock: float) -> tuple[int | None, bool]:
         """End the process unless that is done; how it ended, and whether by itself."""
         if self._closed:
             return None, False
         self._closed = True
         self._socket.close()
         try:
-            return self._warm.end_child(self._child, patience)
+            return self._warm.end_child(self._child, clock)
         except WarmProcessLost:
             return None, False
 
-    def _over(self, lost: WorkerLost) -> WorkerLost:
+    def _mark_lost(self, lost: WorkerLost) -> WorkerLost:
         """Remember how it was lost, and end it."""
         self.lost = lost
         self.close()
         return lost
 
 
-def _note(noted: dict[str, None], names: Any, most: int) -> None:
+def _note(names_noted: dict[str, None], names: Any, most: int) -> None:
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and len(noted) < most:
-            noted[name[:_LONGEST_NAME]] = None
+        if isinstance(name, str) and len(names_noted) < most:
+            names_noted[name[:_LONGEST_NAME]] = None
 
 
 def _connected() -> tuple[socket.socket, socket.socket]:
@@ -288,7 +288,7 @@ class Sandbox:
 
     Args:
         limits: what each worker may use.
-        confined: apply the sandbox policy; without, a submission can do whatever its user can.
+        sandboxed: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
         device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
         warm: a warm process that was started for these limits, walls, views and device; the sandbox owns it now.
@@ -299,22 +299,22 @@ class Sandbox:
     def __init__(
         self,
         limits: Limits | None = None,
-        confined: bool = True,
+        sandboxed: bool = True,
         views: Sequence[Path] = (),
         device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
         self._device = device
         self.limits = limits or Limits()
-        self._confined = confined
+        self._sandboxed = sandboxed
         self._views = list(warm.views if warm else views)
         self._warm = warm
         self.is_weaker = False
 
     @property
-    def walls(self) -> tuple[str, ...]:
+    def protections(self) -> tuple[str, ...]:
         """The names of the protections in force; none when it is not sandboxed."""
-        return self._started().walls
+        return self._started().protections
 
     def __enter__(self) -> Sandbox:
         return self
@@ -354,13 +354,13 @@ class Sandbox:
     def start(self) -> None:
         """Begin to start the warm process, for which the first worker will wait."""
         if self._warm is None:
-            self._warm = WarmProcess(self.limits, self._views, confined=self._confined, device=self._device)
+            self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed, device=self._device)
 
     def _started(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:
             self.close()
         self.start()
         assert self._warm is not None, "it was started above"
-        walls = self._warm.walls  # waits for it
-        self.is_weaker = self._confined and "namespaces" not in walls
+        protections = self._warm.protections  # waits for it
+        self.is_weaker = self._sandboxed and "namespaces" not in protections
         return self._warm

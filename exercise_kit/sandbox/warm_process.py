@@ -40,7 +40,7 @@ class WarmProcess:
     Args:
         limits: what a child may use.
         views: folders of which a child may read one.
-        confined: apply the sandbox policy.
+        sandboxed: apply the sandbox policy.
         device: where a child computes.
 
     Attributes: ``is_lost``, that it can make no more children, and ``views``.
@@ -49,7 +49,7 @@ class WarmProcess:
         WarmProcessLost: it did not even begin; the text says why.
     """
 
-    def __init__(self, limits: Limits, views: Sequence[Path], *, confined: bool, device: str = "cpu") -> None:
+    def __init__(self, limits: Limits, views: Sequence[Path], *, sandboxed: bool, device: str = "cpu") -> None:
         self._device = device
         self.views = tuple(views)
         self.is_lost = False
@@ -62,13 +62,13 @@ class WarmProcess:
         with theirs, self._complaints.open("wb") as complaints:
             self._process = _started(theirs.fileno(), scratch, complaints.fileno(), device)
         try:
-            self._tell(_setup(limits, views, scratch, confined, device))
+            self._send_message(_setup(limits, views, scratch, sandboxed, device))
         except BaseException:
             self.close()
             raise
 
     @cached_property
-    def walls(self) -> tuple[str, ...]:
+    def protections(self) -> tuple[str, ...]:
         """The names of the protections in force; waits until the process is ready.
 
         Raises:
@@ -95,7 +95,7 @@ class WarmProcess:
             "records": dict(course().records),
             "practices": list(course().practices),
         }
-        self._tell(message, [channel.fileno()])
+        self._send_message(message, [channel.fileno()])
         number: int = self._answer(_SECONDS_TO_OBEY)["forked"]
         return number
 
@@ -105,19 +105,19 @@ class WarmProcess:
         Returns:
             its exit status, minus a signal's number, or None when it was gone before; whether it ended by itself.
         """
-        self._tell({"do": "end", "child": number, "patience": patience})
-        told = self._answer(_SECONDS_TO_OBEY + patience)
-        self.is_lost |= told.get("clean") is False  # the next child must not see what this one left
-        return told["ended"], bool(told.get("by_itself"))
+        self._send_message({"do": "end", "child": number, "patience": patience})
+        reply = self._answer(_SECONDS_TO_OBEY + patience)
+        self.is_lost |= reply.get("clean") is False  # the next child must not see what this one left
+        return reply["ended"], bool(reply.get("by_itself"))
 
     def waited(self, number: int) -> float:
         """Seconds for which the child of that number has stood in line for a core; 0 where nobody knows."""
-        self._tell({"do": "waited", "child": number})
+        self._send_message({"do": "waited", "child": number})
         return float(self._answer(_SECONDS_TO_OBEY)["waited"])
 
     def interrupt(self, number: int) -> None:
         """Let the cell that runs in the child of that number end, as :mod:`worker.overtime` does it."""
-        self._tell({"do": "interrupt", "child": number})
+        self._send_message({"do": "interrupt", "child": number})
         self._answer(_SECONDS_TO_OBEY)
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class WarmProcess:
         shutil.rmtree(self._home.name, ignore_errors=True)
         self._home.cleanup()
 
-    def _tell(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    def _send_message(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         data = json.dumps(message).encode()
         try:
             socket.send_fds(self._control, [data], list(descriptors))
@@ -157,11 +157,11 @@ class WarmProcess:
 
     def _gone(self) -> WarmProcessLost:
         self.is_lost = True
-        said = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
-        return WarmProcessLost(f"the warm process ended: {said[-_WORDS_OF_FAILURE:]}".rstrip(": "))
+        stderr = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
+        return WarmProcessLost(f"the warm process ended: {stderr[-_WORDS_OF_FAILURE:]}".rstrip(": "))
 
 
-def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool, device: str) -> dict[str, Any]:
+def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool, device: str) -> dict[str, Any]:
     gpu = device.startswith("cuda")
     own = [*readable_paths.readable_paths([package()]), _HERE / "worker"]
     own += readable_paths.gpu_readable() if gpu else ()
@@ -171,7 +171,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, confined: bool,
         "listable": [str(path) for path in readable_paths.listable_folders()],
         "views": [str(view) for view in views],
         "scratch": str(scratch),
-        "confined": confined,
+        "confined": sandboxed,
         "namespaces": True,
         "device": device,
         "devices": [str(path) for path in readable_paths.gpu_devices()] if gpu else [],

@@ -9,9 +9,9 @@ from typing import Any
 
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.run import why_no_pair
+from exercise_kit.engine.run import unrecognized_pair
 from exercise_kit.engine.two_mistakes import pairs_of
-from exercise_kit.simulate.answers import STAND_INS, Answer, Kind, Outcome, crashing, hostile
+from exercise_kit.simulate.answers import STAND_INS, Kind, Outcome, SimulatedAnswer, crashing, hostile
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
@@ -26,7 +26,7 @@ Variants = Mapping[str, tuple[tuple[Any, ...], ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Shelf:
+class AnswerPool:
     """The answers to one exercise, by kind; a kind may have none.
 
     Attributes: ``exercise``, ``points`` that it is worth, and the ``lesson``'s other shelves.
@@ -34,10 +34,10 @@ class Shelf:
 
     exercise: Exercise
     points: float
-    lesson: LessonShelves
+    lesson: LessonPools
 
     @cached_property
-    def right(self) -> tuple[Answer, ...]:
+    def right(self) -> tuple[SimulatedAnswer, ...]:
         """The model answer, the same in other words, and the right variants of the course's tests."""
         if self.exercise.file:
             return ()
@@ -56,26 +56,26 @@ class Shelf:
         return {name: each for name, each in made.items() if isinstance(each, str)}
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
-    def of_mistake(self, wrong: Misconception) -> Answer | None:
+    def of_mistake(self, wrong: Misconception) -> SimulatedAnswer | None:
         """A misconception as an answer; None where no cell can be made of it."""
         made = self._wrong(wrong, Kind.MISCONCEPTION)
-        return made if isinstance(made, Answer) else None
+        return made if isinstance(made, SimulatedAnswer) else None
 
     @cached_property
-    def unwritten(self) -> tuple[Answer, ...]:
+    def unwritten(self) -> tuple[SimulatedAnswer, ...]:
         """The cell as it was released."""
         name = "no file" if self.exercise.file else "stub"
-        return (Answer(self.exercise.name, Kind.UNWRITTEN, name, None, Outcome.FAILS),)
+        return (SimulatedAnswer(self.exercise.name, Kind.UNWRITTEN, name, None, Outcome.FAILS),)
 
     @cached_property
-    def crashing(self) -> tuple[Answer, ...]:
+    def crashing(self) -> tuple[SimulatedAnswer, ...]:
         """Cells that break."""
         if self.exercise.file:
             return ()
         right = self.right[1]
         return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
 
-    def hostile(self, wrong: Answer) -> tuple[Answer, ...]:
+    def hostile(self, wrong: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
         return () if self.exercise.name in course().rules else tuple(map(self._flagged, hostile(wrong, self.points)))
 
@@ -85,26 +85,26 @@ class Shelf:
         return () if self.exercise.file else pairs_of(self.exercise)
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
-    def of_pair(self, pair: Misconception) -> Answer | None:
+    def of_pair(self, pair: Misconception) -> SimulatedAnswer | None:
         """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
         made = self._wrong(pair, Kind.TWO)
-        return made if isinstance(made, Answer) and not why_no_pair(self.exercise, pair) else None
+        return made if isinstance(made, SimulatedAnswer) and not unrecognized_pair(self.exercise, pair) else None
 
-    def alone(self, answer: Answer) -> Answer:
+    def alone(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer with its own copy of what it takes from other exercises of the lesson."""
         if not answer.uses:
             return answer
-        shelves = list(self.lesson.needed_by(answer.uses))
-        names = {name: f"{self.exercise.name}_{name}" for each in shelves for name in each.exercise.objects}
-        needed = [each.right[0].source or "" for each in shelves]
-        return self._flagged(replace(answer, source=with_own(answer.source or "", needed, names), uses=()))
+        pools = list(self.lesson.needed_by(answer.uses))
+        names = {name: f"{self.exercise.name}_{name}" for each in pools for name in each.exercise.objects}
+        required_cells = [each.right[0].source or "" for each in pools]
+        return self._flagged(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
 
     @property
     def _model(self) -> dict[str, str]:
         source = self.lesson.models[self.exercise.name]
         return {"model answer": source, "model answer in other words": restyled(source)}
 
-    def _variants(self) -> Iterator[Answer]:
+    def _variants(self) -> Iterator[SimulatedAnswer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
             source = self._cell(objects)
             if source is not None and self._suspicious(source) is None:
@@ -119,7 +119,7 @@ class Shelf:
         """
         return cell_of(self._named(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
 
-    def _wrong(self, wrong: Misconception, kind: Kind) -> Answer | str:
+    def _wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
         try:
             source = self.cell(wrong)
@@ -131,11 +131,11 @@ class Shelf:
             self._answer(kind, wrong.name, source, Outcome.ASK), objects=wrong.objects, misconception=wrong.name
         )
 
-    def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> Answer:
+    def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
         uses = self.lesson.used_by(self, source)
-        return self._flagged(Answer(self.exercise.name, kind, name, source, outcome, uses=uses))
+        return self._flagged(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
 
-    def _flagged(self, answer: Answer) -> Answer:
+    def _flagged(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer, with the flag of a copied one where its cell, as it stands, is one."""
         name = answer.exercise
         flags = tuple(flag for flag in answer.flags if flag != COPIED)
@@ -160,7 +160,7 @@ class Shelf:
         return STAND_INS.get(self.exercise.name, {})
 
 
-class LessonShelves:
+class LessonPools:
     """The answers to all exercises of a lesson.
 
     Args:
@@ -172,8 +172,8 @@ class LessonShelves:
     def __init__(self, lesson: ReleasedLesson, models: Mapping[str, str], variants: Variants) -> None:
         self.models, self.variants = models, variants
         self._number = int(lesson.name[:2])
-        self.shelves = {
-            each.name: Shelf(course().exercises[each.name], each.points, self)
+        self.pools = {
+            each.name: AnswerPool(course().exercises[each.name], each.points, self)
             for each in lesson.exercises
             if each.name in course().exercises
         }
@@ -183,18 +183,18 @@ class LessonShelves:
         name = module.removeprefix(package()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 
-    def used_by(self, shelf: Shelf, source: str) -> tuple[str, ...]:
+    def used_by(self, pool: AnswerPool, source: str) -> tuple[str, ...]:
         """The other exercises of the lesson whose objects a cell calls."""
         tree = parse(source)
         used = used_globals(tree) or frozenset() if tree else frozenset()
-        others = (each for each in self.shelves.values() if each is not shelf)
+        others = (each for each in self.pools.values() if each is not pool)
         return tuple(each.exercise.name for each in others if not used.isdisjoint(each.exercise.objects))
 
-    def needed_by(self, exercises: tuple[str, ...]) -> Iterator[Shelf]:
+    def needed_by(self, exercises: tuple[str, ...]) -> Iterator[AnswerPool]:
         """The exercises and those that their model answers use, these first."""
-        for shelf in self.shelves.values():  # a lesson's exercises build on those before
+        for pool in self.pools.values():  # a lesson's exercises build on those before
             chain = set(exercises)
-            for _ in self.shelves:
-                chain |= {used for name in chain for used in self.shelves[name].right[0].uses}
-            if shelf.exercise.name in chain:
-                yield shelf
+            for _ in self.pools:
+                chain |= {used for name in chain for used in self.pools[name].right[0].uses}
+            if pool.exercise.name in chain:
+                yield pool

@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class SimulatedAnswer:
     """An answer to one exercise.
 
     Attributes: ``exercise``; ``kind``; ``name`` (of the misconception, else of what is tried); ``source`` of its cell
@@ -68,7 +68,7 @@ class Answer:
     ends: bool = False
 
 
-def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[Answer]:
+def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[SimulatedAnswer]:
     """Answers to an exercise that break in one way or another.
 
     Args:
@@ -76,8 +76,8 @@ def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[
         right: the source of a right answer, which some of them spoil.
         uses: other exercises of the lesson whose answers that calls.
     """
-    yield _fails(exercise, "syntax error", _torn(right))
-    yield _fails(exercise, "a name misspelt before the definition", f"inport = troch.nn.functional\n\n{right}")
+    yield _fails(exercise, "syntax error", _unfinished(right))
+    yield _fails(exercise, "a name misspelled before the definition", f"inport = troch.nn.functional\n\n{right}")
     yield _fails(exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right}')
     yield _raising(exercise, "a name that nobody defined", "return no_such_name")
     yield _raising(exercise, "an index out of range", "return [][0]")
@@ -90,7 +90,7 @@ def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[
     yield _fails(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends=True)
     # the cell is stopped, and what it had defined by then is graded
     waiting = f"{right}\n\nwhile not None:\n    pass"
-    yield Answer(
+    yield SimulatedAnswer(
         exercise.name,
         Kind.CRASHING,
         "an endless loop after the definition",
@@ -102,15 +102,17 @@ def crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[
     )
 
 
-def _fails(exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends: bool = False) -> Answer:
-    return Answer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends)
+def _fails(
+    exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends: bool = False
+) -> SimulatedAnswer:
+    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends)
 
 
-def _raising(exercise: Exercise, name: str, statement: str) -> Answer:
-    return Answer(exercise.name, Kind.CRASHING, name, _written(exercise, statement), Outcome.ASK)
+def _raising(exercise: Exercise, name: str, statement: str) -> SimulatedAnswer:
+    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, _written(exercise, statement), Outcome.ASK)
 
 
-def _torn(source: str) -> str:
+def _unfinished(source: str) -> str:
     """A source with its first colon at the end of a line gone."""
     lines = source.split("\n")
     place = next(index for index, line in enumerate(lines) if line.rstrip().endswith(":"))
@@ -180,7 +182,7 @@ except OSError:
 """
 
 
-def hostile(wrong: Answer, points: float) -> Iterator[Answer]:
+def hostile(wrong: SimulatedAnswer, points: float) -> Iterator[SimulatedAnswer]:
     """Attacks that begin with a wrong answer, whose verdicts they deserve.
 
     Args:

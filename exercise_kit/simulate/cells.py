@@ -41,17 +41,17 @@ _HAS_FIELDS = frozenset({"dataclass", "NamedTuple"})
 
 def bare(statement: ast.stmt, is_ours: Callable[[str], bool]) -> ast.stmt:
     """A copy of a definition, without docstrings, annotations, and those decorators whose first name ``is_ours``."""
-    stripped: ast.stmt = _Bare(is_ours).visit(copy.deepcopy(statement))
+    stripped: ast.stmt = _Stripped(is_ours).visit(copy.deepcopy(statement))
     return stripped
 
 
-class _Bare(ast.NodeTransformer):
+class _Stripped(ast.NodeTransformer):
     def __init__(self, is_ours: Callable[[str], bool]) -> None:
         self._is_ours = is_ours
         self._fields = False
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self._undress(node)
+        self._strip(node)
         node.returns = None
         fields, self._fields = self._fields, False
         self.generic_visit(node)
@@ -60,7 +60,7 @@ class _Bare(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         marks = {_root(each) for each in (*node.decorator_list, *node.bases)}
-        self._undress(node)
+        self._strip(node)
         fields, self._fields = self._fields, not marks.isdisjoint(_HAS_FIELDS)
         self.generic_visit(node)
         self._fields = fields
@@ -76,7 +76,7 @@ class _Bare(ast.NodeTransformer):
             return node
         return ast.Assign([node.target], node.value, lineno=node.lineno) if node.value is not None else None
 
-    def _undress(self, node: ast.FunctionDef | ast.ClassDef) -> None:
+    def _strip(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_root(each))]
         first = node.body[0] if node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):

@@ -12,10 +12,10 @@ from typing import Any
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.diagnosis import Replays, commonest, name_failures, student_apart
+from exercise_kit.judge.diagnosis import Replays, commonest, isolated_student, name_failures
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
-from exercise_kit.simulate.answers import Answer, Kind, Outcome
+from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
 _KEY = b"a simulated class"
@@ -55,7 +55,7 @@ class Oracle:
     def __exit__(self, *_: object) -> None:
         self._checks.close()
 
-    def expected(self, answer: Answer, key: Callable[[], bytes]) -> Expected:
+    def expected(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
         """What the checks of an answer's exercise find.
 
         Whether a mistake shows in a check may depend on the sizes that it draws (a patch of 2 x 2 hides what one of
@@ -70,16 +70,18 @@ class Oracle:
             return self._certain(answer)
         exercise = course().exercises[answer.exercise]
         objects = answer.objects or _defined(answer.source or "", exercise.objects)
-        asked = dict(zip(exercise.objects, objects, strict=True))
+        answer_objects = dict(zip(exercise.objects, objects, strict=True))
         own = key()
-        outcomes = list(self._checks.run(exercise.name, lambda: student_apart(asked), own))
+        outcomes = list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), own))
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.points for each in counted) if counted else 0.0
-        return Expected(verdicts, share, self._name(answer, asked, outcomes, own))
+        return Expected(verdicts, share, self._name(answer, answer_objects, outcomes, own))
 
-    def _name(self, answer: Answer, objects: Mapping[str, Any], outcomes: Sequence[Found], key: bytes) -> str | None:
+    def _name(
+        self, answer: SimulatedAnswer, objects: Mapping[str, Any], outcomes: Sequence[Found], key: bytes
+    ) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
             return commonest(name_failures(answer.exercise, outcomes, Replays(self._checks, answer.exercise, key)))
@@ -88,14 +90,14 @@ class Oracle:
         if place not in self._named:
             if answer.exercise not in self._replays:
                 self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
-            same = list(self._checks.run(answer.exercise, lambda: student_apart(objects), _KEY))
+            same = list(self._checks.run(answer.exercise, lambda: isolated_student(objects), _KEY))
             replays = self._replays[answer.exercise]
             if failed != tuple(each.check.name for each in same if each.result.verdict == Verdict.FAIL):
                 same, replays = list(outcomes), Replays(self._checks, answer.exercise, key)
             self._named[place] = commonest(name_failures(answer.exercise, same, replays))
         return self._named[place]
 
-    def _certain(self, answer: Answer) -> Expected:
+    def _certain(self, answer: SimulatedAnswer) -> Expected:
         verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
         names = (each.name for each in self._checks.exercises()[answer.exercise])
         return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))

@@ -1,7 +1,7 @@
 """Who is in a simulated class, and what each of them hands in: drawn from shares that resemble a class.
 
-Students are of five sorts, in the shares of :data:`SORTS`; for each exercise a student's kind of answer is drawn with
-the weights of their sort. Which misconception it is follows a law of few that are common and many that are rare
+Students are of five sorts, in the shares of :data:`PROFILES`; for each exercise a student's kind of answer is drawn
+with the weights of their sort. Which misconception it is follows a law of few that are common and many that are rare
 (weight 1 / rank), in an order that is drawn for each exercise. Everything follows from the seed.
 """
 
@@ -14,14 +14,14 @@ from typing import TypeVar
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Misconception
-from exercise_kit.simulate.answer_pool import LessonShelves, Shelf
-from exercise_kit.simulate.answers import Answer, Kind, Outcome
+from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
+from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 _Any = TypeVar("_Any")
 
 
 @dataclass(frozen=True)
-class Sort:
+class StudentProfile:
     """A sort of students.
 
     Attributes: ``name``; ``share`` of the class; ``weights`` of the kinds of their answers; ``fades``, whether at some
@@ -43,12 +43,12 @@ def _weights(right: float, misconception: float, two: float, unwritten: float, c
 
 
 HOSTILE = "hostile"
-SORTS: Sequence[Sort] = (
-    Sort("strong", 0.28, _weights(93, 5, 0, 1, 1), silent=0.02),
-    Sort("steady", 0.41, _weights(68, 21, 4, 4, 3)),
-    Sort("struggling", 0.20, _weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
-    Sort("gives up", 0.08, _weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
-    Sort(HOSTILE, 0.03, _weights(40, 40, 5, 12, 3), silent=0.5),
+PROFILES: Sequence[StudentProfile] = (
+    StudentProfile("strong", 0.28, _weights(93, 5, 0, 1, 1), silent=0.02),
+    StudentProfile("steady", 0.41, _weights(68, 21, 4, 4, 3)),
+    StudentProfile("struggling", 0.20, _weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
+    StudentProfile("gives up", 0.08, _weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
+    StudentProfile(HOSTILE, 0.03, _weights(40, 40, 5, 12, 3), silent=0.5),
 )
 # of those who are right: as the lesson's own answer stands, in other words, in another way
 _RIGHT = {"model answer": 4, "model answer in other words": 48}
@@ -57,22 +57,22 @@ _OTHER_WAYS = 48
 _TRIES = 5
 
 
-def sorts(count: int, draw: random.Random) -> list[Sort]:
+def profiles(count: int, draw: random.Random) -> list[StudentProfile]:
     """The sort of each student: as near to the shares as whole students allow, in an order that is drawn.
 
     Of six students or more one is hostile.
     """
-    exact = {sort.name: sort.share * count for sort in SORTS}
+    exact = {sort.name: sort.share * count for sort in PROFILES}
     whole = {name: int(share) for name, share in exact.items()}
     if count >= 6:
         whole[HOSTILE] = max(whole[HOSTILE], 1)
-    by_rest = sorted(SORTS, key=lambda sort: whole[sort.name] - exact[sort.name])
+    by_rest = sorted(PROFILES, key=lambda sort: whole[sort.name] - exact[sort.name])
     while sum(whole.values()) < count:
         for sort in by_rest[: count - sum(whole.values())]:
             whole[sort.name] += 1
     while sum(whole.values()) > count:
         whole[max(whole, key=lambda name: whole[name])] -= 1
-    made = [sort for sort in SORTS for _ in range(whole[sort.name])]
+    made = [sort for sort in PROFILES for _ in range(whole[sort.name])]
     draw.shuffle(made)
     return made
 
@@ -81,64 +81,64 @@ class Drawing:
     """Draws the answers to one lesson.
 
     Args:
-        shelves: the answers that there are.
+        pools: the answers that there are.
         seed: of the class; each exercise's order of misconceptions follows from it.
     """
 
-    def __init__(self, shelves: LessonShelves, seed: int) -> None:
-        self._shelves = shelves
-        self._mistakes = {name: _shuffled(shelf.misconceptions, seed, name) for name, shelf in shelves.shelves.items()}
-        self._pairs = {name: _shuffled(shelf.two, seed, name) for name, shelf in shelves.shelves.items()}
+    def __init__(self, pools: LessonPools, seed: int) -> None:
+        self._pools = pools
+        self._mistakes = {name: _shuffled(pool.misconceptions, seed, name) for name, pool in pools.pools.items()}
+        self._pairs = {name: _shuffled(pool.two, seed, name) for name, pool in pools.pools.items()}
 
-    def answers(self, sort: Sort, draw: random.Random) -> dict[str, Answer]:
+    def answers(self, sort: StudentProfile, draw: random.Random) -> dict[str, SimulatedAnswer]:
         """A student's answers by exercise, in the lesson's order."""
-        shelves = self._shelves.shelves
-        stops = draw.randrange(len(shelves) + 1) if sort.fades else len(shelves)
+        pools = self._pools.pools
+        stops = draw.randrange(len(pools) + 1) if sort.fades else len(pools)
         attacked = self._attacked(draw) if sort.name == HOSTILE else None
-        given: dict[str, Answer] = {}
-        for place, (name, shelf) in enumerate(shelves.items()):
+        given: dict[str, SimulatedAnswer] = {}
+        for place, (name, pool) in enumerate(pools.items()):
             kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
             if place >= stops:
                 kind = Kind.UNWRITTEN
-            answer = self._attack(shelf, draw) if name == attacked else self._answer(shelf, kind, draw)
+            answer = self._attack(pool, draw) if name == attacked else self._answer(pool, kind, draw)
             if answer.ends and any(each.ends for each in given.values()):
-                answer = shelf.unwritten[0]  # a notebook that ends many processes is not graded to its end
+                answer = pool.unwritten[0]  # a notebook that ends many processes is not graded to its end
             if any(given[used].outcome != Outcome.PASSES for used in answer.uses if used in given):
-                answer = shelf.alone(answer)
+                answer = pool.alone(answer)
             given[name] = answer
         return given
 
-    def _answer(self, shelf: Shelf, kind: Kind, draw: random.Random) -> Answer:
+    def _answer(self, pool: AnswerPool, kind: Kind, draw: random.Random) -> SimulatedAnswer:
         """An answer of a kind; where the exercise has none of it, one that is not written."""
-        if kind == Kind.RIGHT and shelf.right:
-            return self._right(shelf.right, draw)
-        if kind == Kind.TWO and (pair := self._two(shelf, draw)):
+        if kind == Kind.RIGHT and pool.right:
+            return self._right(pool.right, draw)
+        if kind == Kind.TWO and (pair := self._two(pool, draw)):
             return pair
-        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._mistake(shelf, draw)):
+        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._mistake(pool, draw)):
             return mistake
-        if kind == Kind.CRASHING and shelf.crashing:
-            return draw.choice(shelf.crashing)
-        return shelf.unwritten[0]
+        if kind == Kind.CRASHING and pool.crashing:
+            return draw.choice(pool.crashing)
+        return pool.unwritten[0]
 
-    def _right(self, right: Sequence[Answer], draw: random.Random) -> Answer:
+    def _right(self, right: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
         others = sum(each.name not in _RIGHT for each in right)
         return draw.choices(right, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right])[0]
 
-    def _mistake(self, shelf: Shelf, draw: random.Random) -> Answer | None:
-        return _first(shelf.of_mistake, self._mistakes[shelf.exercise.name], draw)
+    def _mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
+        return _first(pool.of_mistake, self._mistakes[pool.exercise.name], draw)
 
-    def _two(self, shelf: Shelf, draw: random.Random) -> Answer | None:
-        return _first(shelf.of_pair, self._pairs[shelf.exercise.name], draw)
+    def _two(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
+        return _first(pool.of_pair, self._pairs[pool.exercise.name], draw)
 
     def _attacked(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
-        shelves, rules = self._shelves.shelves, course().rules
-        can = [name for name, shelf in shelves.items() if shelf.misconceptions and name not in rules]
+        pools, rules = self._pools.pools, course().rules
+        can = [name for name, pool in pools.items() if pool.misconceptions and name not in rules]
         return draw.choice(can) if can else None
 
-    def _attack(self, shelf: Shelf, draw: random.Random) -> Answer:
-        mistake = self._mistake(shelf, draw)
-        return draw.choice(shelf.hostile(mistake)) if mistake else shelf.unwritten[0]
+    def _attack(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
+        mistake = self._mistake(pool, draw)
+        return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
 
 def _shuffled(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
@@ -148,8 +148,8 @@ def _shuffled(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
 
 
 def _first(
-    answer_of: Callable[[Misconception], Answer | None], wrong: Sequence[Misconception], draw: random.Random
-) -> Answer | None:
+    answer_of: Callable[[Misconception], SimulatedAnswer | None], wrong: Sequence[Misconception], draw: random.Random
+) -> SimulatedAnswer | None:
     """The first of a few draws of which an answer can be made."""
     tried = (answer_of(_by_rank(wrong, draw)) for _ in range(_TRIES if wrong else 0))
     return next((each for each in tried if each is not None), None)

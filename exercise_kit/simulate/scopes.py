@@ -139,15 +139,15 @@ def restyled(source: str) -> str:
     return ast.unparse(ast.fix_missing_locations(_NamesResults(name).visit(tree)))
 
 
-def with_own(source: str, needed: Sequence[str], names: Mapping[str, str]) -> str:
+def with_own(source: str, required_cells: Sequence[str], names: Mapping[str, str]) -> str:
     """A cell that brings along what it needs, under names of its own.
 
     Args:
         source: of the cell.
-        needed: sources of what it calls, what is needed first standing first.
+        required_cells: sources of what it calls, what is needed first standing first.
         names: what those define → what it is called here.
     """
-    statements = (statement for part in (*needed, source) for statement in ast.parse(part).body)
+    statements = (statement for part in (*required_cells, source) for statement in ast.parse(part).body)
     return "\n\n".join(ast.unparse(renamed(each, lambda name: names.get(name, name))) for each in statements)
 
 

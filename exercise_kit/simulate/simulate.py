@@ -22,7 +22,7 @@ from exercise_kit.batch.locations import secret_at
 from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import sorts
+from exercise_kit.simulate.profiles import profiles
 from exercise_kit.simulate.submissions import SimulatedLesson, names, random_of
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
@@ -69,15 +69,15 @@ def _of_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Ite
 
 def _of_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     name = expected["name"]
-    told = f"{name} ({expected['kind']}: {expected['answer']})"
-    yield from _scores(told, expected, found)
+    answer_label = f"{name} ({expected['kind']}: {expected['answer']})"
+    yield from _scores(answer_label, expected, found)
     if found["misconception"] != expected["named"]:
-        yield f"{told} is named {found['misconception']}, and should be {expected['named']}"
+        yield f"{answer_label} is named {found['misconception']}, and should be {expected['named']}"
     verdicts = {each["name"]: each["verdict"] for each in found["checks"]}
     for check in (*expected["checks"], *(verdicts.keys() - expected["checks"].keys())):
         one, other = verdicts.get(check, "not evaluated"), expected["checks"].get(check, "not known")
         if one != other:
-            yield f"{told}: {check} is {one}, and should be {other}"
+            yield f"{answer_label}: {check} is {one}, and should be {other}"
 
 
 def _scores(what: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _fill(
     variants = right_variants(root)
     handed_in = [SimulatedLesson(name, folder, root, variants, seed, week) for week, name in enumerate(lessons)]
     secret = hashlib.sha256(f"simulated class {seed}".encode()).hexdigest().encode()
-    people = zip(names(students, random_of(seed, "names")), sorts(students, random_of(seed, "sorts")), strict=True)
+    people = zip(names(students, random_of(seed, "names")), profiles(students, random_of(seed, "sorts")), strict=True)
     kinds = Counter[str]()
 
     def entries(oracle: Oracle) -> Iterator[dict[str, Any]]:

@@ -21,10 +21,10 @@ from typing import Any
 
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.nbgrader.demo_class import model_answers
-from exercise_kit.simulate.answer_pool import LessonShelves, Variants
-from exercise_kit.simulate.answers import Answer
+from exercise_kit.simulate.answer_pool import LessonPools, Variants
+from exercise_kit.simulate.answers import SimulatedAnswer
 from exercise_kit.simulate.ground_truth import Oracle
-from exercise_kit.simulate.profiles import Drawing, Sort
+from exercise_kit.simulate.profiles import Drawing, StudentProfile
 from exercise_kit.submission.released import Lessons
 
 # given names and family names that go together, as folders are named: "Given Family"
@@ -89,7 +89,7 @@ class Written:
     names (those that were answered), ``points`` of the exercises.
     """
 
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, SimulatedAnswer]
     comments: Mapping[str, str]
     questions: Mapping[str, str]
     points: Mapping[str, float]
@@ -122,7 +122,7 @@ def _filled(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, 
     return (cell,) if checked is None else _check_cell(cell, checked, written.points.get(checked.exercise, 0.0))
 
 
-def _check_cell(cell: Mapping[str, Any], answer: Answer, points: float) -> Sequence[Mapping[str, Any]]:
+def _check_cell(cell: Mapping[str, Any], answer: SimulatedAnswer, points: float) -> Sequence[Mapping[str, Any]]:
     if answer.check == "":
         return ()
     changed = dict(cell) if answer.check is None else {**cell, "source": answer.check}
@@ -160,7 +160,7 @@ class Submitted:
     """
 
     student: str
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, SimulatedAnswer]
     questions: Mapping[str, bool]
     notebook: bytes
     handed_in: datetime
@@ -184,20 +184,22 @@ class SimulatedLesson:
         self._released = Lessons(class_dir, root).get(name)
         self._notebook = released_notebook(root / "notebooks" / f"{name}.ipynb")
         self._models = model_answers(class_dir, name)
-        self.shelves = LessonShelves(self._released, self._models, variants)
-        self._drawing = Drawing(self.shelves, seed)
+        self.pools = LessonPools(self._released, self._models, variants)
+        self._drawing = Drawing(self.pools, seed)
         self.points = {each.name: each.points for each in self._released.exercises}
         self._due = _FIRST_DUE + timedelta(weeks=week)
         marks = (cell["metadata"].get("nbgrader", {}) for cell in self._notebook["cells"])
-        asked = self._released.by_name("question")
-        self.questions = {each["grade_id"]: each.get("points", 0) for each in marks if each.get("grade_id") in asked}
+        question_marks = self._released.by_name("question")
+        self.questions = {
+            each["grade_id"]: each.get("points", 0) for each in marks if each.get("grade_id") in question_marks
+        }
 
     @property
     def due(self) -> str:
         """When it is due, as nbgrader reads it."""
         return self._due.strftime(_STAMP)
 
-    def submitted(self, student: str, sort: Sort) -> Submitted:
+    def submitted(self, student: str, sort: StudentProfile) -> Submitted:
         """Draw what a student of a sort hands in."""
         draw = random_of(self._seed, f"{student} {self.name}")
         answers = self._drawing.answers(sort, draw)
@@ -206,8 +208,8 @@ class SimulatedLesson:
         comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
         questions = {name: self._written(name, draw) for name in self.questions if draw.random() >= sort.silent}
         notebook = filled_in(self._notebook, Written(answers, comments, questions, self.points))
-        told = {name: name in questions for name in self.questions}
-        return Submitted(student, answers, told, notebook, self._due + timedelta(hours=hours), late)
+        answered_questions = {name: name in questions for name in self.questions}
+        return Submitted(student, answers, answered_questions, notebook, self._due + timedelta(hours=hours), late)
 
     def _written(self, name: str, draw: random.Random) -> str:
         text = self._models[name]
@@ -246,7 +248,7 @@ class SimulatedLesson:
             ],
         }
 
-    def _true(self, answer: Answer, oracle: Oracle, key: Any) -> dict[str, Any]:
+    def _true(self, answer: SimulatedAnswer, oracle: Oracle, key: Any) -> dict[str, Any]:
         expected, points = oracle.expected(answer, key), self.points[answer.exercise]
         return {
             "name": answer.exercise,

@@ -17,7 +17,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
-from exercise_kit.submission.slice import definitions, imports, is_empty, looks_names_up, parse
+from exercise_kit.submission.slice import definitions, has_dynamic_names, imports, is_empty, parse
 from exercise_kit.submission.submission import ExerciseAnswer, Part, ResultFile
 
 
@@ -83,7 +83,7 @@ def answers_of(
     cells: Sequence[HandedInCell],
     lesson: ReleasedLesson,
     only: Collection[str] | None,
-    all_asked: bool,
+    all_requested: bool,
     files: Callable[[str], ResultFile],
 ) -> tuple[tuple[ExerciseAnswer, ...], frozenset[int]]:
     """The answers, in the lesson's order, and the indexes of cells that must not run beside them.
@@ -95,7 +95,7 @@ def answers_of(
         cells: all cells of the submission.
         lesson: as it was released.
         only: names of the exercises that are graded; None: all.
-        all_asked: whether an exercise without an answer is a problem, or is left out.
+        all_requested: whether an exercise without an answer is a problem, or is left out.
         files: finds the file of a name that an exercise asks for.
     """
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
@@ -111,7 +111,7 @@ def answers_of(
             if only is None or exercise.name in only:
                 file = files(exercise.file)
                 reason = Reason.NO_FILE if file.problem else None
-                if all_asked or not reason:
+                if all_requested or not reason:
                     answer = ExerciseAnswer(exercise.name, exercise.points, None, None, file.problem, reason, file=file)
                     answers.append(answer)
             continue
@@ -123,7 +123,7 @@ def answers_of(
             candidates = [cell for cell in candidates if cell not in stubs]
         if only is None or exercise.name in only:
             answer = _answer(exercise, candidates, marked)
-            if answer.source is not None or all_asked:
+            if answer.source is not None or all_requested:
                 answers.append(answer)
     return tuple(answers), frozenset(aside)
 
@@ -135,7 +135,7 @@ def _candidates(
     for cell in written:
         tree = parse(cell.source)
         defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
-        unclear = cell in marked and (tree is None or looks_names_up(cell.source))
+        unclear = cell in marked and (tree is None or has_dynamic_names(cell.source))
         if unclear or not defined.isdisjoint(exercise.objects):
             yield cell
 

@@ -89,7 +89,7 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
         seems = looks_like_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
-            folders = tuple(_of_loose(each, path, class_dir)) if each.student is None else ()
+            folders = tuple(_candidate_folders(each, path, class_dir)) if each.student is None else ()
             flagged = is_strange or any(map(beside, folders)) or (each.student and has_below(_home(each)))
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
@@ -113,7 +113,7 @@ def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterat
     elif path.is_dir():
         if place is None and _is_tree(path, lessons):
             place = ()
-        yield from _in_tree(path, place, lessons) if place is not None else _loose(HandedIn(path))
+        yield from _in_tree(path, place, lessons) if place is not None else _unsorted(HandedIn(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
         yield HandedIn(path, student, assignment, _link_or_archive(path), named=True)
@@ -134,7 +134,7 @@ def _home(each: HandedIn) -> Path:
     return next((folder for folder in places[1:] if folder.name == each.student), places[0])
 
 
-def _of_loose(each: HandedIn, given: Path, class_dir: Path | None) -> Iterator[Path]:
+def _candidate_folders(each: HandedIn, given: Path, class_dir: Path | None) -> Iterator[Path]:
     """The folders, from a file up to what was given, that may be its student's and are not the operator's."""
     own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
     for folder in each.path.absolute().parents:
@@ -175,7 +175,7 @@ def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> 
     of_student = len(place) == 1 and SUBMITTED not in folder.absolute().parts
     if of_student and not folder.is_symlink() and not any(os.path.isdir(folder / lesson) for lesson in lessons):
         here = HandedIn(folder, student=place[0])
-        yield from list(_loose(here)) or [replace(here, problem=NO_NOTEBOOK)]
+        yield from list(_unsorted(here)) or [replace(here, problem=NO_NOTEBOOK)]
     else:
         yield from _in_tree(folder, place, lessons)
 
@@ -203,7 +203,7 @@ def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:
         yield replace(place, problem=NO_NOTEBOOK)
 
 
-def _loose(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
+def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
     """All notebooks and Python files in a folder and below it."""
     if depth > DEEPEST:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
@@ -217,7 +217,7 @@ def _loose(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
         elif not os.path.lexists(folder / "__init__.py"):  # a package beside the work is no submission
-            yield from _loose(replace(place, path=folder), depth + 1)
+            yield from _unsorted(replace(place, path=folder), depth + 1)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ SAME_FILE = "same-file"
 CHECK_FILES = "check-files"
 
 
-def with_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:
+def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:
     """Of each submission, whether a file handed in beside it is, byte for byte, one of another student's.
 
     Args:

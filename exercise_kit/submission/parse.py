@@ -24,7 +24,7 @@ from exercise_kit.submission.notebook_file import (
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.similarity import is_copied
-from exercise_kit.submission.slice import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, ResultFile, Submission, find_result
 
@@ -69,7 +69,7 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSubmission:
     """A file's cells, the lesson that they belong to, and for each exercise the answer that was found among them."""
 
     file: HandedInFile
@@ -77,7 +77,7 @@ class Opened:
     answers: tuple[ExerciseAnswer, ...]
 
 
-def open_answers(handed_in: HandedIn, lessons: Lessons) -> Opened:
+def open_answers(handed_in: HandedIn, lessons: Lessons) -> OpenedSubmission:
     """The cells of a file and which of them answers what, without the rest of :func:`read`.
 
     Raises:
@@ -91,7 +91,7 @@ def open_answers(handed_in: HandedIn, lessons: Lessons) -> Opened:
     file = open_script(content) if script else open_notebook(content)
     lesson = _lesson(handed_in, file, lessons, None, script).lesson
     answers, _ = answers_of(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
-    return Opened(file, lesson, answers)
+    return OpenedSubmission(file, lesson, answers)
 
 
 def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
@@ -156,7 +156,7 @@ def _submission(
     answers, stubs = answers_of(file.cells, lesson, only, not script or bool(exercise), files)
     answered = {each.cell for each in answers}
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
-    cells = needed(tuple(_runnable(file.cells, lesson, skipped)))
+    cells = required_cells(tuple(_runnable(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, parts=parts_of(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
@@ -189,10 +189,10 @@ def _result(handed_in: HandedIn, lesson: str, name: str) -> ResultFile:
     if handed_in.student is None and not found.problem:
         others = [path for path in folder.glob("*.ipynb") if path.name != handed_in.path.name]
         if any(lesson in path.stem or not _LESSON.match(path.stem) for path in others):
-            told = (
+            problem = (
                 f"{name} lies beside several notebooks, so nobody can tell whose it is; give each a folder of its own"
             )
-            return replace(found, digest="", problem=told)
+            return replace(found, digest="", problem=problem)
     return found
 
 

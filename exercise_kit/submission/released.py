@@ -17,8 +17,8 @@ from exercise_kit.submission.slice import parse
 CLONE = Path(__file__).resolve().parents[2]
 CONFIG = "nbgrader_config.py"
 SUBMITTED = "submitted"
-_OF_STUDENTS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})
-_OF_NOTEBOOKS = frozenset({SUBMITTED, "autograded", "source", "release"})
+_STUDENT_FOLDERS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})
+_NOTEBOOK_FOLDERS = frozenset({SUBMITTED, "autograded", "source", "release"})
 
 
 class ReleasedError(Exception):
@@ -73,7 +73,7 @@ class ReleasedLesson:
         return tuple(each.name for each in self.exercises)
 
 
-def operators_class(graded: Sequence[Path] = ()) -> Path | None:
+def current_class(graded: Sequence[Path] = ()) -> Path | None:
     """The class folder that the command runs in: the working folder or its nearest parent with a configuration.
 
     Whoever hands in an ``nbgrader_config.py`` would choose the checks. So what lies in a folder that students' files
@@ -97,7 +97,7 @@ def _is_beside_config(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     below = path.relative_to(folder).parts
-    return below[0] not in _OF_NOTEBOOKS if below else not (folder / SUBMITTED).is_dir()
+    return below[0] not in _NOTEBOOK_FOLDERS if below else not (folder / SUBMITTED).is_dir()
 
 
 def is_class(folder: Path) -> bool:
@@ -107,7 +107,7 @@ def is_class(folder: Path) -> bool:
 
 def is_from_students(path: Path) -> bool:
     """Whether a path lies in a folder into which nbgrader puts students' files."""
-    return not _OF_STUDENTS.isdisjoint(path.absolute().parts)
+    return not _STUDENT_FOLDERS.isdisjoint(path.absolute().parts)
 
 
 class Lessons:

@@ -45,7 +45,7 @@ def _fingerprints(tree: ast.AST | None) -> Iterator[str]:
     for node in _functions(tree):
         # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            bare = _Bare().visit(ast.parse(ast.unparse(node)))
+            bare = _Stripped().visit(ast.parse(ast.unparse(node)))
             if sum(1 for _ in ast.walk(bare)) >= LEAST_NODES:
                 yield ast.dump(bare)
 
@@ -71,7 +71,7 @@ def _package_fingerprints(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-class _Bare(ast.NodeTransformer):
+class _Stripped(ast.NodeTransformer):
     """Rename all variables by the order in which they appear, and drop docstrings, annotations, texts and imports."""
 
     def __init__(self) -> None:

@@ -27,14 +27,14 @@ TRANSPARENT = frozenset({"time", "capture", "prun"})
 _ESCAPES = ("%", "!", "?")
 
 
-def holds_magics(source: str) -> bool:
+def has_magics(source: str) -> bool:
     """Whether any line of a cell may be IPython's own syntax."""
     return any(_as_call(line) is not None for line in source.splitlines())
 
 
 def as_python(source: str) -> str:
     """A cell with its magics, shell commands and questions as calls on ``get_ipython()``; the rest as it was."""
-    source = _without_margin(source)
+    source = _dedented(source)
     first, _, body = source.partition("\n")
     if first.startswith("%%"):
         name, _, line = first[2:].strip().partition(" ")
@@ -48,7 +48,7 @@ def _calls_in(source: str) -> str:
     return "\n".join(_as_call(line) or line for line in _whole_lines(source))
 
 
-def _without_margin(source: str) -> str:
+def _dedented(source: str) -> str:
     """A cell without the indentation of its first line, and without the prompts of code from a Python session."""
     lines = source.lstrip("\n").splitlines()
     first = lines[0] if lines else ""
@@ -98,7 +98,7 @@ def _call(escaped: str, kept: bool = False) -> str:
 
 
 # names by which code reaches variables without naming them
-LOOK_UPS = frozenset(
+LOOKUPS = frozenset(
     {"eval", "exec", "compile", "globals", "locals", "vars", "dir", "__import__", "importlib", "sys", "inspect", "gc"}
     | {"builtins", "__builtins__", "runpy", "pickle", "In", "Out", "_", "__", "___", "_i", "_ih", "_oh", "_dh"}
 )
@@ -125,7 +125,7 @@ class _Names:
     looks_up: bool
 
 
-def needed(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
+def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
     """The cells to run, in order: all of the student's, and of the others what binds or changes what those use.
 
     Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
@@ -193,7 +193,7 @@ def definitions(tree: ast.Module | None) -> frozenset[str]:
     return frozenset(defined)
 
 
-def looks_names_up(source: str) -> bool:
+def has_dynamic_names(source: str) -> bool:
     """Whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
     return _names(source).looks_up
 
@@ -224,11 +224,11 @@ def _names(source: str) -> _Names:
     nothing: frozenset[str] = frozenset()
     tree = parse(source)
     if tree is None:  # what cannot run neither uses nor binds; the student reads its error
-        return _Names(nothing, nothing, nothing, nothing, looks_up=holds_magics(source))
+        return _Names(nothing, nothing, nothing, nothing, looks_up=has_magics(source))
     uses = used_globals(tree)
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)
-    looks_up = bool(uses & LOOK_UPS) or any(map(_looks_up, ast.walk(tree)))
+    looks_up = bool(uses & LOOKUPS) or any(map(_looks_up, ast.walk(tree)))
     changes = frozenset(_changed(tree))
     return _Names(uses, frozenset(_bound(ast.walk(tree))), changes, imports(tree), looks_up)
 
@@ -291,11 +291,11 @@ def _looks_up(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id == "get_ipython":
             return False  # judged by what is called on it
-        return _is_wild_magic(node)
+        return _is_opaque_magic(node)
     return isinstance(node, ast.Name) and node.id == "get_ipython" and isinstance(node.ctx, ast.Store)
 
 
-def _is_wild_magic(call: ast.Call) -> bool:
+def _is_opaque_magic(call: ast.Call) -> bool:
     """Whether ``get_ipython().run_line_magic("time", ...)``, say, may run code that stands in a string."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in MAGIC_CALLS:
         return False

@@ -71,7 +71,7 @@ def dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
         if isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
-        elif isinstance(node, ast.Call) and (got := _got(node)):
+        elif isinstance(node, ast.Call) and (got := _looked_up_attribute(node)):
             parts += reversed(got[1].split("."))
             node = got[0]
         else:
@@ -87,7 +87,7 @@ def dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
     return dotted[cut + 1 :] if cut >= 0 else "torch" if dotted.endswith(".torch") else dotted
 
 
-def _got(call: ast.Call) -> tuple[ast.expr, str] | None:
+def _looked_up_attribute(call: ast.Call) -> tuple[ast.expr, str] | None:
     """``getattr(thing, "name")`` and ``thing.__dict__["name"]``'s like: the thing and the name."""
     if called(call.func) == "getattr" and len(call.args) > 1 and (text := text_of(call.args[1])):
         return call.args[0], text
@@ -109,7 +109,7 @@ def text_of(node: ast.expr) -> str | None:
     return None
 
 
-def reached(
+def reachable_statements(
     statements: Sequence[ast.stmt], objects: Iterable[str], names: Mapping[str, str]
 ) -> tuple[list[tuple[int, ast.stmt]], set[str]]:
     """The statements that an answer reaches, in order, each with its place, and all the names that they use.
@@ -302,7 +302,7 @@ def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellS
 
 def _found(rule: Rule, objects: frozenset[str], statements: Sequence[ast.stmt]) -> str | None:
     names = import_names(statements)
-    found, wanted = reached(statements, objects, names)
+    found, wanted = reachable_statements(statements, objects, names)
     own = {name: place for name, place in defined_after_import(statements).items() if name in names}
     for place, statement in found:
         if isinstance(statement, DEFINED) and getattr(statement, "name", None) in rule.others:
@@ -315,7 +315,7 @@ def _found(rule: Rule, objects: frozenset[str], statements: Sequence[ast.stmt]) 
                 return used
         if tool := next(_tools(statement, seen), None):
             return tool
-    return next(filter(None, map(_unseen_binding, statements)), None)
+    return next(filter(None, map(_hidden_binding, statements)), None)
 
 
 def _is_stored(node: ast.expr) -> bool:
@@ -363,7 +363,7 @@ def _tools(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
                 yield f"{called(node.func)}(…, {name or '…'})"
 
 
-def _unseen_binding(statement: ast.stmt) -> str | None:
+def _hidden_binding(statement: ast.stmt) -> str | None:
     """A way by which a statement that the answer does not reach could bind its names; None: there is none."""
     if isinstance(statement, (*DEFINED, ast.Import, ast.ImportFrom)):
         return None

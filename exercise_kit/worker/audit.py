@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _MOST, _LONGEST = 20, 120
-_TOLD = {
+_EVENT_MESSAGES = {
     "subprocess.Popen": "subprocess",
     "os.fork": "fork",
     "os.forkpty": "fork",
@@ -31,9 +31,9 @@ _TOLD = {
     "socket.gethostbyname": "socket",
 }
 _READING = ("open", "os.listdir", "os.scandir")
-_CHANGING = ("os.chmod", "os.chown", "os.remove", "os.rename", "os.symlink", "os.link", "os.rmdir", "os.mkdir")
-_ON_PATHS = {event: event.removeprefix("os.") for event in (*_READING, *_CHANGING)}
-_ANYBODYS = (
+_WRITE_EVENTS = ("os.chmod", "os.chown", "os.remove", "os.rename", "os.symlink", "os.link", "os.rmdir", "os.mkdir")
+_ON_PATHS = {event: event.removeprefix("os.") for event in (*_READING, *_WRITE_EVENTS)}
+_ALWAYS_ALLOWED = (
     *("/dev/null", "/dev/urandom", "/dev/zero", "/proc/cpuinfo", "/proc/meminfo", "/proc/self/", "/etc/localtime"),
     *("/usr/share/zoneinfo/", "/usr/share/fonts/", "/sys/devices/system/cpu/"),
 )
@@ -46,18 +46,18 @@ class Attempts:
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = tuple(path.rstrip("/") for path in allowed if path.strip("/"))
         self._found: dict[str, None] = {}
-        self._told = 0
+        self._described = 0
 
     def fresh(self) -> list[str]:
         """Those that this has not given yet."""
-        found = list(self._found)[self._told :]
-        self._told += len(found)
+        found = list(self._found)[self._described :]
+        self._described += len(found)
         return found
 
-    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def record(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an audit event when it is an attempt."""
-        if event in _TOLD and len(self._found) < _MOST:
-            if (attempt := _told(event, arguments)) not in _TORCHS:
+        if event in _EVENT_MESSAGES and len(self._found) < _MOST:
+            if (attempt := _described(event, arguments)) not in _TORCHS:
                 self._found[attempt] = None
         elif event in _ON_PATHS and len(self._found) < _MOST and arguments and type(arguments[0]) in (str, bytes):
             path = os.path.abspath(os.fsdecode(arguments[0]))
@@ -65,7 +65,7 @@ class Attempts:
                 self._found[f"{_ON_PATHS[event]} {path}"[:_LONGEST]] = None
 
     def _is_allowed(self, path: str) -> bool:
-        if path == "/" or path.startswith(_ANYBODYS):  # importlib.metadata looks for packages there too
+        if path == "/" or path.startswith(_ALWAYS_ALLOWED):  # importlib.metadata looks for packages there too
             return True
         return any(path == allowed or path.startswith(allowed + "/") for allowed in self._allowed)
 
@@ -73,13 +73,13 @@ class Attempts:
 def watch_attempts(allowed: Sequence[str]) -> Attempts:
     """Begin to listen in this process, for as long as it lives; paths under ``allowed`` are nobody's concern."""
     attempts = Attempts(allowed)
-    hear = attempts.hear
-    sys.addaudithook(lambda event, arguments: hear(event, arguments))
+    record = attempts.record
+    sys.addaudithook(lambda event, arguments: record(event, arguments))
     return attempts
 
 
-def _told(event: str, arguments: tuple[Any, ...]) -> str:
-    what = _TOLD[event]
+def _described(event: str, arguments: tuple[Any, ...]) -> str:
+    what = _EVENT_MESSAGES[event]
     details = {"subprocess": 0, "os.system": 0, "exec": 0, "ctypes": 0, "socket": 1 if event == "socket.connect" else 0}
     detail = arguments[details[what]] if what in details and len(arguments) > details[what] else ""
     if type(detail) is tuple:

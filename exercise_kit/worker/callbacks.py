@@ -34,7 +34,7 @@ class Callbacks:
             if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
                 return self._called(number, inputs, options, False)["result"]
             box: dict[str, Any] = {}
-            outputs = iter(_Asked.apply(self, box, number, inputs, options, *tensors))
+            outputs = iter(_JudgeCall.apply(self, box, number, inputs, options, *tensors))
             return _replaced(box["result"], outputs)
 
         return attend
@@ -51,7 +51,7 @@ class Callbacks:
         return answer
 
 
-class _Asked(torch.autograd.Function):
+class _JudgeCall(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, callbacks: Callbacks, box: dict[str, Any], number: int, inputs: Any, options: Any, *tensors: Tensor

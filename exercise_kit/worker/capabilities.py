@@ -16,7 +16,7 @@ from .syscalls import (
     CREATE_RULESET,
     PR_SET_NO_NEW_PRIVS,
     VERSION_FLAG,
-    WallError,
+    ProtectionError,
     architecture,
     can_change_user,
     landlock_version,
@@ -45,7 +45,7 @@ NAMESPACE_SWITCHES = {
 
 
 @dataclass(frozen=True)
-class Walls:
+class SandboxCapabilities:
     """What the sandbox can be built of here.
 
     Attributes:
@@ -61,32 +61,32 @@ class Walls:
     missing: Mapping[str, str]
 
     @property
-    def enough(self) -> bool:
+    def is_sufficient(self) -> bool:
         """Whether strangers' code may be run: namespaces are a second layer, the others are required."""
         return bool(self.landlock and self.seccomp)
 
     @property
-    def enough_for_a_gpu(self) -> bool:
+    def is_sufficient_for_gpu(self) -> bool:
         """Whether strangers' code may be run as another user, on a machine that is thrown away as Colab's is."""
         return self.seccomp and can_change_user()
 
 
-def available() -> Walls:
+def probe_capabilities() -> SandboxCapabilities:
     """Try every protection; changes nothing in this process."""
     try:
         architecture()
-    except WallError as error:
+    except ProtectionError as error:
         remedy = f"{error}. {ELSEWHERE}"
-        return Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
-    abi, filters, own_world = landlock_version(), _works(_put_up_a_filter), _works(_enter_namespaces)
+        return SandboxCapabilities(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
+    abi, filters, has_namespaces = landlock_version(), _works(_try_seccomp), _works(_try_namespaces)
     missing = {}
     if not abi:
         missing["landlock"] = _landlock_remedy()
     if not filters:
         missing["seccomp"] = f"the kernel refuses filters of system calls; {IN_A_CONTAINER}"
-    if not own_world:
+    if not has_namespaces:
         missing["namespaces"] = _namespaces_remedy()
-    return Walls(abi, filters, own_world, missing)
+    return SandboxCapabilities(abi, filters, has_namespaces, missing)
 
 
 def _works(attempt: Callable[[], bool]) -> bool:
@@ -102,13 +102,13 @@ def _works(attempt: Callable[[], bool]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def _put_up_a_filter() -> bool:
+def _try_seccomp() -> bool:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     restrict_calls(program(os.getpid()))
     return True
 
 
-def _enter_namespaces() -> bool:
+def _try_namespaces() -> bool:
     return enter_namespaces([], 1 << 20, 65534) is not None
 
 

@@ -15,29 +15,34 @@ from . import audit, policy, requests
 from . import device as compute
 from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
-from .syscalls import die_with
+from .syscalls import die_with_parent
 from .wire import Closed, Wire, WireError
 
 
 def live(
-    readable: list[str], shell: Any, channel: int, scratch: str, fence: policy.Fence | None, asked: dict[str, Any]
+    readable: list[str],
+    shell: Any,
+    channel: int,
+    scratch: str,
+    sandbox_policy: policy.SandboxPolicy | None,
+    request: dict[str, Any],
 ) -> NoReturn:
     """Apply this child's sandbox policy, then answer the judge until it hangs up."""
     status = BROKEN
     try:
-        _enclose(channel, scratch, fence, asked)
-        if asked["view"]:
-            sys.path.insert(0, asked["view"])
-            for module in asked["records"].values():  # before a student's cell can change what imports
+        _apply_sandbox(channel, scratch, sandbox_policy, request)
+        if request["view"]:
+            sys.path.insert(0, request["view"])
+            for module in request["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.training_fixtures").add(asked["practices"])
+            importlib.import_module("exercise_kit.engine.training_fixtures").add(request["practices"])
         noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
-        wire = Wire(channel, patient=True)
-        device = compute.started(asked["device"])
+        wire = Wire(channel, blocking=True)
+        device = compute.started(request["device"])
         wire.send({"ready": True})
-        watch = Watch(asked["view"], asked["packages"])
-        requests.Answers(wire, shell, noticed, watch, asked["limits"], device, asked["records"]).serve()
+        watch = Watch(request["view"], request["packages"])
+        requests.RequestServer(wire, shell, noticed, watch, request["limits"], device, request["records"]).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:
@@ -48,23 +53,25 @@ def live(
         os._exit(status)
 
 
-def _enclose(channel: int, scratch: str, fence: policy.Fence | None, asked: dict[str, Any]) -> None:
-    limits = asked["limits"]
-    if fence is None:
+def _apply_sandbox(
+    channel: int, scratch: str, sandbox_policy: policy.SandboxPolicy | None, request: dict[str, Any]
+) -> None:
+    limits = request["limits"]
+    if sandbox_policy is None:
         parent = os.getppid()
         os.setsid()
         os.chdir(scratch)
         with contextlib.suppress(OSError, AttributeError):
-            die_with(parent)
+            die_with_parent(parent)
         _keep_only(channel)
         return
     bounds = Bounds(
         memory_bytes=limits["memory_bytes"],
         cpu_seconds=math.ceil(limits["total_seconds"]),
         file_bytes=limits["scratch_bytes"],
-        gpu=fence.gpu,
+        gpu=sandbox_policy.gpu,
     )
-    policy.confine(fence, bounds, [channel], Path(asked["view"]) if asked["view"] else None)
+    policy.apply_policy(sandbox_policy, bounds, [channel], Path(request["view"]) if request["view"] else None)
 
 
 def _keep_only(channel: int) -> None:

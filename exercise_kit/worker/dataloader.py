@@ -14,7 +14,7 @@ _ONLY_WITH_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_
 def without_workers(note: Callable[[str], None]) -> None:
     """From here on every DataLoader loads in this process; the first that asked for workers leaves a ``note``."""
     begin = DataLoader.__init__
-    told: list[bool] = []
+    noted_once: list[bool] = []
 
     @functools.wraps(begin)
     def init(loader: Any, *inputs: Any, num_workers: int = 0, **options: Any) -> None:
@@ -22,8 +22,8 @@ def without_workers(note: Callable[[str], None]) -> None:
         if num_workers:
             for name in _ONLY_WITH_WORKERS:
                 options.pop(name, None)
-            if not told:
-                told.append(True)
+            if not noted_once:
+                noted_once.append(True)
                 note("DataLoader loads without workers while grading")
         begin(loader, *inputs, **options)
 

@@ -26,7 +26,7 @@ def started(name: str) -> torch.device:
     return device
 
 
-def settle(device: torch.device, seed: int | None) -> None:
+def reset_device(device: torch.device, seed: int | None) -> None:
     """Compute in full float32 on the device, whatever a cell has set, and draw what a fresh start draws.
 
     Args:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from .syscalls import LIBC, PR_SET_DUMPABLE, architecture, checked, die_with, prctl, syscall
+from .syscalls import LIBC, PR_SET_DUMPABLE, architecture, checked, die_with_parent, prctl, syscall
 
 SCRATCH = Path("/student")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -108,7 +108,7 @@ def _set_flags(folder: int, path: str, how: int, flags: int) -> None:
     syscall(MOUNT_SETATTR, folder, path.encode(), how, attributes, len(attributes))
 
 
-def emptied(folder: str) -> bool:
+def clear_folder(folder: str) -> bool:
     """Remove all that is in ``folder``, however deep or oddly named; whether that worked.
 
     Links are removed, not followed. A folder's own folders are moved to the top before it is removed, so that no
@@ -183,7 +183,7 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
     if middle:
         os.close(to_outer)
         os.close(from_outer)
-        _serve_as_outer(middle, judge, from_middle, to_middle, uid)
+        _run_outer(middle, judge, from_middle, to_middle, uid)
         for descriptor in (from_middle, to_middle, proc):
             os.close(descriptor)
         return None
@@ -195,8 +195,8 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
         scratch = build_root(readable, scratch_bytes, owner)
         inner = os.fork()
         if inner:
-            _wait_as_middle(inner)
-        die_with(0)
+            _reap_middle(inner)
+        die_with_parent(0)
         os.write(to_outer, READY)
         if os.read(from_outer, 1) != GO:
             os._exit(1)
@@ -215,19 +215,19 @@ def _unshare(outer: int, to_outer: int, from_outer: int) -> bool:
     answer = os.read(from_outer, 1)
     if answer not in (MAPPED, ONE_USER):
         raise OSError("no map of users")
-    die_with(outer)
+    die_with_parent(outer)
     LIBC.sethostname(b"worker", 6)
     return answer == MAPPED
 
 
-def _serve_as_outer(middle: int, judge: int, from_middle: int, to_middle: int, uid: int) -> None:
+def _run_outer(middle: int, judge: int, from_middle: int, to_middle: int, uid: int) -> None:
     """Write the maps, then wait for ever; comes back only where the namespaces could not be had."""
     with contextlib.suppress(OSError):
         if os.read(from_middle, 1) == UNSHARED:
             os.write(to_middle, _write_maps(middle, uid))
             if os.read(from_middle, 1) == READY:
                 os.write(to_middle, GO)
-                _wait_as_outer(middle, judge)
+                _reap_outer(middle, judge)
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
 
@@ -247,17 +247,17 @@ def _write_maps(middle: int, uid: int) -> bytes:
     return ONE_USER
 
 
-def _wait_as_outer(middle: int, judge: int) -> None:
+def _reap_outer(middle: int, judge: int) -> None:
     """Wait for the middle process, and die with the judge; never comes back.
 
     The judge's death is seen by its pid descriptor: a parent-death signal would come when the *thread* that started
     this process ends.
     """
-    _let_go_of_everything()
+    _close_descriptors()
     try:
         watched = [os.pidfd_open(judge), os.pidfd_open(middle)]
     except OSError:
-        die_with(judge)
+        die_with_parent(judge)
         watched = []
     if os.getppid() != judge:
         os._exit(1)
@@ -266,8 +266,8 @@ def _wait_as_outer(middle: int, judge: int) -> None:
     _exit_like(middle)
 
 
-def _wait_as_middle(inner: int) -> None:
-    _let_go_of_everything()
+def _reap_middle(inner: int) -> None:
+    _close_descriptors()
     _exit_like(inner)
 
 
@@ -277,7 +277,7 @@ def _exit_like(child: int) -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _let_go_of_everything() -> None:
+def _close_descriptors() -> None:
     """Hold no descriptor open (the judge waits for their ends), and leave Ctrl-C to the judge."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     null = os.open(os.devnull, os.O_RDWR)

@@ -25,15 +25,15 @@ from . import filesystem as scratch_folder
 from . import limits, policy
 from . import preload as pages
 from .limits import OUT_OF_DISK
-from .syscalls import WallError, prctl
+from .syscalls import ProtectionError, prctl
 
 MESSAGE_BYTES = 1 << 20
 SET_CHILD_SUBREAPER = 36
 _MANY = 20  # children from which on memory is gathered into large pages, which pays after some forty
-_TICK = 0.0005  # seconds between two looks at a child that is ending
+_POLL_SECONDS = 0.0005  # seconds between two looks at a child that is ending
 
 
-class _JudgeGone(Exception):
+class _JudgeDisconnected(Exception):
     pass
 
 
@@ -45,19 +45,21 @@ def main(descriptor: int) -> None:
     try:
         setup, _ = _received(control)
         sys.path[:] = [*sys.path, *setup["packages"]]
-        fence = _fenced(setup)
-        scratch = str(fence.scratch) if fence else setup["scratch"]
-        _settle_in(scratch)
+        sandbox_policy = _prepare_policy(setup)
+        scratch = str(sandbox_policy.scratch) if sandbox_policy else setup["scratch"]
+        _use_scratch_as_home(scratch)
         from . import child, preload
 
-        shell = preload.everything(setup["device"])
+        shell = preload.preload_all(setup["device"])
         gc.collect()
         gc.freeze()
-        _tell(control, {"ready": True, "walls": fence.names if fence else []})
-        _Nursery(control, scratch, fence, partial(child.live, [*setup["listable"], *setup["readable"]], shell)).serve()
-    except WallError as error:
-        _tell(control, {"refused": str(error)})
-    except _JudgeGone:
+        _send_message(control, {"ready": True, "walls": sandbox_policy.names if sandbox_policy else []})
+        _ChildManager(
+            control, scratch, sandbox_policy, partial(child.live, [*setup["listable"], *setup["readable"]], shell)
+        ).serve()
+    except ProtectionError as error:
+        _send_message(control, {"refused": str(error)})
+    except _JudgeDisconnected:
         pass
     except BaseException:
         traceback.print_exc()  # the judge keeps what stands on stderr, and reports it
@@ -65,13 +67,13 @@ def main(descriptor: int) -> None:
         os._exit(0)
 
 
-def _fenced(setup: dict[str, Any]) -> policy.Fence | None:
+def _prepare_policy(setup: dict[str, Any]) -> policy.SandboxPolicy | None:
     """Prepare the policy, and enter the namespaces, which enclose this process too; None when none is wanted."""
     if not setup["confined"]:
         with contextlib.suppress(OSError, AttributeError):
             prctl(SET_CHILD_SUBREAPER, 1)
         return None
-    return policy.prepare(
+    return policy.prepare_policy(
         [Path(path) for path in setup["readable"]],
         [Path(path) for path in setup["listable"]],
         [Path(path) for path in setup["views"]],
@@ -82,22 +84,26 @@ def _fenced(setup: dict[str, Any]) -> policy.Fence | None:
     )
 
 
-def _settle_in(scratch: str) -> None:
+def _use_scratch_as_home(scratch: str) -> None:
     """Make the scratch folder the home of whatever wants to write a file."""
     os.chdir(scratch)
     for name in ("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
         os.environ[name] = scratch
 
 
-class _Nursery:
+class _ChildManager:
     """Makes one child at a time, and ends it."""
 
     def __init__(
-        self, control: socket.socket, scratch: str, fence: policy.Fence | None, live: Callable[..., NoReturn]
+        self,
+        control: socket.socket,
+        scratch: str,
+        sandbox_policy: policy.SandboxPolicy | None,
+        live: Callable[..., NoReturn],
     ) -> None:
         self._control = control
         self._scratch = scratch
-        self._fence = fence
+        self._policy = sandbox_policy
         self._live = live
         self._child = 0
         self._watcher: int | None = None
@@ -107,38 +113,38 @@ class _Nursery:
         """Do what the judge asks, until it is gone."""
         try:
             while True:
-                asked, descriptors = _received(self._control)
-                if asked["do"] == "fork":
+                request, descriptors = _received(self._control)
+                if request["do"] == "fork":
                     self._end(patience=0.0)
-                    self._fork(asked, descriptors[0])
-                elif asked["do"] == "end":
-                    is_there = asked["child"] == self._child
-                    _tell(self._control, self._end(asked["patience"]) if is_there else {"ended": None})
+                    self._fork(request, descriptors[0])
+                elif request["do"] == "end":
+                    is_there = request["child"] == self._child
+                    _send_message(self._control, self._end(request["patience"]) if is_there else {"ended": None})
                 else:
-                    is_there = asked["child"] == self._child
-                    _tell(self._control, _KINDS[asked["do"]](self) if is_there else {"waited": 0.0})
+                    is_there = request["child"] == self._child
+                    _send_message(self._control, _KINDS[request["do"]](self) if is_there else {"waited": 0.0})
         finally:
             self._end(patience=0.0)
 
-    def _fork(self, asked: dict[str, Any], channel: int) -> None:
+    def _fork(self, request: dict[str, Any], channel: int) -> None:
         self._forks += 1
         if self._forks == _MANY:
-            pages.gather(self._fence.proc if self._fence else None)
+            pages.gather(self._policy.proc if self._policy else None)
         self._child = os.fork()
         if self._child == 0:
             self._control.close()
-            self._live(channel, self._scratch, self._fence, asked)
+            self._live(channel, self._scratch, self._policy, request)
         os.close(channel)
-        self._watcher = policy.watch_scratch(self._fence, self._child) if self._fence else None
-        _tell(self._control, {"forked": self._child})
+        self._watcher = policy.start_scratch_watcher(self._policy, self._child) if self._policy else None
+        _send_message(self._control, {"forked": self._child})
 
-    def _in_line(self) -> dict[str, Any]:
+    def _queued_seconds(self) -> dict[str, Any]:
         """For how many seconds the child has been ready to run while the machine was busy with others."""
-        proc = self._fence.proc if self._fence else None
+        proc = self._policy.proc if self._policy else None
         path = f"{self._child}/schedstat"
         try:
-            told = os.open(path if self._fence else f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-            with open(told, encoding="ascii") as opened:
+            descriptor = os.open(path if self._policy else f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+            with open(descriptor, encoding="ascii") as opened:
                 return {"waited": int(opened.read().split()[1]) / 1e9}
         except (OSError, IndexError, ValueError):
             return {"waited": 0.0}
@@ -152,14 +158,14 @@ class _Nursery:
         """See the child end, by itself within ``patience`` seconds or by force, and clear away what it left."""
         if not self._child:
             return {"ended": None}
-        by_itself, status = self._waited(patience)
+        by_itself, status = self._wait_for_child(patience)
         if not by_itself:
             os.kill(self._child, signal.SIGKILL)
             _, status = os.waitpid(self._child, 0)
         self._child = 0
         ended = OUT_OF_DISK if self._wrote_too_much() else os.waitstatus_to_exitcode(status)
-        _end_orphans()
-        clean = scratch_folder.emptied(self._scratch)
+        _kill_orphans()
+        clean = scratch_folder.clear_folder(self._scratch)
         return {"ended": ended, "by_itself": by_itself, "clean": clean}
 
     def _wrote_too_much(self) -> bool:
@@ -170,22 +176,22 @@ class _Nursery:
         _, status = os.waitpid(watcher, 0)
         return os.waitstatus_to_exitcode(status) == limits.TOO_MUCH
 
-    def _waited(self, patience: float) -> tuple[bool, int]:
+    def _wait_for_child(self, patience: float) -> tuple[bool, int]:
         limit = time.monotonic() + patience
         while True:
             ended, status = os.waitpid(self._child, os.WNOHANG)
             if ended or time.monotonic() > limit:
                 return bool(ended), status
-            time.sleep(_TICK)
+            time.sleep(_POLL_SECONDS)
 
 
-_KINDS: dict[str, Callable[[_Nursery], dict[str, Any]]] = {
-    "waited": _Nursery._in_line,
-    "interrupt": _Nursery._interrupt,
+_KINDS: dict[str, Callable[[_ChildManager], dict[str, Any]]] = {
+    "waited": _ChildManager._queued_seconds,
+    "interrupt": _ChildManager._interrupt,
 }
 
 
-def _end_orphans() -> None:
+def _kill_orphans() -> None:
     """End what a child left behind: its own children have come to this process, which is their reaper."""
     if os.getpid() == 1:
         with contextlib.suppress(ProcessLookupError):
@@ -210,12 +216,12 @@ def _children() -> list[int]:
 def _received(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 1)
     if not data:
-        raise _JudgeGone
+        raise _JudgeDisconnected
     return json.loads(data), descriptors
 
 
-def _tell(control: socket.socket, message: dict[str, Any]) -> None:
+def _send_message(control: socket.socket, message: dict[str, Any]) -> None:
     try:
         control.sendall(json.dumps(message).encode())
     except ConnectionError:
-        raise _JudgeGone from None
+        raise _JudgeDisconnected from None

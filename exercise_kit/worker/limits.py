@@ -114,19 +114,19 @@ def _write(proc: int, path: str, text: bytes) -> None:
         os.close(descriptor)
 
 
-class Overtime(BaseException):
+class CellTimeout(BaseException):
     """Raised in a cell when its time is over."""
 
 
-Overtime.__name__ = "TimeoutError"  # as the student reads it
+CellTimeout.__name__ = "TimeoutError"  # as the student reads it
 
 
 @contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise :class:`Overtime` in what runs here when the warm process says that the time of ``seconds`` is over."""
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise :class:`CellTimeout` in what runs here when the warm process says that the time of ``seconds`` is over."""
 
     def stop(*_: object) -> NoReturn:
-        raise Overtime(f"stopped after {seconds:g} seconds")
+        raise CellTimeout(f"stopped after {seconds:g} seconds")
 
     signal.signal(signal.SIGALRM, stop)
     try:

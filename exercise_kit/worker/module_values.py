@@ -81,7 +81,7 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
         return None
     settings = {"layer": kind, **{name: layer.__dict__.get(name) for name in names}}
     try:
-        layer_of(settings, {name: _nothing_like(each) for name, each in weights.items()})
+        layer_of(settings, {name: _empty_like(each) for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
         return None
     return settings
@@ -140,11 +140,11 @@ def named_parameters(module: nn.Module) -> dict[str, Tensor]:
     return dict(nn.Module.named_parameters(module, remove_duplicate=False))
 
 
-def _nothing_like(tensor: Tensor) -> Tensor:
+def _empty_like(tensor: Tensor) -> Tensor:
     return tensor.new_empty(0, device="meta")
 
 
-def fit_for_names(parameters: Mapping[str, Tensor]) -> bool:
+def can_hold(parameters: Mapping[str, Tensor]) -> bool:
     """Whether :class:`NamedParameters` can hold these."""
     try:
         NamedParameters(parameters)

@@ -62,7 +62,7 @@ def reply_of(observation: Observation) -> dict[str, Any]:
     reply = {
         "result": result,
         "inputs": [value if isinstance(value, Tensor | dict | nn.Module) else None for value in inputs],
-        "same": next((place for place, value in enumerate(inputs) if _is_that(value, result)), None),
+        "same": next((place for place, value in enumerate(inputs) if _is_same_object(value, result)), None),
         "shares": observation.shares,
     }
     return {**reply, "gradients": list(observation.gradients)} if observation.gradients is not None else reply
@@ -92,7 +92,7 @@ def _gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
     return tuple(value.grad if isinstance(value, Tensor) else None for value in inputs)
 
 
-def _is_that(value: Any, result: Any) -> bool:
+def _is_same_object(value: Any, result: Any) -> bool:
     return value is result and isinstance(value, Tensor | nn.Module | dict | list)
 
 

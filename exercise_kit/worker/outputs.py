@@ -93,8 +93,8 @@ def for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
 
 def _shortened(places: list[str]) -> list[str]:
     """The places without those that repeat what stands before them, and the innermost of them where they are many."""
-    told = [place for place, before in zip(places, [None, *places], strict=False) if place != before]
-    return told if len(told) <= _MOST_FRAMES else ["  ...", *told[-_MOST_FRAMES:]]
+    distinct = [place for place, before in zip(places, [None, *places], strict=False) if place != before]
+    return distinct if len(distinct) <= _MOST_FRAMES else ["  ...", *distinct[-_MOST_FRAMES:]]
 
 
 def _place(name: str, number: int, function: str) -> str:
@@ -133,23 +133,23 @@ def _whole(error: BaseException, attribute: str) -> int:
 _DOTS_PER_INCH = 72
 
 
-def png(figure: Any, gathered: Gathered) -> bytes | None:
+def png(figure: Any, output_buffer: CellOutputBuffer) -> bytes | None:
     """The figure as a PNG picture; None when no more are kept, so that it is not drawn for nothing."""
-    if not gathered.takes_a_picture():
+    if not output_buffer.has_room_for_picture():
         return b""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=_DOTS_PER_INCH, bbox_inches="tight")
     return stream.getvalue()
 
 
-def show_all(gathered: Gathered) -> None:
+def show_all(output_buffer: CellOutputBuffer) -> None:
     """Show and close what pyplot has open, as a notebook does at the end of a cell."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not pyplot.get_fignums():
         return
     try:
         for number in pyplot.get_fignums():
-            _show(pyplot.figure(number), gathered)
+            _show(pyplot.figure(number), output_buffer)
     finally:
         pyplot.close("all")
 
@@ -163,14 +163,14 @@ def take_over(shell: Any) -> None:
         return
 
     def show(*_: object, **__: object) -> None:
-        show_all(shell.gathered)
+        show_all(shell.output_buffer)
 
     pyplot.show = show
-    Figure.show = lambda figure, warn=True: _show(figure, shell.gathered)  # type: ignore[method-assign,assignment]
+    Figure.show = lambda figure, warn=True: _show(figure, shell.output_buffer)  # type: ignore[method-assign,assignment]
 
 
-def _show(figure: Any, gathered: Gathered) -> None:
-    gathered.show({"text/plain": "<Figure>", "image/png": png(figure, gathered)}, result=False)
+def _show(figure: Any, output_buffer: CellOutputBuffer) -> None:
+    output_buffer.show({"text/plain": "<Figure>", "image/png": png(figure, output_buffer)}, result=False)
 
 
 _MOST_OUTPUTS = 200  # of one cell
@@ -178,7 +178,7 @@ CUT = "\n(the rest of the output is left out)\n"
 
 
 @dataclass(frozen=True)
-class Room:
+class OutputLimits:
     """How much is kept: characters of one cell and of all, pictures in all, bytes of one picture."""
 
     cell_chars: int
@@ -188,10 +188,10 @@ class Room:
 
 
 @dataclass
-class Gathered:
+class CellOutputBuffer:
     """The outputs of the cell that runs, as nbformat has them; a picture stands as a tensor of its bytes."""
 
-    room: Room
+    room: OutputLimits
     outputs: list[dict[str, Any]] = field(default_factory=list)
     _cell: int = 0
     _all: int = 0
@@ -211,7 +211,7 @@ class Gathered:
         last = self.outputs[-1] if self.outputs else {}
         if len(self.outputs) >= _MOST_OUTPUTS and last.get("name") != name:
             return
-        kept = self._kept(text)
+        kept = self._truncated(text)
         if not kept:
             return
         if last.get("output_type") == "stream" and last["name"] == name:
@@ -226,8 +226,8 @@ class Gathered:
             return
         shown: dict[str, Any] = {}
         if isinstance(text := data.get("text/plain"), str):
-            shown["text/plain"] = self._kept(text)
-        if isinstance(picture := data.get("image/png"), bytes) and self._takes(picture):
+            shown["text/plain"] = self._truncated(text)
+        if isinstance(picture := data.get("image/png"), bytes) and self._fits_picture(picture):
             shown["image/png"] = torch.from_numpy(np.frombuffer(picture, np.uint8).copy())
         elif "image/png" in data:
             shown["text/plain"] = f"{shown.get('text/plain', '')} (the picture is left out)".strip()
@@ -238,16 +238,16 @@ class Gathered:
         """The error that ended the cell."""
         self.outputs.append({"output_type": "error", "ename": kind, "evalue": words, "traceback": traceback})
 
-    def takes_a_picture(self) -> bool:
+    def has_room_for_picture(self) -> bool:
         """Whether another picture would be kept, so that it is worth drawing."""
         return self._pictures < self.room.pictures
 
-    def _takes(self, picture: bytes) -> bool:
-        fits = self.takes_a_picture() and len(picture) <= self.room.picture_bytes
+    def _fits_picture(self, picture: bytes) -> bool:
+        fits = self.has_room_for_picture() and len(picture) <= self.room.picture_bytes
         self._pictures += fits
         return fits
 
-    def _kept(self, text: str) -> str:
+    def _truncated(self, text: str) -> str:
         room = min(self.room.cell_chars - self._cell, self.room.all_chars - self._all)
         if room <= 0:
             return ""
@@ -268,8 +268,8 @@ def _overwritten(before: str, text: str) -> str:
 class Stream(io.TextIOBase):
     """sys.stdout or sys.stderr of a student's code; what is printed outside a cell is forgotten."""
 
-    def __init__(self, gathered: Gathered, name: str) -> None:
-        self._gathered = gathered
+    def __init__(self, output_buffer: CellOutputBuffer, name: str) -> None:
+        self._output_buffer = output_buffer
         self._name = name
         self.listening = False
 
@@ -289,5 +289,5 @@ class Stream(io.TextIOBase):
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self.listening:
-            self._gathered.print(self._name, str.__str__(text))
+            self._output_buffer.print(self._name, str.__str__(text))
         return len(text)

@@ -21,9 +21,9 @@ from .syscalls import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
-    WallError,
+    ProtectionError,
     can_change_user,
-    die_with,
+    die_with_parent,
     drop_privileges,
     landlock_version,
     prctl,
@@ -36,11 +36,11 @@ NOBODY = 65534
 CLOSE_RANGE = 436
 LAST_DESCRIPTOR = 0xFFFFFFFF
 # room for what else a user runs, where the kernel counts all of it together
-OTHER_TASKS = 512
+TASKS_HEADROOM = 512
 
 
 @dataclass(frozen=True)
-class Fence:
+class SandboxPolicy:
     """What the warm process has made ready for its children.
 
     Attributes:
@@ -66,7 +66,7 @@ class Fence:
     gpu: bool = False
 
 
-def prepare(
+def prepare_policy(
     readable: Sequence[Path],
     listable: Sequence[Path],
     views: Sequence[Path] = (),
@@ -76,7 +76,7 @@ def prepare(
     uid: int = NOBODY,
     namespaces_wanted: bool = True,
     devices: Sequence[Path] = (),
-) -> Fence:
+) -> SandboxPolicy:
     """Prepare the policy in the warm process, before or after its imports; enters namespaces where it can.
 
     Args:
@@ -95,10 +95,10 @@ def prepare(
     """
     program(1)
     if not landlock_version() and not (devices and can_change_user()):
-        raise WallError("this kernel has no Landlock")
+        raise ProtectionError("this kernel has no Landlock")
     inside = enter_namespaces([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
     if inside:
-        return Fence(
+        return SandboxPolicy(
             inside.scratch,
             ("namespaces", "landlock", "seccomp"),
             inside.uid,
@@ -108,24 +108,24 @@ def prepare(
             0,
         )
     if scratch is None:
-        raise WallError("namespaces are refused here, and no scratch folder is named")
+        raise ProtectionError("namespaces are refused here, and no scratch folder is named")
     child_uid = uid if can_change_user() and _given(scratch, uid) else None
     capabilities = 0
     has_landlock = bool(landlock_version())
-    if child_uid is not None and has_landlock and not all(map(_everybody_reads, (*readable, *views))):
+    if child_uid is not None and has_landlock and not all(map(_is_world_readable, (*readable, *views))):
         capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + OTHER_TASKS
+    tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
     rules = _rules(readable, listable, views, scratch, devices) if has_landlock else {}
     names = ("landlock", "seccomp") if has_landlock else ("seccomp",)
-    return Fence(scratch, names, child_uid, rules, proc, tasks, capabilities, scratch_bytes, bool(devices))
+    return SandboxPolicy(scratch, names, child_uid, rules, proc, tasks, capabilities, scratch_bytes, bool(devices))
 
 
-def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
+def apply_policy(policy: SandboxPolicy, bounds: Bounds, keep: Sequence[int], view: Path | None = None) -> None:
     """Apply every protection to this process, freshly forked from the warm one; it cannot be undone.
 
     Args:
-        fence: what ``prepare`` gave.
+        policy: what ``prepare_policy`` gave.
         bounds: how much of the machine the process may use.
         keep: descriptors that stay open; 0, 1 and 2 become /dev/null unless they are among them.
         view: which of the views may be read.
@@ -134,35 +134,35 @@ def confine(fence: Fence, bounds: Bounds, keep: Sequence[int], view: Path | None
         OSError: a wall could not be put up; the process must then end without running anything.
     """
     parent = os.getppid()
-    rules = fence.rules[view] if fence.rules else None
+    rules = policy.rules[view] if policy.rules else None
     os.setsid()
-    os.chdir(fence.scratch)
-    _close_all_but({*keep, fence.proc, *([] if rules is None else [rules])})
-    set_bounds(bounds, fence.proc, fence.other_tasks)
-    os.close(fence.proc)
-    drop_privileges(fence.uid, fence.capabilities)
+    os.chdir(policy.scratch)
+    _close_all_but({*keep, policy.proc, *([] if rules is None else [rules])})
+    set_bounds(bounds, policy.proc, policy.other_tasks)
+    os.close(policy.proc)
+    drop_privileges(policy.uid, policy.capabilities)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_DUMPABLE, int(fence.scratch_bytes is not None))  # else its open files could not be watched
-    die_with(parent)
+    prctl(PR_SET_DUMPABLE, int(policy.scratch_bytes is not None))  # else its open files could not be watched
+    die_with_parent(parent)
     if rules is not None:
         restrict_files(rules)
         os.close(rules)
-    restrict_calls(program(os.getpid(), gpu=fence.gpu))
+    restrict_calls(program(os.getpid(), gpu=policy.gpu))
 
 
-def watch_scratch(fence: Fence, child: int) -> int | None:
+def start_scratch_watcher(policy: SandboxPolicy, child: int) -> int | None:
     """Start the process that holds a child to the size of its files; its number, None where none is needed."""
-    if fence.scratch_bytes is None:
+    if policy.scratch_bytes is None:
         return None
     parent, watcher = os.getpid(), os.fork()
     if watcher:
         return watcher
     try:
-        os.chdir(fence.scratch)
+        os.chdir(policy.scratch)
         _close_all_but(set())
-        drop_privileges(fence.uid, fence.capabilities)
-        die_with(parent)
-        hold_to_size(child, fence.scratch_bytes)
+        drop_privileges(policy.uid, policy.capabilities)
+        die_with_parent(parent)
+        hold_to_size(child, policy.scratch_bytes)
     finally:
         os._exit(1)
 
@@ -205,7 +205,7 @@ def _given(folder: Path, uid: int) -> bool:
     return True
 
 
-def _everybody_reads(path: Path) -> bool:
+def _is_world_readable(path: Path) -> bool:
     """Whether a user who owns nothing comes to this path and reads it."""
     try:
         folders = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)

@@ -52,7 +52,7 @@ _PACKAGES = (
 )
 
 
-def everything(device: str = "cpu") -> Any:
+def preload_all(device: str = "cpu") -> Any:
     """Import the packages that there are, and make the shell.
 
     Args:
@@ -70,14 +70,14 @@ def everything(device: str = "cpu") -> Any:
     from .shell import make_shell
 
     shell = make_shell()
-    _settle(backward=device == "cpu")
+    _warm_up(backward=device == "cpu")
     dataloader.without_workers(shell.note)
     warnings.formatwarning = _without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell
 
 
-def _settle(*, backward: bool) -> None:
+def _warm_up(*, backward: bool) -> None:
     """Do once what torch does at first use."""
     import torch
 

@@ -25,7 +25,7 @@ HIDDEN = (
 NEEDED = ("torch", "torchvision", "numpy", "IPython", "matplotlib", "PIL")
 LIBRARY_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/cuda/lib64")
 # how many processors there are, which libraries exist, and letters for figures
-SMALL_THINGS = ("/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/fonts", "/usr/lib/locale")
+SYSTEM_FILES = ("/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/fonts", "/usr/lib/locale")
 
 GPU_FILES = (
     *("/proc/driver/nvidia", "/proc/devices", "/proc/meminfo", "/proc/modules", "/proc/filesystems"),
@@ -57,14 +57,14 @@ def listable_folders() -> list[Path]:
 
 
 def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
-    """Every file and folder that a worker may read, for ``walls.prepare``; parents are not among them.
+    """Every file and folder that a worker may read, for ``protections.prepare_policy``; parents are not among them.
 
     Ask in an ordinary Python (with ``site``), for it looks where the packages of *this* Python are.
 
     Args:
         answers: how the names of packages begin that hold answers, beside those of ``HIDDEN``.
     """
-    found = [path for path in map(Path, SMALL_THINGS) if path.exists()]
+    found = [path for path in map(Path, SYSTEM_FILES) if path.exists()]
     for folder in listable_folders():
         found += _entries(folder, (*HIDDEN, *answers))
     for folder in map(Path, LIBRARY_FOLDERS):

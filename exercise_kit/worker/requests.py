@@ -21,7 +21,7 @@ from .call_trace import Watch
 from .callbacks import Callbacks
 from .module_values import named_parameters
 from .observe import observe, observe_parts, pull_back, reply_of
-from .outputs import Gathered, Room, described
+from .outputs import CellOutputBuffer, OutputLimits, described
 from .values import Packer, Unpacker, tensors_in
 from .wire import Wire
 
@@ -29,7 +29,7 @@ _RECURSION = 1000
 _NONE: Mapping[str, Any] = {}
 
 
-class Answers:
+class RequestServer:
     """One child's answers.
 
     Args:
@@ -63,8 +63,8 @@ class Answers:
         self._number = 0
         self._longest = 2 * limits["cell_chars"]  # with the notes that are added
         self._most_bytes = limits["reply_bytes"]
-        shell.gathered = Gathered(
-            Room(limits["cell_chars"], limits["all_chars"], limits["pictures"], limits["picture_bytes"])
+        shell.output_buffer = CellOutputBuffer(
+            OutputLimits(limits["cell_chars"], limits["all_chars"], limits["pictures"], limits["picture_bytes"])
         )
 
     def serve(self) -> None:
@@ -73,16 +73,16 @@ class Answers:
             body, tensors = self._wire.receive()
             self._number = body["number"]
             practice = dict(body["asked"]["dict"])["kind"] == "practise"  # puts things where it wants them
-            asked, self._has_moved = self._unpacked(body["asked"], tensors, there=not practice)
-            seed = asked.pop("seed", 0)
+            request, self._has_moved = self._unpacked(body["asked"], tensors, there=not practice)
+            seed = request.pop("seed", 0)
             fresh_settings(seed)
-            compute.settle(self._device, seed)
-            self._send(self._answer(asked.pop("kind"), asked.pop("watched"), asked))
+            compute.reset_device(self._device, seed)
+            self._send(self._answer(request.pop("kind"), request.pop("watched"), request))
 
-    def _answer(self, kind: str, watched: bool, asked: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, kind: str, watched: bool, request: dict[str, Any]) -> dict[str, Any]:
         self._watching = watched
         try:
-            reply = _KINDS[kind](self, **asked)
+            reply = _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
             reply = {"raised": described(error)}
         if names := self._watch.names():
@@ -215,20 +215,20 @@ class Answers:
 
 
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
-    "cell": Answers._cell,
-    "call": Answers._call,
-    "practise": Answers._practise,
-    "build": Answers._build,
-    "parameters": Answers._parameters,
-    "load": Answers._load,
-    "state": Answers._state,
-    "forward": Answers._forward,
-    "parts": Answers._parts,
-    "backward": Answers._backward,
-    "cast": Answers._cast,
-    "move": Answers._move,
-    "mode": Answers._mode,
-    "defined": Answers._defined,
+    "cell": RequestServer._cell,
+    "call": RequestServer._call,
+    "practise": RequestServer._practise,
+    "build": RequestServer._build,
+    "parameters": RequestServer._parameters,
+    "load": RequestServer._load,
+    "state": RequestServer._state,
+    "forward": RequestServer._forward,
+    "parts": RequestServer._parts,
+    "backward": RequestServer._backward,
+    "cast": RequestServer._cast,
+    "move": RequestServer._move,
+    "mode": RequestServer._mode,
+    "defined": RequestServer._defined,
 }
 
 

@@ -184,7 +184,7 @@ ALLOWED: dict[str, Number] = {
     "fstatfs": Number(138, 44),
 }
 # allowed in some ways only; the filter looks at their arguments
-LOOKED_AT: dict[str, Number] = {
+FILTERED: dict[str, Number] = {
     "clone": Number(56, 220),
     "kill": Number(62, 129),
     "tgkill": Number(234, 131),
@@ -263,8 +263,8 @@ def program(own_pid: int, *, gpu: bool = False) -> bytes:
         (JUMP_GREATER, 0, 1, NEWEST),
         (RETURN, 0, 0, UNKNOWN),
     ]
-    for name, body in _closer_looks(own_pid, gpu).items():
-        number = getattr(LOOKED_AT[name], machine)
+    for name, body in _argument_rules(own_pid, gpu).items():
+        number = getattr(FILTERED[name], machine)
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
     for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
         for number in _numbers(calls, machine):
@@ -288,7 +288,7 @@ def _numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
     return [number for call in calls.values() if (number := getattr(call, machine)) is not None]
 
 
-def _closer_looks(own_pid: int, gpu: bool) -> dict[str, list[Instruction]]:
+def _argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]]:
     """For each call that is allowed in some ways only: what decides, once its number is known."""
     return {
         "clone": [*_no_bits_but(0, CLONE_FLAGS), *_only(0, [CLONE_THREAD], mask=CLONE_THREAD)],

@@ -22,8 +22,8 @@ from traitlets import Type
 from traitlets.config import Config
 
 from . import outputs
-from .limits import Overtime, limited
-from .outputs import Gathered, Room, Stream
+from .limits import CellTimeout, time_limit
+from .outputs import CellOutputBuffer, OutputLimits, Stream
 
 _NOT_RUN = (
     *("pip", "conda", "mamba", "micromamba", "uv", "sx", "system", "edit", "debug", "pdb", "load_ext", "reload_ext"),
@@ -44,10 +44,10 @@ class _Compiler(CachingCompiler):
 
 class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, source: Any = None, **_: Any) -> None:
-        _gathered(self).show(data, result=False)
+        _output_buffer(self).show(data, result=False)
 
     def clear_output(self, wait: bool = False) -> None:
-        _gathered(self).clear()
+        _output_buffer(self).clear()
 
 
 class _DisplayHook(DisplayHook):
@@ -62,51 +62,54 @@ class _DisplayHook(DisplayHook):
         pass
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        _gathered(self).show(format_dict, result=True)
+        _output_buffer(self).show(format_dict, result=True)
 
     def finish_displayhook(self) -> None:
         pass
 
 
-def _gathered(part: Any) -> Gathered:
-    gathered: Gathered = part.shell.gathered
-    return gathered
+def _output_buffer(part: Any) -> CellOutputBuffer:
+    output_buffer: CellOutputBuffer = part.shell.output_buffer
+    return output_buffer
 
 
 class GradingShell(InteractiveShell):
-    """A shell whose cells show what they show to ``gathered``."""
+    """A shell whose cells show what they show to ``output_buffer``."""
 
     compiler_class = Type(_Compiler)
     displayhook_class = Type(_DisplayHook)
     display_pub_class = Type(_Publisher)
-    gathered: Gathered
+    output_buffer: CellOutputBuffer
     source = ""
 
     def run(self, index: int, source: str, limit: float) -> dict[str, Any]:
         """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ...}."""
         self.compile.cell = index  # type: ignore[attr-defined]
         self.source = source
-        self.gathered.begin()
-        streams = Stream(self.gathered, "stdout"), Stream(self.gathered, "stderr")
+        self.output_buffer.begin()
+        streams = Stream(self.output_buffer, "stdout"), Stream(self.output_buffer, "stderr")
         before, started = (sys.stdout, sys.stderr), time.monotonic()
         sys.stdout, sys.stderr = streams
         for stream in streams:
             stream.listening = True
         try:
-            with limited(limit):
+            with time_limit(limit):
                 self.run_cell(source, store_history=False)
-                outputs.show_all(self.gathered)
-        except (Overtime, Exception) as error:  # a figure that cannot be drawn; the end came while IPython was at work
-            self.gathered.fail(*outputs.for_feedback(error))
+                outputs.show_all(self.output_buffer)
+        except (
+            CellTimeout,
+            Exception,
+        ) as error:  # a figure that cannot be drawn; the end came while IPython was at work
+            self.output_buffer.fail(*outputs.for_feedback(error))
         finally:
             for stream in streams:
                 stream.listening = False
             sys.stdout, sys.stderr = before
-        return {"outputs": self.gathered.outputs, "seconds": time.monotonic() - started}
+        return {"outputs": self.output_buffer.outputs, "seconds": time.monotonic() - started}
 
     def note(self, text: str) -> None:
         """Tell the reader of the feedback what was not done."""
-        self.gathered.print("stdout", f"[{text}]\n")
+        self.output_buffer.print("stdout", f"[{text}]\n")
 
     def init_history(self) -> None:
         """No history, and so no database and no thread."""
@@ -153,7 +156,7 @@ class GradingShell(InteractiveShell):
         """Note the error that is being handled, with the cell's own lines."""
         error = sys.exc_info()[1]
         if error is not None:
-            self.gathered.fail(*outputs.for_feedback(error))
+            self.output_buffer.fail(*outputs.for_feedback(error))
 
     def showsyntaxerror(self, *_: Any, **options: Any) -> None:
         """Note the error that is being handled."""
@@ -167,11 +170,11 @@ def make_shell() -> GradingShell:
     config.InteractiveShell.autoindent = False
     config.HistoryManager.enabled = False
     shell = GradingShell.instance(config=config)
-    shell.gathered = Gathered(Room(10_000, 200_000, 12, 1 << 20))
+    shell.output_buffer = CellOutputBuffer(OutputLimits(10_000, 200_000, 12, 1 << 20))
     formatter = DisplayFormatter(parent=shell, active_types=["text/plain", "image/png"])
     shell.display_formatter = formatter
     formatter.formatters["image/png"].for_type_by_name(
-        "matplotlib.figure", "Figure", lambda figure: outputs.png(figure, shell.gathered)
+        "matplotlib.figure", "Figure", lambda figure: outputs.png(figure, shell.output_buffer)
     )
     outputs.take_over(shell)
     _take_over_input(shell)

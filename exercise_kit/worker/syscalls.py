@@ -25,7 +25,7 @@ LIBC = ctypes.CDLL(None if os.name == "posix" else "msvcrt", use_errno=True)
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 
-class WallError(Exception):
+class ProtectionError(Exception):
     """A protection of the sandbox cannot be had here; says why."""
 
 
@@ -37,7 +37,7 @@ def architecture() -> str:
     """
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64") or sys.maxsize < 2**32:
-        raise WallError(f"the sandbox knows Linux on x86_64 and aarch64; this is {sys.platform} on {machine}")
+        raise ProtectionError(f"the sandbox knows Linux on x86_64 and aarch64; this is {sys.platform} on {machine}")
     return machine
 
 
@@ -70,7 +70,7 @@ def checked(result: int, what: str) -> int:
     return result
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Be killed when the parent process dies, at once where it is dead already.
 
     The kernel forgets this when a process changes its user: call it after.

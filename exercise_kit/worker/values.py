@@ -131,7 +131,7 @@ class Packer:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
         with _WithoutSubclasses(), _WithoutGradients():
-            if oddity := _oddity(tensor) or self._out_of_place(tensor) or self._no_room(tensor):
+            if oddity := _oddity(tensor) or self._contiguous_or_other(tensor) or self._too_large(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
             if not torch_internals.is_contiguous(tensor):
@@ -145,13 +145,13 @@ class Packer:
         self._seen[id(tensor)] = (tensor, packed)
         return packed
 
-    def _out_of_place(self, tensor: Tensor) -> str:
+    def _contiguous_or_other(self, tensor: Tensor) -> str:
         device = torch_internals.device(tensor)
         known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
         strayed = self._strict and device != self._device
         return f"a tensor on the device {device}" if strayed or not known else ""
 
-    def _no_room(self, tensor: Tensor) -> str:
+    def _too_large(self, tensor: Tensor) -> str:
         if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
             return ""
         return f"a tensor of shape {tuple(torch_internals.shape(tensor))}, too large to be looked at"
@@ -159,7 +159,7 @@ class Packer:
     def _module(self, module: nn.Module) -> Any:
         parameters = module_values.named_parameters(module)
         settings = module_values.settings_of(module, parameters)
-        if not settings and not module_values.fit_for_names(parameters):
+        if not settings and not module_values.can_hold(parameters):
             return _other(module)
         strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
         weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
@@ -302,10 +302,10 @@ class Unpacker:
         if type(number) is not int or not 0 <= number < len(self._tensors):
             raise WireError("a tensor that is not there")
         if number not in self._made:
-            self._made[number] = self._as_it_lay(self._tensors[number], packed)
+            self._made[number] = self._restore_strides(self._tensors[number], packed)
         return self._made[number]
 
-    def _as_it_lay(self, tensor: Tensor, packed: dict[str, Any]) -> Tensor:
+    def _restore_strides(self, tensor: Tensor, packed: dict[str, Any]) -> Tensor:
         device = torch.device(packed.get("device", "cpu"))
         if device.type != "cpu" and not (self._trusting or torch.cuda.is_initialized()):
             raise WireError("a device that nobody has asked for")

@@ -61,16 +61,16 @@ class Wire:
     Args:
         descriptor: one end of a socket pair; stays the caller's to close.
         caps: what a received frame may hold.
-        patient: wait for ever (the worker's end); otherwise every call has a deadline, and the descriptor must not
+        blocking: wait for ever (the worker's end); otherwise every call has a deadline, and the descriptor must not
             block.
 
     Attributes: ``more_time``, asked for another deadline when one has passed; it raises Late where there is none.
     """
 
-    def __init__(self, descriptor: int, caps: Caps | None = None, *, patient: bool) -> None:
+    def __init__(self, descriptor: int, caps: Caps | None = None, *, blocking: bool) -> None:
         self._descriptor = descriptor
         self._caps = caps or Caps()
-        self._patient = patient
+        self._blocking = blocking
         self._deadline = math.inf
         self.more_time: Callable[[], float] = _no_more_time
 
@@ -170,7 +170,7 @@ class Wire:
             self._go_on()
 
     def _wait(self, event: int) -> None:
-        while not _poll(self._descriptor, event, None if self._patient else self._deadline - time.monotonic()):
+        while not _poll(self._descriptor, event, None if self._blocking else self._deadline - time.monotonic()):
             self._go_on()
 
     def _go_on(self) -> None:

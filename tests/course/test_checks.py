@@ -67,7 +67,7 @@ def test_an_exercise_is_complete(exercise):
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)
-def test_an_unwritten_exercise_is_told_so(exercise):
+def test_an_unwritten_exercise_is_reported_so(exercise):
     def unwritten(*_):
         raise NotImplementedError
 

@@ -48,7 +48,7 @@ def test_new_class_refuses_a_folder_in_use(tmp_path):
 @pytest.mark.parametrize(
     "command", [["build"], ["build", "--check"], ["new-class", "class"], ["demo", "--out", "demo"]]
 )
-def test_a_root_without_lessons_is_told_before_anything_is_written(tmp_path, monkeypatch, command):
+def test_a_root_without_lessons_is_reported_before_anything_is_written(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     result = runner.invoke(app, [*command, "--root", str(tmp_path / "no clone")])
     assert result.exit_code == 1
@@ -59,7 +59,7 @@ def test_a_root_without_lessons_is_told_before_anything_is_written(tmp_path, mon
 
 
 @pytest.mark.parametrize("command", [["misconceptions", "--json"], ["demo", "--out"], ["new-class"]])
-def test_a_place_that_cannot_be_written_is_told_in_one_line(tmp_path, command):
+def test_a_place_that_cannot_be_written_is_reported_in_one_line(tmp_path, command):
     (tmp_path / "file").write_text("mine")
     result = runner.invoke(app, [*command, str(tmp_path / "file" / "inside")])
     assert result.exit_code == 1
@@ -175,12 +175,12 @@ def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
     assert "nothing to grade" in result.stderr
 
 
-def test_grade_refuses_without_walls_and_names_the_remedy(handed_in, monkeypatch):
+def test_grade_refuses_without_protections_and_names_the_remedy(handed_in, monkeypatch):
     from exercise_kit.worker import capabilities
 
     remedies = {"landlock": "use Linux 5.13 or newer"}
-    missing = capabilities.Walls(landlock=0, seccomp=False, namespaces=False, missing=remedies)
-    monkeypatch.setattr(capabilities, "available", lambda: missing)
+    missing = capabilities.SandboxCapabilities(landlock=0, seccomp=False, namespaces=False, missing=remedies)
+    monkeypatch.setattr(capabilities, "probe_capabilities", lambda: missing)
     result = runner.invoke(app, ["grade", str(handed_in)])
     assert result.exit_code == 1
     assert "use Linux 5.13 or newer" in result.stderr

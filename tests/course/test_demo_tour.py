@@ -9,7 +9,7 @@ from rich.console import Console
 
 from exercise_kit.nbgrader.demo_class import STRIPS, Graded
 from vit_course import check
-from vit_course.demo import TourError, _show_reading, _table, run_tour
+from vit_course.demo import DemoError, _show_reading, _table, run_demo
 
 
 @pytest.fixture
@@ -47,6 +47,6 @@ def test_the_table_of_a_class_fits_a_terminal(console, cleo):
 
 def test_what_no_demo_made_is_left(tmp_path, console):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(TourError, match="another folder with --out"):
-        run_tour(tmp_path, tmp_path, console)
+    with pytest.raises(DemoError, match="another folder with --out"):
+        run_demo(tmp_path, tmp_path, console)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

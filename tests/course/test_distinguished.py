@@ -78,7 +78,7 @@ def when_graded(exercise):
     }
 
 
-def expect_told_apart(exercise, answers, listed, where):
+def expect_distinguished(exercise, answers, listed, where):
     """Fail with the names of those that nothing tells apart, and of those that are listed for no reason."""
     found = alike(answers)
     problems = [
@@ -95,13 +95,13 @@ def expect_told_apart(exercise, answers, listed, where):
 
 @EACH_EXERCISE
 def test_public_checks_tell_all_apart(exercise):
-    expect_told_apart(exercise, in_public(EXERCISES[exercise]), {}, "public")
+    expect_distinguished(exercise, in_public(EXERCISES[exercise]), {}, "public")
 
 
 @EACH_EXERCISE
 def test_hidden_checks_tell_all_apart_but_those_listed(exercise):
     listed = ALIKE_WHEN_GRADED.get(exercise, {})
-    expect_told_apart(exercise, when_graded(EXERCISES[exercise]), listed, "hidden")
+    expect_distinguished(exercise, when_graded(EXERCISES[exercise]), listed, "hidden")
 
 
 def test_every_list_names_misconceptions_and_gives_a_reason():
@@ -150,10 +150,10 @@ def squared(x):
 @pytest.fixture
 def judged(monkeypatch):
     monkeypatch.setitem(REFERENCE, "scale", (lambda x: 2 * x,))
-    return lambda listed, *wrong: expect_told_apart("scale", in_public(scales(*wrong)), listed, "public")
+    return lambda listed, *wrong: expect_distinguished("scale", in_public(scales(*wrong)), listed, "public")
 
 
-def test_misconceptions_that_differ_are_told_apart(judged):
+def test_misconceptions_that_differ_are_distinguished(judged):
     judged({}, tripled, squared)
 
 

@@ -16,14 +16,14 @@ def _seeded() -> None:
 
 
 @torch.no_grad()
-def randomise(module: nn.Module) -> None:
+def randomize(module: nn.Module) -> None:
     for parameter in module.parameters():
         parameter.normal_(std=0.4)
 
 
 def random_block(**choices: Any) -> EncoderBlock:
     block = EncoderBlock(12, 3, **choices)
-    randomise(block)
+    randomize(block)
     return block
 
 

@@ -90,7 +90,7 @@ def test_real_weights_are_fetched_once(
     cache: Path, served: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     trained = tiny()
-    famous._randomise(trained)
+    famous._randomize(trained)
     served.content, name = saved(trained)
     point_to(f"{served.address}/{name}", monkeypatch)
     for _ in range(2):

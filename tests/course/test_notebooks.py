@@ -92,9 +92,9 @@ def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
     lesson = source_of(name)
     answers = {line.strip() for cell in lesson.of_role(Role.EXERCISE) for line in split_regions(cell.source).inside}
     code = "\n".join(cell.source for cell in lesson.cells if cell.role is Role.CODE)
-    telling = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
+    reporting = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
     text = "\n".join(strings_in(notebook_of(STUDENT_FOLDER, name)))
-    assert [line for line in telling if line in text] == []
+    assert [line for line in reporting if line in text] == []
 
 
 @every_lesson

@@ -69,7 +69,7 @@ class TestImages:
         figure = plots.show_images(images)
         assert np.allclose(drawn(figure, 1), images[1].permute(1, 2, 0) / 255)
 
-    def test_one_grey_image_is_a_batch_of_one(self) -> None:
+    def test_one_gray_image_is_a_batch_of_one(self) -> None:
         picture = drawn(plots.show_images(torch.full((1, 4, 6), 0.25)))
         assert picture.shape == (4, 6, 3)
         assert np.allclose(picture, 0.25)

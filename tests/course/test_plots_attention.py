@@ -109,7 +109,7 @@ def test_distances_of_every_head_are_marked() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["trained", "fresh", "looks everywhere alike"]
 
 
-def test_zero_is_grey_in_a_filter() -> None:
+def test_zero_is_gray_in_a_filter() -> None:
     filters = torch.zeros(2, 3, 4, 4)
     filters[1, 0, 0, 0] = -7.0
     figure = plots.show_filters(filters)

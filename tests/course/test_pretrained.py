@@ -28,7 +28,7 @@ SMALL = ViTConfig(image_size=16, patch_size=4, num_classes=7, embed_dim=24, dept
 
 
 @torch.no_grad()
-def randomise(model: nn.Module) -> None:
+def randomize(model: nn.Module) -> None:
     torch.manual_seed(3)
     for parameter in model.parameters():
         parameter.normal_(std=0.2)
@@ -37,13 +37,13 @@ def randomise(model: nn.Module) -> None:
 
 def random_ours(config: ViTConfig = SMALL, **changes: Any) -> VisionTransformer:
     model = VisionTransformer(replace(config, **changes))
-    randomise(model)
+    randomize(model)
     return model
 
 
 def random_torchvision(representation_size: int | None = None) -> TorchvisionTransformer:
     model = TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7, representation_size=representation_size)
-    randomise(model)
+    randomize(model)
     return model
 
 
@@ -51,7 +51,7 @@ def random_timm(**choices: Any) -> TimmTransformer:
     model = TimmTransformer(
         img_size=(16, 8), patch_size=4, num_classes=7, embed_dim=24, depth=3, num_heads=3, mlp_ratio=2, **choices
     )
-    randomise(model)
+    randomize(model)
     return model
 
 
@@ -66,7 +66,7 @@ def random_transformers() -> ViTForImageClassification:
         intermediate_size=48,
     )
     model = ViTForImageClassification(config)
-    randomise(model)
+    randomize(model)
     return model
 
 

@@ -32,7 +32,7 @@ def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
     assert " and ".join(percent([run["validation_accuracy"][-1] for run in runs])) in LESSON
 
 
-def test_overfitting_is_told_as_it_was():
+def test_overfitting_is_reported_as_it_was():
     run = log("lesson_cifar.json")["results"]["few images"]["0"]
     losses, accuracies = run["validation_loss"], run["validation_accuracy"]
     best = losses.index(min(losses))

@@ -7,7 +7,7 @@ import pytest
 
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.two_mistakes import pairs_of
-from exercise_kit.simulate.answer_pool import LessonShelves, Shelf
+from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
 from exercise_kit.simulate.modules import VARIANTS, right_variants
 from exercise_kit.submission.released import Lessons
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
@@ -40,7 +40,7 @@ def shelves_of(lesson_name):
     """The shelves of a lesson's exercises; made for each lesson alone, since processes share the exercises."""
     lesson = next(each for each in lessons() if each.name == lesson_name)
     models = {name: _without_marks(source) for name, source in lesson.model_answers.items()}
-    return LessonShelves(lesson, models, variants()).shelves
+    return LessonPools(lesson, models, variants()).pools
 
 
 @cache
@@ -54,7 +54,7 @@ def variants():
 
 
 @pytest.fixture
-def shelf(exercise) -> Shelf:
+def pool(exercise) -> AnswerPool:
     return shelves_of(EXERCISES[exercise].lesson)[exercise]
 
 
@@ -81,10 +81,10 @@ def expect_the_same(exercise, source, objects):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), written_in_cells(misconceptions()))
-def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, shelf):
-    answer = shelf.of_mistake(wrong)
+def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, pool):
+    answer = pool.of_mistake(wrong)
     if answer is None:
-        assert (exercise, wrong.name) in NO_CELL, shelf.left_out()[wrong.name]
+        assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
         return
     expect_the_same(exercise, answer.source, wrong.objects)
     assert "exercise_kit.engine" not in answer.source
@@ -92,19 +92,19 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wro
 
 
 @EACH_EXERCISE
-def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, shelf):
+def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
     pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
-        made = shelf.cell(pair)
+        made = pool.cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
             expect_the_same(exercise, made, pair.objects)
 
 
 @EACH_EXERCISE
-def test_right_answers_in_cells_are_right(exercise, shelf):
+def test_right_answers_in_cells_are_right(exercise, pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
-    for answer in shelf.right[1:3]:
-        source = shelf.alone(answer).source
+    for answer in pool.right[1:3]:
+        source = pool.alone(answer).source
         outcomes = ask(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
         assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{told(outcomes)}"
         assert VARIANTS not in source

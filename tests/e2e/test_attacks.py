@@ -1,4 +1,4 @@
-"""The attack corpus before the real judge: no undeserved point, no leak, nothing changed outside, no neighbour hurt."""
+"""The attack corpus before the real judge: no undeserved point, no leak, nothing changed outside, no neighbor hurt."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     (folder / ".vit_course").mkdir()
     (folder / ".vit_course" / "secret").write_text(SECRET)
     os.environ["INSTRUCTOR_TOKEN"] = SECRET
-    neighbour = hand_in(folder, "neighbour-0", Attack("none", "nothing", RIGHT, ALL_OF_PATCHIFY))
+    neighbor = hand_in(folder, "neighbour-0", Attack("none", "nothing", RIGHT, ALL_OF_PATCHIFY))
     with Judge(ROOT / "tests" / "hidden", SECRET.encode(), SHORT) as judge:
         grader = Grader(folder, judge, Lessons(folder))
-        assert grader.grade(neighbour).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
+        assert grader.grade(neighbor).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
         yield grader
     del os.environ["INSTRUCTOR_TOKEN"]
 
@@ -113,8 +113,8 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     assert not any(_can_be_live(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags
     assert outside(grader.folder) == before
-    neighbour = grader.grade(grader.folder / "submitted" / "neighbour-0" / LESSON / f"{LESSON}.ipynb")
-    assert neighbour.score == ALL_OF_PATCHIFY, "the next submission suffers"
+    neighbor = grader.grade(grader.folder / "submitted" / "neighbour-0" / LESSON / f"{LESSON}.ipynb")
+    assert neighbor.score == ALL_OF_PATCHIFY, "the next submission suffers"
     assert len(below()) <= len(processes), "a process is left"
 
 

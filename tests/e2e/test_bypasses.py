@@ -15,12 +15,12 @@ from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
-from tests.e2e.attacks.bypasses import DOORS, FLAGGED, HONEST, Door
+from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
-Read = Callable[[Door], Submission]
+Read = Callable[[Case], Submission]
 
 
 @pytest.fixture(scope="module")
@@ -36,38 +36,38 @@ def lessons() -> Lessons:
 
 @pytest.fixture
 def submission(tmp_path: Path, lessons: Lessons) -> Read:
-    def made(door: Door) -> Submission:
-        notebook = nbformat.read(ROOT / "notebooks" / f"{door.lesson}.ipynb", as_version=4)
+    def made(case: Case) -> Submission:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{case.lesson}.ipynb", as_version=4)
         for cell in notebook.cells:
-            if cell.metadata.get("nbgrader", {}).get("grade_id") == door.exercise:
-                cell.source = door.answer
-        if door.first:
-            notebook.cells.insert(1, nbformat.v4.new_code_cell(door.first))
-        path = tmp_path / f"{door.lesson}.ipynb"
+            if cell.metadata.get("nbgrader", {}).get("grade_id") == case.exercise:
+                cell.source = case.answer
+        if case.first:
+            notebook.cells.insert(1, nbformat.v4.new_code_cell(case.first))
+        path = tmp_path / f"{case.lesson}.ipynb"
         nbformat.write(notebook, path)
         (found,) = find([path], lessons.names)
-        return read(found, lessons).only([door.exercise])
+        return read(found, lessons).only([case.exercise])
 
     return made
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
-def test_a_way_round_earns_nothing(judge: Judge, submission: Read, door: Door) -> None:
-    result = judge.grade(submission(door))
+@pytest.mark.parametrize("case", BYPASSES, ids=lambda each: each.name)
+def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == 0
     assert FORBIDDEN_FUNCTION in result.flags, result.exercises
     assert "This exercise asks" in (result.exercises[0].problem or "")
 
 
-@pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
-def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, door: Door) -> None:
-    assert POSSIBLE_BYPASS in judge.grade(submission(door)).flags
+@pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
+def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Case) -> None:
+    assert POSSIBLE_BYPASS in judge.grade(submission(case)).flags
 
 
-@pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)
-def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, door: Door) -> None:
-    result = judge.grade(submission(door))
+@pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)
+def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
     assert result.exercises[0].problem is None
     assert result.score == result.max_score > 0, result.exercises
     assert result.flags == ()

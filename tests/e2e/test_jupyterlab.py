@@ -67,13 +67,13 @@ def test_a_failing_check_says_which_mistake_it_was(page):
     assert "permute" not in words, "the message gives the answer away"
 
 
-def test_a_verdict_is_told_in_words_and_not_by_colour_alone(page):
+def test_a_verdict_is_reported_in_words_and_not_by_color_alone(page):
     entries = page.locator('section[aria-label^="patchify"] li').all_inner_texts()
     assert {entry.split()[1] for entry in entries} <= {"pass", "fail", "undecided"}
     assert any(entry.split()[1] == "fail" for entry in entries)
 
 
-def test_an_unwritten_exercise_is_told_without_a_traceback(page):
+def test_an_unwritten_exercise_is_reported_without_a_traceback(page):
     words = page.locator('section[aria-label^="unpatchify"]').inner_text()
     assert "not written yet" in words
     assert "Traceback" not in words
@@ -100,9 +100,9 @@ def test_the_report_can_be_read_on_a_dark_theme(page):
     report = page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
     _keep(page, "failing-check-dark")
-    colour = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
-    red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
-    assert min(red, green, blue) > 150, f"dark text on a dark theme: {colour}"
+    color = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
+    red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
+    assert min(red, green, blue) > 150, f"dark text on a dark theme: {color}"
 
 
 def _run_all(page):

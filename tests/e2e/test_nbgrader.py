@@ -166,8 +166,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
     log = nbgrader(folder, "autograde", LESSON)
-    told = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
-    assert [line.partition(":")[0] for line in told] == list(UNGRADABLE)
+    ungraded_lines = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
+    assert [line.partition(":")[0] for line in ungraded_lines] == list(UNGRADABLE)
     assert "Traceback" not in log
     assert [line for line in log.splitlines() if "check-files" in line and "cleo" in line]
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
@@ -223,7 +223,7 @@ def test_experiments_are_not_run(graded):
     assert experiment.outputs == []
 
 
-def test_a_loop_that_never_ends_costs_one_exercise_and_is_told(graded):
+def test_a_loop_that_never_ends_costs_one_exercise_and_is_reported(graded):
     worth, scores = graded.max_scores(), graded.auto_scores("gus")
     assert scores["check-fix_patchify"] == 0
     assert scores["check-patchify"] == worth["check-patchify"]

@@ -173,7 +173,7 @@ def hand_in(path: Path, student: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class BothRoads:
+class BothGraders:
     """A class after both: nbgrader's log, the results of `vit-course grade` by student, and what was handed in."""
 
     folder: Path
@@ -193,7 +193,7 @@ class BothRoads:
 
 
 @pytest.fixture(scope="module")
-def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
+def graders(tmp_path_factory: pytest.TempPathFactory) -> BothGraders:
     folder = new_class(tmp_path_factory.mktemp("readers") / "class", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
     answers = model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
@@ -206,50 +206,52 @@ def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
         done = CliRunner().invoke(app, ["grade", "submitted", "--json", "all.json", "--jobs", "2"])
     assert done.exit_code == 1, done.output
     results = json.loads((folder / "all.json").read_text("utf-8"))["submissions"]
-    return BothRoads(folder, log, {result["student"]: result for result in results}, handed_in)
+    return BothGraders(folder, log, {result["student"]: result for result in results}, handed_in)
 
 
 QUESTION = "### Question: why not one token per pixel? (5 minutes, 2 points)\n\nBecause 50 176² is a lot."
 
 
 @pytest.mark.parametrize("student", KINDS)
-def test_both_roads_give_the_same_points(roads, student):
-    result, grades = roads.results[student], roads.gradebook(student)
+def test_both_graders_give_the_same_points(graders, student):
+    result, grades = graders.results[student], graders.gradebook(student)
     judged = {each["name"]: each["score"] for each in result["exercises"]}
     kept = {name: grades[name] for name in judged}
     assert kept == pytest.approx(judged, abs=1e-3)
     assert (result["status"] == "graded") == bool(judged) == (student not in UNGRADABLE)
     if student in HONEST:
-        assert grades == roads.gradebook("as-saved")
+        assert grades == graders.gradebook("as-saved")
 
 
 @pytest.mark.parametrize("student", KINDS)
-def test_both_roads_give_the_same_reason_and_flags(roads, student):
-    result, expected = roads.results[student], KINDS[student].reason
+def test_both_graders_give_the_same_reason_and_flags(graders, student):
+    result, expected = graders.results[student], KINDS[student].reason
     reason = f"NOT GRADED: {result['reason']}" if student in UNGRADABLE else result["reason"]
-    assert roads.logged(student) == [*filter(None, [reason, ", ".join(result["flags"])])]
+    assert graders.logged(student) == [*filter(None, [reason, ", ".join(result["flags"])])]
     assert (expected is None) == (result["reason"] is None)
     assert expected is None or expected in result["reason"]
 
 
-def test_no_traceback_is_shown_and_nobody_is_left_out(roads):
-    assert "Traceback" not in roads.log
-    assert "There was an error processing" not in roads.log
-    assert {path.name for path in (roads.folder / "autograded").iterdir()} == set(KINDS)
+def test_no_traceback_is_shown_and_nobody_is_left_out(graders):
+    assert "Traceback" not in graders.log
+    assert "There was an error processing" not in graders.log
+    assert {path.name for path in (graders.folder / "autograded").iterdir()} == set(KINDS)
 
 
 @pytest.mark.parametrize("student", KINDS)
-def test_what_was_handed_in_is_still_there(roads, student):
-    folder = roads.folder / "submitted" / student / LESSON
-    assert [path.read_bytes() for path in folder.iterdir()] == [roads.handed_in[student]]
+def test_what_was_handed_in_is_still_there(graders, student):
+    folder = graders.folder / "submitted" / student / LESSON
+    assert [path.read_bytes() for path in folder.iterdir()] == [graders.handed_in[student]]
 
 
 @pytest.mark.parametrize("student", sorted(HONEST | OTHERWISE_GRADED))
-def test_pages_show_every_answer_and_where_it_failed(roads, student):
-    cells = json.loads((roads.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))["cells"]
+def test_pages_show_every_answer_and_where_it_failed(graders, student):
+    cells = json.loads((graders.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))[
+        "cells"
+    ]
     names = [mark(cell)["grade_id"] for cell in cells if mark(cell)]
     assert len(names) == len(set(names)), "every mark once"
-    page = (roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+    page = (graders.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert "This looks like <em>column order</em>" in page
     answer = "".join(next(cell["source"] for cell in cells if mark(cell).get("grade_id") == "patchify"))
     assert "permute(0, 4, 2, 1, 3, 5)" in answer
@@ -258,11 +260,11 @@ def test_pages_show_every_answer_and_where_it_failed(roads, student):
 
 
 @pytest.mark.parametrize("student", UNGRADABLE)
-def test_what_cannot_be_graded_waits_for_a_person_and_its_page_says_why(roads, student):
-    assert set(roads.gradebook(student).values()) == {None}
-    with Gradebook(f"sqlite:///{roads.folder}/gradebook.db") as gradebook:
+def test_what_cannot_be_graded_waits_for_a_person_and_its_page_says_why(graders, student):
+    assert set(graders.gradebook(student).values()) == {None}
+    with Gradebook(f"sqlite:///{graders.folder}/gradebook.db") as gradebook:
         assert gradebook.find_submission(LESSON, student).needs_manual_grade
-    page = (roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+    page = (graders.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert page.count("This notebook could not be graded: ") == 1
     assert KINDS[student].reason in page
     assert "No response." not in page

@@ -43,7 +43,7 @@ def test_a_simulated_class_is_graded_to_its_truth(simulated):
     assert "The grades of 24 submissions are what they have to be" in done.stdout
 
 
-def test_a_difference_from_the_truth_is_told(simulated):
+def test_a_difference_from_the_truth_is_reported(simulated):
     folder, _ = simulated
     truth = read_truth(folder)
     original = (folder / "truth.json").read_bytes()

@@ -162,7 +162,7 @@ def test_two_processes_write_one_run_and_speak_once(place: Path, in_two_processe
 
 
 def test_ones_own_class_folders_train_by_any_recipe(tmp_path: Path) -> None:
-    """Pictures of two sizes, one of them grey, scaled by --image-size."""
+    """Pictures of two sizes, one of them gray, scaled by --image-size."""
     drawn = shapes(60)
     for number, (image, label) in enumerate(zip(drawn.images, drawn.labels.tolist(), strict=True)):
         train, test = (tmp_path / "mine" / part / drawn.classes[label] for part in ("train", "test"))

@@ -40,12 +40,12 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jud
     (folder / ".vit_course" / "secret").write_text(SECRET)
     (folder / "nbgrader_config.py").write_text("c = get_config()\n")
     data.mkdir()
-    images = model_accuracy.labelled(model_accuracy.coloured_squares(Probe(3), 600))
+    images = model_accuracy.labeled(model_accuracy.colored_squares(Probe(3), 600))
     arrays = {"images": images.images.permute(0, 2, 3, 1).numpy(), "labels": images.labels.numpy()}
     both = {f"{split}_{name}": array for split in ("train", "test") for name, array in arrays.items()}
     np.savez(data / "cifar10.npz", classes=np.array(images.classes), **both)
     before, os.environ["VIT_COURSE_DATA"] = os.environ.get("VIT_COURSE_DATA"), str(data)
-    with Judge(ROOT / "tests" / "hidden", SECRET.encode(), confined=False) as judge:
+    with Judge(ROOT / "tests" / "hidden", SECRET.encode(), sandboxed=False) as judge:
         yield folder, judge
     del os.environ["VIT_COURSE_DATA"]
     if before is not None:

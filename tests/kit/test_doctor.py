@@ -9,16 +9,18 @@ import typer
 from typer.testing import CliRunner
 
 from exercise_kit.cli import doctor as module
-from exercise_kit.cli.doctor import Finding, doctor, examine
-from exercise_kit.worker.capabilities import Walls
+from exercise_kit.cli.doctor import Finding, doctor, inspect_machine
+from exercise_kit.worker.capabilities import SandboxCapabilities
 
-NO_WALLS = Walls(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux"))
-ALL_WALLS = Walls(7, True, True, {})
+NO_PROTECTIONS = SandboxCapabilities(
+    0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux")
+)
+ALL_PROTECTIONS = SandboxCapabilities(7, True, True, {})
 
 
 @pytest.fixture
 def findings(tmp_path: Path) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in examine(tmp_path)[0]}
+    return {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
 
 
 def run(hidden: Path) -> tuple[int, str]:
@@ -37,25 +39,27 @@ def test_everything_that_is_not_fine_has_advice(findings: dict[str, Finding]) ->
 
 def test_hidden_checks_are_counted(tmp_path: Path) -> None:
     (tmp_path / "test_patchify.py").touch()
-    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
     assert found["Hidden checks"].seen.startswith("1 file in ")
-    assert {finding.subject: finding for finding in examine(tmp_path / "none")[0]}["Hidden checks"].verdict == "missing"
+    assert {finding.subject: finding for finding in inspect_machine(tmp_path / "none")[0]}[
+        "Hidden checks"
+    ].verdict == "missing"
 
 
 def test_a_program_beside_python_but_not_on_path_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "alembic").touch()
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
-    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
     assert found["alembic"].verdict == "missing"
     assert found["alembic"].advice == f'export PATH="{tmp_path}:$PATH"'
     assert "pip install" in found["nbgrader"].advice
 
 
-def test_without_the_needed_walls_it_exits_1_and_names_the_remedy(
+def test_without_the_needed_protections_it_exits_1_and_names_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module, "available", lambda: NO_WALLS)
+    monkeypatch.setattr(module, "probe_capabilities", lambda: NO_PROTECTIONS)
     code, text = run(tmp_path)
     assert code == 1
     assert text.count("Grade on Linux") == 3
@@ -64,10 +68,10 @@ def test_without_the_needed_walls_it_exits_1_and_names_the_remedy(
     assert "weaker  Sandbox: namespaces" in text
 
 
-def test_with_them_it_exits_0_and_says_so_without_colours_in_a_pipe(
+def test_with_them_it_exits_0_and_says_so_without_colors_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module, "available", lambda: ALL_WALLS)
+    monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     code, text = run(tmp_path)
     assert code == 0
     assert "Grading can run in the sandbox." in text
@@ -77,5 +81,5 @@ def test_with_them_it_exits_0_and_says_so_without_colours_in_a_pipe(
 def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MEMORY_WANTED", 1 << 60)
     monkeypatch.setattr(module, "DISK_WANTED", 1 << 60)
-    found = {finding.subject: finding for finding in examine(tmp_path)[0]}
+    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
     assert found["Memory"].verdict == found["Disk for temporary files"].verdict == "weaker"

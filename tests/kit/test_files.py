@@ -44,7 +44,7 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch, bro
     assert (path.read_bytes(), names(tmp_path)) == (b"old", ["a.json"])
 
 
-def test_modes_are_kept_or_as_asked(tmp_path):
+def test_modes_are_kept_or_as_evaluated(tmp_path):
     path, mask = tmp_path / "a", os.umask(0o027)
     try:
         write(path, b"")

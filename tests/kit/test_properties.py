@@ -59,7 +59,7 @@ def received(data, caps=None):
         near.setblocking(False)
         far.sendall(data)
         far.shutdown(socket.SHUT_WR)
-        return Wire(near.fileno(), caps, patient=False).receive(deadline=math.inf)
+        return Wire(near.fileno(), caps, blocking=False).receive(deadline=math.inf)
 
 
 def frame(header, payload):
@@ -71,8 +71,8 @@ def frame(header, payload):
 def test_any_frame_arrives_as_it_was_sent(body, sent):
     near, far = socket.socketpair()
     with near, far:
-        Wire(far.fileno(), patient=True).send(body, sent)
-        arrived, got = Wire(near.fileno(), patient=True).receive()
+        Wire(far.fileno(), blocking=True).send(body, sent)
+        arrived, got = Wire(near.fileno(), blocking=True).receive()
     assert arrived == body
     assert [*map(bits, got)] == [*map(bits, sent)]
 

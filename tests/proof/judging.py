@@ -34,7 +34,7 @@ def hidden_checks() -> HiddenChecks:
     return HiddenChecks(Path(__file__).parents[1] / "hidden")
 
 
-class Examiner:
+class MutantJudge:
     """Evaluates an exercise's hidden checks, first the one that caught the mutant before: it will catch this one too.
 
     Args:
@@ -73,11 +73,11 @@ class Examiner:
     def ask(self, check: HiddenCheck, objects: Sequence[Callable[..., Any]]) -> Outcome:
         """What one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
-        with limited():
+        with time_limit():
             return hidden_checks().ask(self.exercise, check, student, self._key)
 
 
-class Examiners:
+class MutantJudges:
     """Asks a mutant at the exercise that it belongs to and, a helper's, at the others that need the helper.
 
     Args:
@@ -86,14 +86,14 @@ class Examiners:
 
     def __init__(self, key: bytes = KEY) -> None:
         self._key = key
-        self._known: dict[str, Examiner] = {}
+        self._known: dict[str, MutantJudge] = {}
 
-    def of(self, exercise: str) -> Examiner:
+    def of(self, exercise: str) -> MutantJudge:
         """The examiner of one exercise."""
-        return self._known.setdefault(exercise, Examiner(exercise, self._key))
+        return self._known.setdefault(exercise, MutantJudge(exercise, self._key))
 
     def caught_by(self, mutant: Mutant, exercise: str) -> str | None:
-        """The first check that fails a mutant, None when every check passes it; see :meth:`Examiner.caught_by`."""
+        """The first check that fails a mutant, None when every check passes it; see :meth:`MutantJudge.caught_by`."""
         others = exercises_with(mutant.place) if is_helper(mutant.place) else ()
         found = (self.of(each).caught_by(mutant) for each in dict.fromkeys((exercise, *others)))
         return next(filter(None, found), None)
@@ -102,14 +102,14 @@ class Examiners:
 def made(mutant: Mutant | SolutionMutant, exercise: str) -> tuple[Callable[..., Any], ...] | None:
     """A mutant's objects, None when its module cannot be imported any more."""
     try:
-        with limited():
+        with time_limit():
             return mutant.objects(exercise)
     except (Exception, OutOfTime):
         return None
 
 
 @contextlib.contextmanager
-def limited() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Stop what takes too long with :class:`OutOfTime`, and give no more memory than some; in a main thread alone."""
 
     def stop(*_: object) -> None:

@@ -19,7 +19,7 @@ from graphlib import TopologicalSorter
 from types import ModuleType
 from typing import Any
 
-from tests.proof.mutations import names_in, slips
+from tests.proof.mutations import mutations, names_in
 from vit_course.exercises.references import REFERENCE
 
 # module and name
@@ -58,8 +58,8 @@ class Mutant:
 def mutants_of(exercise: str) -> Iterator[Mutant]:
     """Every mutant that is asked at an exercise: of its objects, then of the helpers, in the order of the source."""
     for module, name in definitions_of(exercise):
-        for told, definition in slips(_definitions(module)[name]):
-            yield Mutant((module, name), told, definition)
+        for description, definition in mutations(_definitions(module)[name]):
+            yield Mutant((module, name), description, definition)
 
 
 def definitions_of(exercise: str) -> tuple[Place, ...]:

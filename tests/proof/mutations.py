@@ -23,20 +23,20 @@ class Site:
     place: str
 
 
-def slips(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+def mutations(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
     """Every mutation of a definition: a name that is used only once, and the whole definition with it."""
     stored = pickle.dumps(definition)
     seen, names = {ast.dump(definition)}, set[str]()
     for number, site in enumerate(_sites(definition)):
         for which in range(len(list(changes(site.node)))):
             changed = pickle.loads(stored)
-            told, apply = list(changes(list(_sites(changed))[number].node))[which]
+            description, apply = list(changes(list(_sites(changed))[number].node))[which]
             apply()
             tree = ast.dump(changed)
             if tree in seen:  # two ways to the same mutation
                 continue
             seen.add(tree)
-            name = _unused(f"{site.place}: {short(site.statement)}: {told}", names)
+            name = _unused(f"{site.place}: {short(site.statement)}: {description}", names)
             names.add(name)
             yield name, changed
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
-from tests.proof.mutations import slips
+from tests.proof.mutations import mutations
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def solution_mutants(exercise: str) -> Iterator[SolutionMutant]:
     """Every mutant of what stands in an exercise's cell, in the order of the source."""
     for statement in _cell(*_home(exercise)):
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            for name, definition in slips(statement):
+            for name, definition in mutations(statement):
                 yield SolutionMutant(name, definition)
 
 

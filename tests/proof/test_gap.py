@@ -11,7 +11,7 @@ from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
-from tests.proof.judging import Examiner, OutOfTime, hidden_checks, limited, made
+from tests.proof.judging import MutantJudge, OutOfTime, hidden_checks, made, time_limit
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some
@@ -33,7 +33,7 @@ class InPublic:
     def passes(self, objects):
         for check in self._order:
             try:
-                with quiet(), limited():
+                with quiet(), time_limit():
                     run(check, Student(dict(zip(self._names, objects, strict=True))))
             except (Failure, OutOfTime):
                 self._order.remove(check)
@@ -51,8 +51,8 @@ def lost(exercise, everyone):
     for mutant in [*sampled(exercise, solution_mutants(exercise), everyone), *of_variants]:
         objects = made(mutant, exercise)
         if objects is not None and public.passes(objects):
-            examiner = Examiner(exercise)
-            outcomes = [examiner.ask(check, objects) for check in hidden_checks().exercises()[exercise]]
+            mutant_judge = MutantJudge(exercise)
+            outcomes = [mutant_judge.ask(check, objects) for check in hidden_checks().exercises()[exercise]]
             found[mutant.name] = 1 - fraction(exercise, outcomes)
     return found
 

@@ -9,7 +9,7 @@ import ast
 import pytest
 
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
-from tests.proof.judging import Examiner, Examiners
+from tests.proof.judging import MutantJudge, MutantJudges
 from tests.proof.mutants import Place, definitions_of, mutants_of
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
@@ -62,8 +62,8 @@ def evaluated(exercise, mutants, caught_by, everyone):
 @BY_EXERCISE
 def test_every_mutant_is_caught_or_listed(exercise, everyone):
     def compute():
-        examiners = Examiners()
-        return evaluated(exercise, mutants_of(exercise), lambda each: examiners.caught_by(each, exercise), everyone)
+        mutant_judges = MutantJudges()
+        return evaluated(exercise, mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise), everyone)
 
     found = kept(f"reference-{exercise}-{everyone}", compute)
     expect_listed(found, equivalents().get(exercise, {}))
@@ -71,11 +71,11 @@ def test_every_mutant_is_caught_or_listed(exercise, everyone):
 
 @pytest.mark.parametrize("exercise", solved())
 def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise, everyone):
-    examiner = Examiner(exercise)
-    assert examiner.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
+    mutant_judge = MutantJudge(exercise)
+    assert mutant_judge.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
 
     def compute():
-        return evaluated(exercise, solution_mutants(exercise), examiner.caught_by, everyone)
+        return evaluated(exercise, solution_mutants(exercise), mutant_judge.caught_by, everyone)
 
     found = kept(f"solution-{exercise}-{everyone}", compute)
     expect_listed(found, equivalent_solutions().get(exercise, {}))

@@ -4,13 +4,13 @@ import ast
 
 import pytest
 
-from tests.proof.mutations import names_in, slips
+from tests.proof.mutations import mutations, names_in
 
 
 def mutated(source):
     """Every source that a slip makes of one."""
     (definition,) = ast.parse(source).body
-    return [ast.unparse(changed) for _, changed in slips(definition)]
+    return [ast.unparse(changed) for _, changed in mutations(definition)]
 
 
 def body(source):
@@ -99,7 +99,7 @@ def test_a_decorator_is_dropped_but_for_those_that_make_a_class_what_it_is():
 def test_a_constant_of_a_module_slips_too():
     assert mutated("BASE = 10") == ["BASE = 11", "BASE = 9"]
     (definition,) = ast.parse("BASE: int = 10").body
-    assert [name for name, _ in slips(definition)] == [
+    assert [name for name, _ in mutations(definition)] == [
         "BASE: BASE: int = 10: 10 -> 11",
         "BASE: BASE: int = 10: 10 -> 9",
     ]
@@ -107,7 +107,7 @@ def test_a_constant_of_a_module_slips_too():
 
 def test_a_name_tells_where_what_and_which():
     (definition,) = ast.parse("class C:\n    def f(self):\n        return 1 + 1").body
-    names = [name for name, _ in slips(definition)]
+    names = [name for name, _ in mutations(definition)]
     assert names[0] == "C.f: return 1 + 1: 1 + 1 -> Add to Sub"
     assert {"C.f: return 1 + 1: 1 -> 2", "C.f: return 1 + 1: 1 -> 2 (2)"} <= set(names)
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from tests.course.test_checks import _right_variants
-from tests.proof.mutations import slips
+from tests.proof.mutations import mutations
 
 HOME = "tests.hidden.variants."
 
@@ -43,7 +43,7 @@ def variant_mutants(exercise: str) -> Iterator[VariantMutant]:
         for place, each in enumerate(variant):
             if each.__module__.startswith(HOME):
                 (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-                for name, changed in slips(definition):
+                for name, changed in mutations(definition):
                     yield VariantMutant(name, variant, place, changed)
 
 

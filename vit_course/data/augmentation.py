@@ -55,7 +55,7 @@ def one_operation(images: Tensor, generator: torch.Generator) -> Tensor:
     drawn = torch.randint(OPERATIONS, (batch,), generator=generator)
     opposite = torch.rand(batch, generator=generator) < 0.5
     drawn += OPERATIONS * (opposite & (drawn < SIGNED))
-    order = drawn.argsort()  # neighbours have drawn the same
+    order = drawn.argsort()  # neighbors have drawn the same
     there, back = (places.to(images.device, non_blocking=True) for places in (order, order.argsort()))
     every = changes(height, width, images.device)
     groups = images.index_select(0, there).split(drawn.bincount(minlength=len(every)).tolist())
@@ -261,5 +261,5 @@ def _erase(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
         ticks = torch.arange(length)
         covered.append(((ticks >= first) & (ticks < first + side)).to(images.device, non_blocking=True))
     square = covered[0][:, None, :, None] & covered[1][:, None, None, :]  # (batch, 1, height, width)
-    colour = images.sum((2, 3), keepdim=True) // (height * width)  # whole numbers: alike on every device
-    return torch.where(square, colour.to(images.dtype), images)
+    color = images.sum((2, 3), keepdim=True) // (height * width)  # whole numbers: alike on every device
+    return torch.where(square, color.to(images.dtype), images)

@@ -2,7 +2,7 @@
 
 Procedural 32x32 drawings of ten plain shapes: a data set that needs no download.
 
-Each picture holds one shape at a random place, size and angle, in one colour on a shaded ground of another, under a
+Each picture holds one shape at a random place, size and angle, in one color on a shaded ground of another, under a
 little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside. Signed distances
 make outlines smooth at any size and unite shapes by a minimum.
 
@@ -151,7 +151,7 @@ def shapes(num_images: int = 10_000, seed: int = 0, image_size: int = 32) -> Ima
 
 
 def digits() -> ImageDataset:
-    """scikit-learn's 1,797 handwritten digits: (1797, 1, 8, 8), the 17 grey levels spread over 0 to 255.
+    """scikit-learn's 1,797 handwritten digits: (1797, 1, 8, 8), the 17 gray levels spread over 0 to 255.
 
     Source: Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI repository, 1998.
 

@@ -51,7 +51,7 @@ class ClassFolder:
 def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageDataset, ImageDataset]:
     """Read class folders of small images whole: the training and the test images.
 
-    The images have one channel when all of them are grey, otherwise three: grey ones among coloured ones get
+    The images have one channel when all of them are gray, otherwise three: gray ones among colored ones get
     three equal channels. What is transparent becomes white, and photographs are turned upright.
 
     Args:

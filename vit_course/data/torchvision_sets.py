@@ -125,7 +125,7 @@ def _fetch(name: str, root: Path) -> None:
                 shutil.copyfile(root / file, Path(scratch) / file)
             if len(lying) < len(_archives(name)):
                 print(f"Downloading {TITLES[name]} into {root}.")
-            with _patient():
+            with _blocking():
                 _published(name)(scratch, download=True)
             for file, _ in _files(name):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def _fetch(name: str, root: Path) -> None:
 
 
 @contextlib.contextmanager
-def _patient() -> Iterator[None]:
+def _blocking() -> Iterator[None]:
     """Give up on a silent server, and draw torchvision's progress bar on a terminal only."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(SECONDS_OF_SILENCE)

@@ -39,14 +39,14 @@ def expect_same_in_every_run(student: Student, module: StudentModule, weights: M
 
 def kinds_of_results(student: Student, run: Callable[[], Any], shape: Sequence[int]) -> str:
     """How many results ``RUNS`` runs have; it goes on record in place of the numbers, which chance has made."""
-    told = len(student.record)
+    recorded = len(student.record)
     kinds: list[Tensor] = []
     for _ in range(RUNS):
         result = expect_tensor(run(), tuple(shape), f"the result of {student.name}")
         if not any(close(result, each) for each in kinds):
             kinds.append(result)
     found = ONE if len(kinds) == 1 else ALWAYS_ANOTHER if len(kinds) == RUNS else SOME
-    student.record[told:] = [("results", found)]
+    student.record[recorded:] = [("results", found)]
     return found
 
 

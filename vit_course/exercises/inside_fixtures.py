@@ -124,7 +124,7 @@ def predict(
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
     parts, parameters = dict(model.named_modules()), dict(model.named_parameters())
-    _live_in(model)
+    _state_of(model)
     hooked = {name: _hooks(each) for name, each in parts.items()}
     gradients = {name: None if each.grad is None else each.grad.clone() for name, each in parameters.items()}
     learning = {name: each.requires_grad for name, each in parameters.items()}
@@ -143,7 +143,7 @@ def predict(
     }
 
 
-def _live_in(model: SmallViT) -> None:
+def _state_of(model: SmallViT) -> None:
     """What somebody else may have left in a model: a gradient, a frozen parameter, hooks of their own."""
     model.norm.weight.grad = torch.ones_like(model.norm.weight)
     model.norm.bias.requires_grad_(False)

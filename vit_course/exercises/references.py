@@ -47,7 +47,7 @@ def normalize_images(images: Tensor, mean: Tensor | Sequence[float], std: Tensor
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """Normalise along the last axis by the biased variance plus ``eps``, then scale and shift.
+    """Normalize along the last axis by the biased variance plus ``eps``, then scale and shift.
 
     Args:
         x: (..., embed_dim).

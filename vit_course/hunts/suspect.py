@@ -31,7 +31,7 @@ _CODE = (
 
 
 class _Palette(Style):
-    """The figures' colours, dark enough to be read on the card."""
+    """The figures' colors, dark enough to be read on the card."""
 
     background_color = "#fbfaf7"
     styles = {  # noqa: RUF012  # pygments reads a plain dict
@@ -57,10 +57,10 @@ def as_html(suspect: Suspect) -> str:
     """A card with the same; one click on the code selects all of it."""
     heading = f"Hunt: {suspect.title}"
     code = highlight(suspect.code, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Palette))
-    told = f"{_counted(suspect.bugs)}. One click on the code selects all of it, to be copied."
+    content = f"{_counted(suspect.bugs)}. One click on the code selects all of it, to be copied."
     return (
         f'<section aria-label="{escape(heading, quote=True)}" style="{_CARD}">'
-        f'<p style="margin:0;color:#1b2733"><strong>{escape(heading)}</strong> · {told}</p>'
+        f'<p style="margin:0;color:#1b2733"><strong>{escape(heading)}</strong> · {content}</p>'
         f'<pre style="{_CODE}">{code}</pre></section>'
     )
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from vit_course.recipes.builtin import AS_PUBLISHED, MENDED, OURS
+from vit_course.recipes.builtin import AS_PUBLISHED, BUILTIN, MENDED
 from vit_course.recipes.recipe import Published, Recipe, RecipeError
 
 __all__ = ["RECIPES", "Published", "Recipe", "RecipeError", "find"]
 
 # each notebook beside its mended twin
 _PAIRS = tuple(recipe for pair in zip(AS_PUBLISHED, MENDED, strict=True) for recipe in pair)
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*OURS, *_PAIRS)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*BUILTIN, *_PAIRS)}
 
 
 def find(name: str) -> Recipe:

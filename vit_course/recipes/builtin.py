@@ -119,7 +119,7 @@ def _on_cifar100(recipe: Recipe, summary: str) -> Recipe:
     )
 
 
-OURS = (
+BUILTIN = (
     CPU_MINUTE,
     CPU_COFFEE,
     CPU_COFFEE_MNIST,
@@ -134,12 +134,12 @@ OURS = (
 
 
 ONE_GPU = "one GPU"
-LAB_SLIPS = (TORCH_START, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS)
-CRITICAL_SLIPS = (TORCH_START, NO_PROJECTION, GELU_AFTER_MLP, SOFTMAX_BEFORE_LOSS)
+LAB_DEVIATIONS = (TORCH_START, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS)
+CRITICAL_DEVIATIONS = (TORCH_START, NO_PROJECTION, GELU_AFTER_MLP, SOFTMAX_BEFORE_LOSS)
 SPLIT_A = "Of CIFAR-10 the notebook keeps 10,000 training images back, and 5,000 are kept here."
 SPLIT = "A validation split is kept back, and the test images are looked at once, at the end."
 CROPS = "Flips, and shifts for the notebook's random crops and rotations."
-UNSAID = "The notebook's augmentation is not known to us: flips and shifts here."
+UNSTATED = "The notebook's augmentation is not known to us: flips and shifts here."
 
 # Adam is AdamW without decay
 PLAIN_ADAM = TrainingSettings(
@@ -184,7 +184,7 @@ A_MNIST = Recipe(
     num_validation=5_000,
     hardware=TWO_CORES,
     published=Published(0.7150, epochs=5, device="Tesla T4"),
-    slips=LAB_SLIPS,
+    deviations=LAB_DEVIATIONS,
     differences=(SPLIT,),
 )
 A_CIFAR10 = replace(
@@ -207,7 +207,7 @@ B_MNIST = Recipe(
     published=Published(0.9588),
     differences=(
         SPLIT,
-        "The notebook's epochs and optimiser are not known to us: 10 epochs of Adam here, and it was still learning.",
+        "The notebook's epochs and optimizer are not known to us: 10 epochs of Adam here, and it was still learning.",
     ),
 )
 C_CIFAR10 = Recipe(
@@ -219,7 +219,7 @@ C_CIFAR10 = Recipe(
     num_validation=5_000,
     hardware=ONE_GPU,
     published=Published(0.788, epochs=180, device="one GPU", seconds=28 * 60 + 17),
-    differences=(SPLIT, UNSAID, "The learning rate rises in a line, where OneCycle has half a cosine."),
+    differences=(SPLIT, UNSTATED, "The learning rate rises in a line, where OneCycle has half a cosine."),
 )
 C_CIFAR100 = replace(
     C_CIFAR10,
@@ -245,7 +245,7 @@ D_CIFAR100 = Recipe(
     num_validation=5_000,
     hardware=ONE_GPU,
     published=Published(0.37, of="validation"),
-    slips=CRITICAL_SLIPS,
+    deviations=CRITICAL_DEVIATIONS,
     differences=(SPLIT, CROPS, "The notebook's epochs and learning rate are not known to us: 30 epochs at 5e-4 here."),
 )
 E_CIFAR10 = Recipe(
@@ -264,7 +264,7 @@ E_CIFAR10 = Recipe(
     num_validation=5_000,
     hardware=TWO_CORES,
     published=Published(0.755, epochs=100),
-    differences=(SPLIT, UNSAID),
+    differences=(SPLIT, UNSTATED),
 )
 
 
@@ -276,7 +276,7 @@ def _mended(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingS
         config=config,
         settings=settings,
         hardware=TWO_CORES,
-        slips=(),
+        deviations=(),
         differences=(),
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from vit_course.data.image_dataset import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
-from vit_course.recipes.evaluate import examine
+from vit_course.recipes.evaluate import evaluate_checkpoint
 from vit_course.recipes.finalize import Prepared
 from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
 from vit_course.recipes.result import RunResult, write_json
@@ -46,7 +46,7 @@ def refuse_output(output: str | None) -> None:
         raise RecipeError(f"there is no folder {path.parent} to write {path.name} into; make it, or name another")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print; a reader who has seen enough and closes the pipe, as `head` does, is no failure."""
     try:
         print(text, flush=True)
@@ -106,7 +106,7 @@ def train(name: str, out: Path | None, options: RunOptions, console: Console) ->
         if was_finished:
             date = result.date[:16].replace("T", " ")
             console.print(f"The run in {options.folder} was finished already, on {date} UTC:", markup=False)
-        _tell_result(result, options.folder, console)
+        _print_result(result, options.folder, console)
 
 
 def _announce(run: Prepared, console: Console) -> None:
@@ -126,7 +126,7 @@ def _announce(run: Prepared, console: Console) -> None:
         )
 
 
-def _tell_result(result: RunResult, folder: Path, console: Console) -> None:
+def _print_result(result: RunResult, folder: Path, console: Console) -> None:
     test = result.test
     console.print(
         f"{test['top1']:.2%} of the {test['num_images']:,} test images of {result.data['name']} are right "
@@ -158,7 +158,7 @@ def evaluate(
         CheckpointError, DatasetError, RecipeError: see `examine`; or `output` cannot be written to.
     """
     refuse_output(output)
-    examined = examine(checkpoint, data, device, image_size)
+    examined = evaluate_checkpoint(checkpoint, data, device, image_size)
     metrics = asdict(examined.metrics)
     value: dict[str, Any] = {
         "version": 1,
@@ -168,7 +168,7 @@ def evaluate(
         **metrics,
     }
     if output == "-":
-        say(json.dumps(value, indent=1))
+        print_line(json.dumps(value, indent=1))
         return
     if output is not None:
         write_json(Path(output), value)
@@ -189,14 +189,14 @@ def list_recipes(name: str | None, output: str | None, console: Console) -> None
     refuse_output(output)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
     if output == "-":
-        say(as_json(chosen))
+        print_line(as_json(chosen))
     elif output is not None:
         write_json(Path(output), json.loads(as_json(chosen)))
     elif name is not None:
-        say(as_page(chosen[0]))
+        print_line(as_page(chosen[0]))
     else:
         with console.capture() as captured:
             width = console.width if console.is_terminal else None  # a pipe gets the whole table
             console.print(as_table(), soft_wrap=False, width=width or WIDEST)
             console.print("Run one: vit-course train RECIPE. All about one: vit-course recipes RECIPE.")
-        say(captured.get().rstrip("\n"))
+        print_line(captured.get().rstrip("\n"))

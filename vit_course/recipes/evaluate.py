@@ -19,7 +19,7 @@ from vit_course.training.hardware import device_named
 
 
 @dataclass(frozen=True)
-class Examination:
+class CheckpointEvaluation:
     """A saved model's metrics on the test part of a data set."""
 
     checkpoint: Path
@@ -28,9 +28,9 @@ class Examination:
     metrics: Metrics
 
 
-def examine(
+def evaluate_checkpoint(
     checkpoint: Path, data: Path | None = None, device: str = "auto", image_size: int | None = None
-) -> Examination:
+) -> CheckpointEvaluation:
     """Measure the model of a weights file, or of a run folder, on test images.
 
     Args:
@@ -60,7 +60,7 @@ def examine(
     test = replace(test, mean=saved.mean, std=saved.std)
     logits = predict(saved.model.to(where), test, where)
     parameters = sum(each.numel() for each in saved.model.parameters())
-    return Examination(path, test.name, parameters, measure(logits, test.labels))
+    return CheckpointEvaluation(path, test.name, parameters, measure(logits, test.labels))
 
 
 def _is_known(name: str) -> bool:
@@ -85,7 +85,7 @@ def _recipe_beside(path: Path) -> Recipe | None:
         recipe = RECIPES[name]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return recipe if recipe.slips else None
+    return recipe if recipe.deviations else None
 
 
 def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) -> None:

@@ -135,7 +135,7 @@ class Prepared:
     precision: str
 
 
-def sum_up(run: Prepared, history: History, cpu_seconds: float | None, folder: Path) -> RunResult:
+def finalize(run: Prepared, history: History, cpu_seconds: float | None, folder: Path) -> RunResult:
     """Measure and draw.
 
     Args:

@@ -78,7 +78,7 @@ def _are_class_folders(name: str, data: Path | None) -> bool:
     return name not in EMBEDDED and is_class_folder(data_folder(data) / name)
 
 
-def keep_back(recipe: Recipe, train: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
+def split_validation(recipe: Recipe, train: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
     """Cut off the validation images: as many as the recipe says, but of a small set a tenth at most.
 
     Raises:

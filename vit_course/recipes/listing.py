@@ -86,7 +86,7 @@ class Measured:
     parameters: int
 
 
-def summarise(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
+def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
     """What measured.json holds: for each recipe the runs that count, by machine, then by seed.
 
     A run counts when it was made by the recipe as it is now, unchanged, on the recipe's own data, in one
@@ -217,9 +217,9 @@ def as_page(recipe: Recipe) -> str:
         f"model       {_model_in_words(recipe)}",
         f"training    {_training_in_words(recipe)}",
     ]
-    if recipe.slips:
+    if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
-        lines += _wrapped(f"{slip.name}: {slip.sentence}" for slip in recipe.slips)
+        lines += _wrapped(f"{deviation.name}: {deviation.sentence}" for deviation in recipe.deviations)
     if recipe.differences:
         lines += ["", "Where this recipe departs from the notebook:"]
         lines += _wrapped(recipe.differences)
@@ -320,7 +320,7 @@ def _entry(recipe: Recipe) -> dict[str, Any]:
         "hardware": recipe.hardware,
         "seeds": list(recipe.seeds),
         "published": _published(recipe.published),
-        "slips": {slip.name: slip.sentence for slip in recipe.slips},
+        "slips": {deviation.name: deviation.sentence for deviation in recipe.deviations},
         "differences": list(recipe.differences),
         "measured": [asdict(entry) for entry in read_measured().get(recipe.name, [])],
         "definition": definition(recipe),

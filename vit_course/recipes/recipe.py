@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
-from vit_course.recipes.slips import Slip
+from vit_course.recipes.slips import Deviation
 from vit_course.training import TrainingSettings
 from vit_course.vit import VisionTransformer
 
@@ -48,7 +48,7 @@ class Recipe:
         hardware: what it is meant for, in words, for instance "2 CPU cores".
         seeds: those that its figures are quoted over.
         published: what the notebook reports that this recipe repeats or mends; None for a recipe of ours.
-        slips: deviations of that notebook that this recipe repeats.
+        deviations: deviations of that notebook that this recipe repeats.
         differences: where a repetition departs from the notebook, and why; a sentence each.
     """
 
@@ -61,7 +61,7 @@ class Recipe:
     hardware: str
     seeds: tuple[int, ...] = (0, 1, 2)
     published: Published | None = None
-    slips: tuple[Slip, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
     differences: tuple[str, ...] = ()
 
     def config_for(self, data: ImageDataset) -> ViTConfig:
@@ -84,6 +84,6 @@ class Recipe:
     def build(self, config: ViTConfig) -> VisionTransformer:
         """A model of these sizes with the recipe's slips, started from torch's global generator."""
         model = VisionTransformer(config)
-        for slip in self.slips:
-            slip.apply(model)
+        for deviation in self.deviations:
+            deviation.apply(model)
         return model

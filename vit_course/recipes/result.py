@@ -70,7 +70,7 @@ def definition(recipe: Recipe) -> dict[str, Any]:
         "dataset": recipe.dataset,
         "num_validation": recipe.num_validation,
         "model": asdict(recipe.config),
-        "slips": [slip.name for slip in recipe.slips],
+        "slips": [deviation.name for deviation in recipe.deviations],
         "settings": settings,
     }
     return json.loads(json.dumps(known))

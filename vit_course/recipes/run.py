@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from vit_course.recipes.finalize import Prepared, load_weights, sum_up
-from vit_course.recipes.images import Images, keep_back, load_images, name_of
+from vit_course.recipes.finalize import Prepared, finalize, load_weights
+from vit_course.recipes.images import Images, load_images, name_of, split_validation
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.result import RunResult, definition, read_result, write_json, write_result
 from vit_course.training import History, OutOfMemoryError, TrainingDivergedError, TrainingSettings, fit
@@ -47,8 +47,8 @@ def finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict
     result = read_result(path)
     mine = definition(recipe)
     begun = {**result.definition.get("settings", {}), **result.changed, "data": result.data.get("name")}
-    asked = {**mine["settings"], **changed, "data": name_of(recipe.dataset, data)}
-    for name, value in asked.items():
+    requested = {**mine["settings"], **changed, "data": name_of(recipe.dataset, data)}
+    for name, value in requested.items():
         if begun.get(name) != value:
             raise RecipeError(
                 f"{path.parent} holds a finished run with {name} = {begun.get(name)!r}, not {value!r}; name another "
@@ -58,7 +58,7 @@ def finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict
 
 
 @contextmanager
-def in_words_of_the_command(folder: Path) -> Iterator[None]:
+def add_cli_hints(folder: Path) -> Iterator[None]:
     """Add to what ends a training what somebody at a command line can do about it."""
     try:
         yield
@@ -147,7 +147,7 @@ def train_recipe(
         write_json(options.folder / RECIPE_FILE, _identity(prepared))
         if announce is not None:
             announce(prepared)
-    with in_words_of_the_command(options.folder):
+    with add_cli_hints(options.folder):
         return _train_and_measure(prepared, options, trackers)
 
 
@@ -167,7 +167,7 @@ def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[
     _stop_when_interrupted(history, folder)
     try:
         load_weights(folder / BEST_FILE, model)
-        result = sum_up(prepared, history, cpu_seconds, folder)
+        result = finalize(prepared, history, cpu_seconds, folder)
         write_result(folder / RESULT_FILE, result)
     except KeyboardInterrupt:
         raise RunInterruptedError(
@@ -182,7 +182,7 @@ def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
     settings = _settings(recipe, options)
     device = device_named(settings.device)
     whole, test = load_images(recipe.dataset, options.data, options.image_size)
-    train, validation = keep_back(recipe, whole)
+    train, validation = split_validation(recipe, whole)
     channels = train.images.shape[1]
     if settings.augmentation.randaugment and channels not in (1, 3):
         raise RecipeError(
@@ -242,8 +242,8 @@ def _seed(recipe: Recipe, options: RunOptions) -> int:
 
 def _changed(options: RunOptions) -> dict[str, Any]:
     """Settings that the command asked for in place of the recipe's own."""
-    asked = {name: getattr(options, name) for name in ("epochs", "batch_size", "precision")}
-    return {name: value for name, value in asked.items() if value is not None}
+    requested = {name: getattr(options, name) for name in ("epochs", "batch_size", "precision")}
+    return {name: value for name, value in requested.items() if value is not None}
 
 
 def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
@@ -261,7 +261,7 @@ def _identity(prepared: Prepared) -> dict[str, Any]:
         "version": 1,
         "recipe": prepared.recipe.name,
         "seed": prepared.settings.seed,
-        "slips": [slip.name for slip in prepared.recipe.slips],
+        "slips": [deviation.name for deviation in prepared.recipe.deviations],
         "data": prepared.images.train.name,
     }
 

@@ -18,7 +18,7 @@ from vit_course.vit import VisionTransformer
 
 
 @dataclass(frozen=True)
-class Slip:
+class Deviation:
     """A deviation of a published notebook from the model that it describes.
 
     Attributes:
@@ -81,28 +81,28 @@ def _activate_mlps(model: VisionTransformer) -> None:
         block.mlp = nn.Sequential(block.mlp, nn.GELU())  # type: ignore[assignment]  # called as an Mlp is
 
 
-SOFTMAX_BEFORE_LOSS = Slip(
+SOFTMAX_BEFORE_LOSS = Deviation(
     "softmax before the loss",
     "The model ends in a softmax and the loss takes another: with ten classes it cannot fall below 1.46, and the "
     "gradient fades as the model grows sure.",
     _softmax_head,
 )
-HEADS_ON_SLICES = Slip(
+HEADS_ON_SLICES = Deviation(
     "heads on slices",
     "Each head makes its query, key and value from its own slice of the token, where the paper lets it see all of it.",
     _slice_heads,
 )
-NO_PROJECTION = Slip(
+NO_PROJECTION = Deviation(
     "no output projection",
     "Nothing mixes the heads after attention: what a head finds stays in its slice of the token.",
     _pin_projections,
 )
-GELU_AFTER_MLP = Slip(
+GELU_AFTER_MLP = Deviation(
     "GELU after the MLP",
     "A GELU follows the MLP's last layer too, so that a block can add next to nothing below zero to any token.",
     _activate_mlps,
 )
-TORCH_START = Slip(
+TORCH_START = Deviation(
     "torch's own start",
     "Linears start as torch starts them. No mistake, but not the paper's start.",
     _start_as_torch,

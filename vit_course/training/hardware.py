@@ -138,16 +138,16 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 WIDE_ENOUGH = 128
 
 
-def choose_precision(asked: Precision, device: torch.device, model: nn.Module) -> Precision:
+def choose_precision(requested: Precision, device: torch.device, model: nn.Module) -> Precision:
     """Resolve "auto": bf16 where the device computes in it, on CUDA otherwise fp16, on a CPU otherwise fp32.
 
     Raises:
         ValueError: for fp16 on a CPU, whose small gradients would vanish and which is slower there anyway.
     """
-    if asked == "fp16" and device.type == "cpu":
+    if requested == "fp16" and device.type == "cpu":
         raise ValueError('precision "fp16" is for GPUs; on a CPU use "auto", "bf16" or "fp32"')
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
     return "bf16" if has_bf16_core() and width(model) >= WIDE_ENOUGH else "fp32"
@@ -222,8 +222,8 @@ class Fusible(nn.Module):
             return time.perf_counter() - started
         self.run = plain
         if processes.is_main:
-            told = f" ({reason})" if reason else ""
-            warnings.warn(f"torch.compile cannot compile here{told}; training goes on without it", stacklevel=2)
+            detail = f" ({reason})" if reason else ""
+            warnings.warn(f"torch.compile cannot compile here{detail}; training goes on without it", stacklevel=2)
         return 0.0
 
 

@@ -1,4 +1,4 @@
-"""Muon, with all matrices of one shape orthogonalised as one batch.
+"""Muon, with all matrices of one shape orthogonalized as one batch.
 
 torch.optim.Muon takes one matrix after another: for a small ViT on a GPU that is a thousand launches a step, which take
 longer than the products themselves. The numbers are torch's, but for the rounding of bfloat16.

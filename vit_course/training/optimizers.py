@@ -1,4 +1,4 @@
-"""Which optimiser updates which parameter, and how the learning rates run."""
+"""Which optimizer updates which parameter, and how the learning rates run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Two groups for an optimiser: the matrices, which decay, and everything else, which does not.
+    """Two groups for an optimizer: the matrices, which decay, and everything else, which does not.
 
     A matrix is the weight of a Linear layer or a convolution: two axes or more, and a name that ends in "weight".
     Norms, biases, the class token and positions have a scale of their own to find.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STATE_VERSION = 1
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors")
 MAY_DIFFER = {"device", "compile"}  # settings that another machine may need
-NO_WAY_ON = "the run cannot go on without it: begin anew in another folder"
+CANNOT_RESUME = "the run cannot go on without it: begin anew in another folder"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RunState:
     """What a run goes on from.
 
     Attributes:
-        tensors: of model, average and optimisers, by name.
+        tensors: of model, average and optimizers, by name.
         numbers: what belongs to them and is no tensor.
         history: of the epochs done.
     """
@@ -69,7 +69,7 @@ class RunFolder:
             raise RunFolderError(f"the run folder {path} exists: go on with it by resume, or choose another folder")
         if resume and (path / "last.safetensors").is_file():
             self.state = self._read_state()
-            self.best, _ = read_tensors(path / "best.safetensors", NO_WAY_ON)
+            self.best, _ = read_tensors(path / "best.safetensors", CANNOT_RESUME)
 
     def begin(self) -> None:
         """Make the folder, say in it what the run is, and forget what was written after the state was."""
@@ -105,7 +105,7 @@ class RunFolder:
 
     def _read_state(self) -> RunState:
         path = self.path / "last.safetensors"
-        tensors, metadata = read_tensors(path, NO_WAY_ON)
+        tensors, metadata = read_tensors(path, CANNOT_RESUME)
         try:
             header = json.loads(metadata[RUN_KEY])
             version = header["state_version"]

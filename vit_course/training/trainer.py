@@ -1,6 +1,6 @@
 """The training loop with all that a real run needs, update by update.
 
-One step of training after the loss: gradients, clipping, optimisers, learning rates, and the moving average.
+One step of training after the loss: gradients, clipping, optimizers, learning rates, and the moving average.
 
 A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Together:
-    """Several optimisers as one, for the scale of float16 gradients: where one overflows, none steps."""
+    """Several optimizers as one, for the scale of float16 gradients: where one overflows, none steps."""
 
     def __init__(self, optimizers: Sequence[Optimizer]) -> None:
         self.optimizers = optimizers
@@ -51,7 +51,7 @@ class Together:
 
 
 class Updates:
-    """The optimisers, their learning rates, the scale of float16 gradients and the average of weights.
+    """The optimizers, their learning rates, the scale of float16 gradients and the average of weights.
 
     Attributes:
         steps: how many were taken.
@@ -157,7 +157,7 @@ class Updates:
 
 
 def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-    """What an optimiser remembers of a parameter has its shape, but for the count of steps."""
+    """What an optimizer remembers of a parameter has its shape, but for the count of steps."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, remembered in state.items():
         for name, tensor in remembered.items():
@@ -235,7 +235,7 @@ class Trainer:
             out_of_memory = True  # and reported below, since until here the error holds the step's tensors
         if out_of_memory:
             self._write_state()
-            self._say_what_fits()
+            self._suggest_batch_size()
         self.updates.clear()
         if self.history.ending == "finished":
             self.model.load_state_dict(self.updates.measured.state_dict())
@@ -368,7 +368,7 @@ class Trainer:
         F.cross_entropy(logits.float(), labels).backward()
         self.updates.clear()
 
-    def _say_what_fits(self) -> NoReturn:
+    def _suggest_batch_size(self) -> NoReturn:
         """Find a batch size that does not run out of memory, by trying."""
         self.updates.clear()
         alone = self.processes.count == 1

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from attention_distance import centre_patch, everywhere_alike, flow_to, measure
+from attention_distance import center_patch, everywhere_alike, flow_to, measure
 
 from vit_course.config import ViTConfig
 from vit_course.vit import VisionTransformer
@@ -10,8 +10,8 @@ from vit_course.vit import VisionTransformer
 CONFIG = ViTConfig((8, 12), 2, embed_dim=12, depth=3, num_heads=3)
 
 
-def test_the_centre_patch_lies_right_below_and_beside_the_middle():
-    assert centre_patch(CONFIG) == 2 * 6 + 3
+def test_the_center_patch_lies_right_below_and_beside_the_middle():
+    assert center_patch(CONFIG) == 2 * 6 + 3
 
 
 def test_every_layer_and_head_has_a_distance():

@@ -7,14 +7,14 @@ import pytest
 from proof import COLUMNS, Diagnoses, outside, shares_of, table_of
 from rich.console import Console
 
-from tests.proof.judging import Examiner
+from tests.proof.judging import MutantJudge
 from tests.proof.solutions import solution_mutants
 from vit_course.exercises.catalog import EXERCISES
 
 
 @pytest.fixture(scope="module")
 def diagnoses():
-    return Diagnoses("unpatchify", Examiner("unpatchify"))
+    return Diagnoses("unpatchify", MutantJudge("unpatchify"))
 
 
 def test_no_misconception_gets_its_own_name_while_it_is_unknown(diagnoses):

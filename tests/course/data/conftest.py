@@ -98,11 +98,11 @@ SavePicture = Callable[..., Path]
 
 @pytest.fixture
 def save_picture() -> SavePicture:
-    """Write an image file of one colour, making its folders."""
+    """Write an image file of one color, making its folders."""
 
-    def save(path: Path, colour: object = (10, 20, 30), size: tuple[int, int] = (8, 8), mode: str = "RGB") -> Path:
+    def save(path: Path, color: object = (10, 20, 30), size: tuple[int, int] = (8, 8), mode: str = "RGB") -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new(mode, (size[1], size[0]), colour).save(path)  # PIL says (width, height)
+        Image.new(mode, (size[1], size[0]), color).save(path)  # PIL says (width, height)
         return path
 
     return save

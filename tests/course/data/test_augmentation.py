@@ -71,7 +71,7 @@ class TestShiftAndFlip:
 
 
 class TestErase:
-    def test_a_square_of_the_mean_colour_covers_some_place(self) -> None:
+    def test_a_square_of_the_mean_color_covers_some_place(self) -> None:
         images = torch.randint(0, 200, (300, 3, 12, 15), dtype=torch.uint8, generator=generator(5))
         result = augment(images, Augmentation(erase=4), generator())
         changed = (result != images).any(1)  # (300, 12, 15)
@@ -79,19 +79,19 @@ class TestErase:
             rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()
             assert 0 < rows.max() - rows.min() + 1 <= 4
             assert 0 < columns.max() - columns.min() + 1 <= 4
-            colour = image[:, rows.min(), columns.min()]
-            assert colour.tolist() == before.float().mean((1, 2)).floor().tolist()
+            color = image[:, rows.min(), columns.min()]
+            assert color.tolist() == before.float().mean((1, 2)).floor().tolist()
         assert changed.any(0).all()  # every pixel is hit in some image
         assert (changed.sum((1, 2)) >= 14).float().mean() > 0.5  # most squares lie inside as a whole
 
 
 class TestRandAugment:
-    def test_neighbours_are_changed_apart(self) -> None:
+    def test_neighbors_are_changed_apart(self) -> None:
         images = shapes(1).images.repeat(64, 1, 1, 1)
         result = augment(images, EACH["randaugment"], generator())
         assert len({image.numpy().tobytes() for image in result}) > 24
 
-    def test_grey_images_can_be_changed(self) -> None:
+    def test_gray_images_can_be_changed(self) -> None:
         images = shapes(32).images[:, :1]
         result = augment(images, EACH["randaugment"], generator())
         assert (result.dtype, result.shape) == (torch.uint8, images.shape)
@@ -118,7 +118,7 @@ class TestEachChange:
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
 
-    def test_an_image_does_not_look_at_its_neighbours(self, name: str) -> None:
+    def test_an_image_does_not_look_at_its_neighbors(self, name: str) -> None:
         images = shapes(40).images
         others = images.roll(1, 0)
         others[17] = images[17]

@@ -19,18 +19,18 @@ def test_pixels_stand_where_the_file_has_them(tmp_path: Path) -> None:
     assert torch.equal(image, torch.from_numpy(pixels).permute(2, 0, 1))
 
 
-def test_grey_images_have_one_channel(tmp_path: Path, save_picture) -> None:
+def test_gray_images_have_one_channel(tmp_path: Path, save_picture) -> None:
     paths = [save_picture(tmp_path / f"{n}.png", n, mode="L") for n in (3, 9)]
     assert read_images(paths).shape == (2, 1, 8, 8)
 
 
-def test_a_grey_image_among_coloured_ones_gets_three(tmp_path: Path, save_picture) -> None:
+def test_a_gray_image_among_coloured_ones_gets_three(tmp_path: Path, save_picture) -> None:
     paths = [save_picture(tmp_path / "a.png", 7, mode="L"), save_picture(tmp_path / "b.png", (1, 2, 3))]
     images = read_images(paths)
     assert images[:, :, 0, 0].tolist() == [[7, 7, 7], [1, 2, 3]]
 
 
-def test_palettes_become_colours(tmp_path: Path, save_picture) -> None:
+def test_palettes_become_colors(tmp_path: Path, save_picture) -> None:
     save_picture(tmp_path / "a.png", 5, mode="P")
     save_picture(tmp_path / "b.png", (1, 2, 3))
     assert read_images([tmp_path / "a.png", tmp_path / "b.png"]).shape == (2, 3, 8, 8)
@@ -57,13 +57,13 @@ class TestTransparency:
         assert read_image(tmp_path / "a.gif")[0, 0, [0, 2]].tolist() == [0, 255]
 
     @pytest.mark.parametrize(("mode", "ink", "nothing"), [("L", 0, 9), ("RGB", (0, 0, 0), (9, 9, 9)), ("1", 0, 1)])
-    def test_of_one_colour_that_stands_for_it(self, tmp_path: Path, mode: str, ink, nothing) -> None:
+    def test_of_one_color_that_stands_for_it(self, tmp_path: Path, mode: str, ink, nothing) -> None:
         image = Image.new(mode, (2, 1), nothing)
         image.putpixel((0, 0), ink)
         image.save(tmp_path / "a.png", transparency=nothing)
         assert read_image(tmp_path / "a.png")[0].tolist() == [[0, 255]]
 
-    def test_solid_colours_stay_as_they_are(self, tmp_path: Path) -> None:
+    def test_solid_colors_stay_as_they_are(self, tmp_path: Path) -> None:
         pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), dtype=np.uint8)
         pixels[..., 3] = 255
         Image.fromarray(pixels).save(tmp_path / "a.png")
@@ -161,11 +161,11 @@ class TestOwnPicture:
         assert found[:, :, 2:-2].min() > 240
 
     def test_of_an_animation_the_first(self, tmp_path: Path) -> None:
-        first, *others = [Image.new("RGB", (9, 9), colour) for colour in ("red", "lime", "blue")]
+        first, *others = [Image.new("RGB", (9, 9), color) for color in ("red", "lime", "blue")]
         first.save(tmp_path / "a.gif", save_all=True, append_images=others)
         assert own_picture(tmp_path / "a.gif", self.OTHERWISE)[:, 4, 4].tolist() == [255, 0, 0]
 
-    def test_transparent_upright_and_grey_as_read_image_has_them(self, tmp_path: Path, save_picture) -> None:
+    def test_transparent_upright_and_gray_as_read_image_has_them(self, tmp_path: Path, save_picture) -> None:
         assert own_picture(save_picture(tmp_path / "a.png", (0, 0, 0, 0), mode="RGBA"), self.OTHERWISE).min() == 255
         assert own_picture(save_turned(tmp_path / "a.jpg"), self.OTHERWISE)[1, :2].max() < 60
         assert own_picture(save_picture(tmp_path / "b.png", 7, mode="L"), self.OTHERWISE).unique().tolist() == [7]

@@ -48,7 +48,7 @@ class TestDigits:
             digits()
 
 
-def test_the_photo_is_upright_and_in_colour() -> None:
+def test_the_photo_is_upright_and_in_color() -> None:
     picture = photo()
     assert (picture.dtype, picture.shape) == (torch.uint8, (3, 600, 512))
     red, _, blue = picture[:, 20:120, 420:500].float().mean((1, 2))  # the wall behind her, top right

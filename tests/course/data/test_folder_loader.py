@@ -14,7 +14,7 @@ CHANGES = Augmentation(flip=True, erase=8, randaugment=True)
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """Class folders of noise in many sizes, some grey, larger than what lies in memory."""
+    """Class folders of noise in many sizes, some gray, larger than what lies in memory."""
     rng = np.random.default_rng(0)
     for split, count in (("train", 12), ("test", 5)):
         for number in range(count):

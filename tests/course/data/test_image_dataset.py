@@ -33,7 +33,7 @@ class TestImageDataset:
         with pytest.raises(ValueError, match="holds no image"):
             numbered().subset(slice(0))
 
-    def test_normalised_images_have_mean_zero_and_deviation_one(self) -> None:
+    def test_normalized_images_have_mean_zero_and_deviation_one(self) -> None:
         dataset = shapes(100)
         images = dataset.normalize(dataset.images)
         assert images.dtype == torch.float32

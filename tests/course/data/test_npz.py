@@ -28,7 +28,7 @@ def test_images_become_channels_first(tmp_path: Path) -> None:
     assert (dataset.name, dataset.classes) == ("pets", ("cat", "dog"))
 
 
-def test_grey_images_get_one_channel(tmp_path: Path) -> None:
+def test_gray_images_get_one_channel(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "grey.npz", train_images=np.zeros((7, 4, 5), dtype=np.uint8))
     assert load_npz(path).images.shape == (7, 1, 4, 5)
 
@@ -61,7 +61,7 @@ def test_a_flipped_byte_is_seen(tmp_path: Path) -> None:
         load_npz(path)
 
 
-def test_damage_anywhere_in_a_compressed_file_is_told(tmp_path: Path) -> None:
+def test_damage_anywhere_in_a_compressed_file_is_reported(tmp_path: Path) -> None:
     """Or it hits a byte that nobody reads: then the arrays are what they were."""
     with np.load(write_npz(tmp_path / "plain.npz")) as arrays:
         np.savez_compressed(tmp_path / "small.npz", **arrays)

@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import functional
 from vit_course.data.augmentation import changes, one_operation, randaugment
 
 CPU = torch.device("cpu")
-BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a grey level here and there
+BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a gray level here and there
 UNSIGNED = {
     "identity": lambda images: images,
     "posterize": partial(functional.posterize, bits=7),
@@ -57,7 +57,7 @@ def signed(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], T
 @pytest.mark.parametrize("channels", [1, 3])
 def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) -> None:
     images = noise(40, channels, *size)
-    images[0] = 7  # of one colour, which autocontrast and equalize leave alone
+    images[0] = 7  # of one color, which autocontrast and equalize leave alone
     images[1, :, :1] = 255
     expected = [*signed(1, *size).items(), *UNSIGNED.items(), *signed(-1, *size).items()]
     for (name, theirs), ours in zip(expected, changes(*size, CPU), strict=True):

@@ -103,7 +103,7 @@ class TestWhereItLooks:
         assert data_folder() == Path.home() / ".cache" / "vit_course"
         assert data_folder("~/data") == Path.home() / "data"
 
-    def test_what_is_held_can_be_asked(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
+    def test_what_is_held_can_be_evaluated(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
         root = tmp_path / "root"
         root.mkdir()
         assert not holds_dataset("cifar10", root)

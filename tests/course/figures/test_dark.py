@@ -28,8 +28,8 @@ from style import (
 
 STRONG = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 MAPS = {"diverging": DIVERGING, "sequential": SEQUENTIAL}
-PAINTED = [to_hex(colours(value)) for colours in MAPS.values() for value in np.linspace(0, 1, 41)]
-TINTED = [tint(colour, amount) for colour in (*STRONG, GREY) for amount in np.linspace(0, 1, 21)]
+PAINTED = [to_hex(colors(value)) for colors in MAPS.values() for value in np.linspace(0, 1, 41)]
+TINTED = [tint(color, amount) for color in (*STRONG, GREY) for amount in np.linspace(0, 1, 21)]
 
 
 @pytest.mark.parametrize(("one", "other", "ratio"), [("#ffffff", "#000000", 21), ("#ffffff", "#767676", 4.54)])
@@ -39,16 +39,16 @@ def test_contrast_is_that_of_wcag(one, other, ratio):
 
 def test_the_card_turns_dark_and_stays_behind_what_lies_on_it():
     assert luminance(dark(CARD)) < 0.02
-    for words in (INK, QUIET, *(shade(colour) for colour in STRONG)):
+    for words in (INK, QUIET, *(shade(color) for color in STRONG)):
         assert contrast(dark(words), dark(CARD)) >= 4.5
     for mark in (*STRONG, GREY):
         assert contrast(dark(mark), dark(CARD)) >= 3
     assert contrast(dark(HAIR), dark(CARD)) >= contrast(HAIR, CARD)
 
 
-@pytest.mark.parametrize("colour", STRONG)
-def test_a_strong_colour_keeps_its_name(colour):
-    light, night = (np.array([int(each[i : i + 2], 16) for i in (1, 3, 5)]) for each in (colour, dark(colour)))
+@pytest.mark.parametrize("color", STRONG)
+def test_a_strong_color_keeps_its_name(color):
+    light, night = (np.array([int(each[i : i + 2], 16) for i in (1, 3, 5)]) for each in (color, dark(color)))
     assert list(light.argsort()) == list(night.argsort())
 
 
@@ -57,15 +57,15 @@ def test_text_on_a_fill_reads_as_well_as_on_the_light_card():
     assert min(contrast(dark(readable_on(fill)), dark(fill)) for fill in TINTED + PAINTED) >= worst - 0.1
 
 
-@pytest.mark.parametrize("colours", MAPS.values(), ids=MAPS)
-def test_a_larger_number_never_has_a_fainter_colour(colours):
-    middle = 0.5 if colours is DIVERGING else 0
+@pytest.mark.parametrize("colors", MAPS.values(), ids=MAPS)
+def test_a_larger_number_never_has_a_fainter_color(colors):
+    middle = 0.5 if colors is DIVERGING else 0
     for end in (0, 1):
-        way = [luminance(dark(to_hex(colours(value)))) for value in np.linspace(middle, end, 30)]
+        way = [luminance(dark(to_hex(colors(value)))) for value in np.linspace(middle, end, 30)]
         assert all(after > before - 0.01 for before, after in itertools.pairwise(way))
 
 
-def test_two_colours_stay_and_look_like_ink_and_white():
+def test_two_colors_stay_and_look_like_ink_and_white():
     assert dark(INK_STAYS) == INK_STAYS
     assert dark(WHITE_STAYS) == WHITE_STAYS
     assert contrast(INK_STAYS, INK) == pytest.approx(1, abs=0.01)
@@ -73,7 +73,7 @@ def test_two_colours_stay_and_look_like_ink_and_white():
     assert {readable_on(ORANGE), readable_on(CARD)} == {INK_STAYS, INK}
 
 
-def test_rules_exchange_each_colour_and_leave_all_else():
+def test_rules_exchange_each_color_and_leave_all_else():
     svg = (
         "<svg><defs><style>*{stroke-linecap: butt}</style></defs>"
         f'<path style="fill: {INK}; stroke: {HAIR}; stroke-width: 2"/><path style="fill: none"/>'

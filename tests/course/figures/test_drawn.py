@@ -1,4 +1,4 @@
-"""The figures as they are kept, and how one is saved: text equivalent and dark colours travel inside the SVG."""
+"""The figures as they are kept, and how one is saved: text equivalent and dark colors travel inside the SVG."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_same_figure_is_the_same_bytes(canvas, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.svg")), ids=lambda path: path.stem)
-def test_a_kept_figure_has_its_text_and_its_dark_colours(path):
+def test_a_kept_figure_has_its_text_and_its_dark_colors(path):
     root = ElementTree.parse(path).getroot()
     description = root.findtext(f"{SVG}desc")
     assert f"]({path.name})\n\n{description} (`" in PAGE
@@ -44,6 +44,6 @@ def test_a_kept_figure_has_its_text_and_its_dark_colours(path):
     rules = dict(re.findall(r'\[(?:fill|stroke)="(#\w{6})"\]\{\w+: (#\w{6})\}', sheets))
     assert rules[CARD] == dark(CARD)
     drawn = {element.get(name) for element in root.iter() for name in ("fill", "stroke")} - {None, "none"}
-    assert {colour for colour in drawn if rules.get(colour, colour) != dark(colour)} == set()
+    assert {color for color in drawn if rules.get(color, color) != dark(color)} == set()
     styles = " ".join(element.get("style") or "" for element in root.iter())
     assert not re.search(r"(fill|stroke): ?#", styles)

@@ -39,7 +39,7 @@ def test_without_a_bug_it_is_the_program_without_comments_and_docstring():
     assert [each.name for each in ground.bugs] == ["never", "nothing", "two lines", "wide", "inside"]
 
 
-def test_the_spoilt_line_takes_the_place_and_the_indentation_of_the_line_above():
+def test_the_spoiled_line_takes_the_place_and_the_indentation_of_the_line_above():
     assert "    for _ in range(0):\n        total = number\n" in spoilt("never")
     assert "\n        total = 0\n" in spoilt("nothing")
 
@@ -82,7 +82,7 @@ def test_two_bugs_stand_side_by_side():
         ('    # bug "never":pass', "is no bug"),
     ],
 )
-def test_a_slip_of_the_pen_is_told_with_its_line(line, told):
+def test_a_slip_of_the_pen_is_reported_with_its_line(line, told):
     with pytest.raises(GroundError, match=rf"mine\.py:4: .*{told}"):
         read_ground("mine", f"def mine():\n    return 1\n\n{line}\n".replace("\n\n", "\n# a note\n"), "mine.py")
 

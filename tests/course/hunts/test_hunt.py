@@ -78,7 +78,7 @@ def test_a_name_may_be_written_in_many_ways(name):
         (("patchify", 1, 2.0), "bugs has to be a whole number, and this is the float `2.0`; as in bugs=2"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(arguments, told):
+def test_bad_input_is_reported_in_a_sentence(arguments, told):
     with pytest.raises(ValueError, match=told):
         hunt(*arguments)
 

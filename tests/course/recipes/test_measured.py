@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from vit_course.recipes import RECIPES, RecipeError, listing
-from vit_course.recipes.listing import MEASURED, counts, read_measured, summarise
+from vit_course.recipes.listing import MEASURED, counts, read_measured, summarize
 from vit_course.recipes.result import read_result, write_result
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ def measured(tmp_path, make_result, monkeypatch):
     runs = [make_result(seed=seed, accuracy=accuracy) for seed, accuracy in enumerate((0.985, 0.987, 0.989))]
     runs += [make_result(device="Tesla T4", precision="fp16", accuracy=0.99, seconds=6.0)]
     path = tmp_path / "measured.json"
-    path.write_text(json.dumps(summarise(RECIPES.values(), runs)))
+    path.write_text(json.dumps(summarize(RECIPES.values(), runs)))
     monkeypatch.setattr(listing, "read_measured", lambda: read_measured(path))
     return path
 
@@ -34,7 +34,7 @@ def measured(tmp_path, make_result, monkeypatch):
 def test_measured_json_is_what_the_logs_say() -> None:
     logged = [read_result(path) for path in sorted(LOGS.glob("*.json"))]
     known = json.loads(MEASURED.read_text(encoding="utf-8"))
-    assert known == summarise(RECIPES.values(), logged), "run: python benchmarks/recipes.py --summary"
+    assert known == summarize(RECIPES.values(), logged), "run: python benchmarks/recipes.py --summary"
 
 
 def test_every_log_carries_the_name_of_its_run() -> None:
@@ -61,7 +61,7 @@ class TestWhatCounts:
     )
     def test_nothing_else(self, make_result, changes) -> None:
         assert not counts(MINUTE, make_result(**changes))
-        assert summarise([MINUTE], [make_result(**changes)])["recipes"] == {}
+        assert summarize([MINUTE], [make_result(**changes)])["recipes"] == {}
 
 
 class TestSummary:
@@ -74,7 +74,7 @@ class TestSummary:
 
     def test_the_order_of_the_logs_does_not_matter(self, make_result) -> None:
         runs = [make_result(seed=seed) for seed in range(3)]
-        assert summarise([MINUTE], runs) == summarise([MINUTE], runs[::-1])
+        assert summarize([MINUTE], runs) == summarize([MINUTE], runs[::-1])
 
 
 class TestListing:

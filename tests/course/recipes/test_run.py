@@ -15,9 +15,9 @@ from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, DatasetError, load_dataset, shapes
 from vit_course.metrics import measure
 from vit_course.recipes import Recipe, RecipeError, run, slips
-from vit_course.recipes.evaluate import examine, open_checkpoint, refuse_what_does_not_fit
+from vit_course.recipes.evaluate import evaluate_checkpoint, open_checkpoint, refuse_what_does_not_fit
 from vit_course.recipes.finalize import predict
-from vit_course.recipes.images import keep_back, load_images
+from vit_course.recipes.images import load_images, split_validation
 from vit_course.recipes.result import definition, read_result
 from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
 from vit_course.training import CheckpointError, History, OutOfMemoryError, TrainingDivergedError, TrainingSettings
@@ -85,19 +85,19 @@ class TestFolder:
         assert result.validation["top1"] == pytest.approx(result.history["validation_accuracy"][lowest])
 
     def test_the_statistics_are_those_of_the_training_part(self, finished: Path, few_shapes: Path) -> None:
-        train, _ = keep_back(TINY, load_dataset(few_shapes)[0])
+        train, _ = split_validation(TINY, load_dataset(few_shapes)[0])
         assert open_checkpoint(finished / "best.safetensors").mean == pytest.approx(train.mean)
 
 
 class TestSplit:
     def test_it_is_the_same_for_every_seed(self) -> None:
         data = shapes(100)
-        first, second = (keep_back(replace(TINY, seeds=(seed,)), data)[1] for seed in (0, 1))
+        first, second = (split_validation(replace(TINY, seeds=(seed,)), data)[1] for seed in (0, 1))
         assert torch.equal(first.images, second.images)
 
     @pytest.mark.parametrize(("images", "kept"), [(100, 10), (5, 1), (200, 20)])
     def test_of_a_small_set_a_tenth_is_kept_back(self, images: int, kept: int) -> None:
-        train, validation = keep_back(TINY, shapes(images))
+        train, validation = split_validation(TINY, shapes(images))
         assert (len(train), len(validation)) == (images - kept, kept)
 
 
@@ -112,7 +112,7 @@ class TestChoices:
         assert (tmp_path / "4" / "best.safetensors").read_bytes() == weights
         assert (tmp_path / "5" / "best.safetensors").read_bytes() != weights
 
-    def test_what_was_asked_for_in_place_of_the_recipes_own_is_written_down(
+    def test_what_was_requested_in_place_of_the_recipes_own_is_written_down(
         self, few_shapes: Path, tmp_path: Path
     ) -> None:
         options = RunOptions(tmp_path, few_shapes, epochs=1, batch_size=64, device="cpu", progress=False)
@@ -208,7 +208,7 @@ def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeyp
     history = History(ending="interrupted")
     history.validation_loss = [1.0] * epochs
     monkeypatch.setattr(run, "fit", lambda *arguments, **options: history)
-    monkeypatch.setattr(run, "sum_up", lambda *arguments: pytest.fail("the test images were looked at"))
+    monkeypatch.setattr(run, "finalize", lambda *arguments: pytest.fail("the test images were looked at"))
     with pytest.raises(RunInterruptedError, match=rf"{words}.*--resume goes on"):
         train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
 
@@ -218,7 +218,7 @@ def test_ctrl_c_while_it_is_measured_says_how_to_go_on(few_shapes, tmp_path, mon
         raise KeyboardInterrupt
 
     options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
-    monkeypatch.setattr(run, "sum_up", stop)
+    monkeypatch.setattr(run, "finalize", stop)
     with pytest.raises(RunInterruptedError, match=r"after the training.*--resume measures them"):
         train_recipe(TINY, options)
 
@@ -281,7 +281,7 @@ class TestImages:
 
     def test_one_training_image_is_too_few(self) -> None:
         with pytest.raises(DatasetError, match="has one training image"):
-            keep_back(TINY, shapes(1))
+            split_validation(TINY, shapes(1))
 
     def test_a_mistyped_place_is_not_downloaded_into(self, tmp_path: Path) -> None:
         with pytest.raises(DatasetError, match=r"there is nothing at .*dta"):
@@ -309,27 +309,27 @@ class TestSlips:
     def test_evaluate_builds_the_wrong_model_again(self, wrong: Path, few_shapes: Path, monkeypatch) -> None:
         monkeypatch.setattr("vit_course.recipes.evaluate.RECIPES", {"tiny": WRONG})
         known = read_result(wrong / "result.json")
-        assert examine(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
+        assert evaluate_checkpoint(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
 
     def test_alone_its_weights_file_is_refused(self, wrong: Path, few_shapes: Path, tmp_path: Path) -> None:
         shutil.copy(wrong / "best.safetensors", tmp_path)
         with pytest.raises(CheckpointError, match="do not fit the model"):
-            examine(tmp_path / "best.safetensors", few_shapes, "cpu")
+            evaluate_checkpoint(tmp_path / "best.safetensors", few_shapes, "cpu")
 
 
 class TestExamine:
     def test_it_says_what_the_model_was_trained_on(self, finished: Path) -> None:
         with pytest.raises(RecipeError, match=r"was trained on 'few_shapes'.* with --data"):
-            examine(finished, device="cpu")
+            evaluate_checkpoint(finished, device="cpu")
 
     def test_another_device_is_refused(self, finished: Path, few_shapes: Path) -> None:
         with pytest.raises(RecipeError, match="device must be"):
-            examine(finished, few_shapes, "banana")
+            evaluate_checkpoint(finished, few_shapes, "banana")
 
     def test_a_run_folder_or_its_weights_file(self, finished: Path, few_shapes: Path) -> None:
         known = read_result(finished / "result.json")
         for checkpoint in (finished, finished / "best.safetensors"):
-            found = examine(checkpoint, few_shapes, "cpu")
+            found = evaluate_checkpoint(checkpoint, few_shapes, "cpu")
             assert found.metrics.top1 == known.test["top1"]
             assert (found.data, found.parameters) == ("few_shapes", known.parameters)
 
@@ -353,10 +353,10 @@ class TestExamine:
 
     def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
         with pytest.raises(CheckpointError, match="no checkpoint"):
-            examine(tmp_path, few_shapes)
+            evaluate_checkpoint(tmp_path, few_shapes)
         (tmp_path / "best.safetensors").write_text("hello")
         with pytest.raises(CheckpointError, match="no safetensors file"):
-            examine(tmp_path, few_shapes)
+            evaluate_checkpoint(tmp_path, few_shapes)
 
 
 def test_recipe_json_tells_what_the_folder_holds(finished: Path) -> None:

@@ -90,7 +90,7 @@ def test_where_it_fails_in_one_process_all_go_on_without(tiny_model, monkeypatch
     assert torch.equal(fusible(images), model(images))
 
 
-def test_a_batch_that_does_not_fit_is_told_as_such(tiny_model, random_dataset, monkeypatch) -> None:
+def test_a_batch_that_does_not_fit_is_reported_as_such(tiny_model, random_dataset, monkeypatch) -> None:
     monkeypatch.setattr(torch, "compile", late(torch.OutOfMemoryError("CUDA out of memory")))
     with pytest.raises(OutOfMemoryError, match="with 16 images a step; 8 fit"):
         fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS)

@@ -82,7 +82,7 @@ class TestTheSame:
 
 
 class TestMeasuring:
-    def test_validation_is_normalised_like_training(self, tiny_model, random_dataset) -> None:
+    def test_validation_is_normalized_like_training(self, tiny_model, random_dataset) -> None:
         train = random_dataset()
         darker = replace(train, images=train.images // 4, mean=(), std=())
         model = tiny_model()
@@ -196,7 +196,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="no CUDA device here"):
             fit(tiny_model(), random_dataset(), random_dataset(), TrainingSettings(device="cuda"))
 
-    def test_more_classes_than_the_model_tells_apart(self, tiny_model, random_dataset) -> None:
+    def test_more_classes_than_the_model_distinguishes(self, tiny_model, random_dataset) -> None:
         with pytest.raises(ValueError, match="the model has 7 classes, and random has 10"):
             fit(tiny_model(num_classes=7), random_dataset(), random_dataset(), TrainingSettings())
 

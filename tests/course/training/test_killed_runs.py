@@ -56,7 +56,7 @@ def test_ctrl_c_keeps_every_whole_epoch(results: dict[str, Any]) -> None:
     assert results["kept, then"] == results["whole"]
 
 
-def test_a_full_disk_is_told_and_leaves_the_old_checkpoint_whole(results: dict[str, Any]) -> None:
+def test_a_full_disk_is_reported_and_leaves_the_old_checkpoint_whole(results: dict[str, Any]) -> None:
     told = results["no room"]
     assert "cannot write" in told["message"]
     assert "File too large. Make room there, or choose another folder" in told["message"]

@@ -8,7 +8,7 @@ from vit_course.training import OutOfMemoryError, TrainingSettings, fit
 from vit_course.training.hardware import room_on
 
 
-class Hungry(nn.Module):
+class MemoryHungry(nn.Module):
     """A classifier that runs out of memory with more than so many images while it trains."""
 
     def __init__(self, largest: int) -> None:
@@ -24,7 +24,7 @@ class Hungry(nn.Module):
 
 @pytest.mark.parametrize(("largest", "fitting"), [(30, 20), (12, 10), (1, 1)])
 def test_it_says_which_batch_size_would_fit(largest: int, fitting: int, random_dataset) -> None:
-    model = Hungry(largest)
+    model = MemoryHungry(largest)
     with pytest.raises(
         OutOfMemoryError, match=f"with 40 images a step; {fitting} fit: take batches of {fitting}, or fewer"
     ) as told:
@@ -35,14 +35,14 @@ def test_it_says_which_batch_size_would_fit(largest: int, fitting: int, random_d
 
 def test_it_says_so_when_not_even_one_image_fits(random_dataset) -> None:
     with pytest.raises(OutOfMemoryError, match="with 40 images a step, and with one") as told:
-        fit(Hungry(0), random_dataset(50), random_dataset(50), TrainingSettings(batch_size=40))
+        fit(MemoryHungry(0), random_dataset(50), random_dataset(50), TrainingSettings(batch_size=40))
     assert told.value.batch_size is None
 
 
 def test_a_run_keeps_its_whole_epochs(random_dataset, tmp_path) -> None:
-    model, settings = Hungry(40), TrainingSettings(epochs=2, batch_size=40)
+    model, settings = MemoryHungry(40), TrainingSettings(epochs=2, batch_size=40)
 
-    def crowd(module: Hungry, *_: object) -> None:
+    def crowd(module: MemoryHungry, *_: object) -> None:
         if not module.training:  # the first epoch is being measured
             module.largest = 10
 
@@ -51,7 +51,7 @@ def test_a_run_keeps_its_whole_epochs(random_dataset, tmp_path) -> None:
         fit(model, random_dataset(50), random_dataset(50), settings, folder=tmp_path, trackers=())
     assert (tmp_path / "last.safetensors").is_file()
     rows = (tmp_path / "metrics.jsonl").read_text()
-    history = fit(Hungry(40), random_dataset(50), random_dataset(50), settings, folder=tmp_path, resume=True)
+    history = fit(MemoryHungry(40), random_dataset(50), random_dataset(50), settings, folder=tmp_path, resume=True)
     assert len(history.seconds) == 2
     assert (tmp_path / "metrics.jsonl").read_text().startswith(rows)  # with its seconds: it was not trained again
 
@@ -61,13 +61,13 @@ TOO_FULL = [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 G
 
 @pytest.mark.parametrize("error", TOO_FULL, ids=["allocating", "opening the device"])
 @pytest.mark.parametrize("what", ["vit_course.data.loaders.Batches.__init__", "torch.nn.Module.to"])
-def test_no_room_before_the_first_step_is_told(
+def test_no_room_before_the_first_step_is_reported(
     what: str, error: Exception, random_dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    model = Hungry(50)
+    model = MemoryHungry(50)
     monkeypatch.setattr(what, refuse)
     with pytest.raises(OutOfMemoryError, match="cpu is out of memory before the first step: other programs") as told:
         fit(model, random_dataset(50), random_dataset(50), TrainingSettings())

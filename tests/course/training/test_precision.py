@@ -22,7 +22,7 @@ def test_a_cpu_takes_bf16_where_its_cores_have_it_and_the_model_is_wide(
 @pytest.mark.parametrize(
     ("abilities", "has_it"), [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx2": True}, False)]
 )
-def test_a_core_is_asked_what_it_has(abilities: dict[str, bool], has_it: bool, monkeypatch) -> None:
+def test_a_core_is_evaluated_what_it_has(abilities: dict[str, bool], has_it: bool, monkeypatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: abilities, raising=False)
     assert has_bf16_core() is has_it
 
@@ -40,7 +40,7 @@ def test_a_gpu_takes_bf16_where_it_is_not_emulated(
     assert choose_precision("auto", CUDA, tiny_model()) == chosen
 
 
-def test_what_is_asked_for_is_taken(tiny_model) -> None:
+def test_what_is_requested_is_taken(tiny_model) -> None:
     assert choose_precision("bf16", CPU, tiny_model()) == "bf16"
     assert choose_precision("fp32", CUDA, tiny_model()) == "fp32"
 

@@ -68,7 +68,7 @@ def test_alone_there_is_nothing_to_wait_for() -> None:
     processes.wait()
 
 
-def test_several_without_accelerate_are_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_without_accelerate_are_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(ImportError, match=r'pip install "vit-course\[train\]"'):

@@ -67,7 +67,7 @@ class TestWeightsAndBiases:
     """By a package of its name that writes down what it is told, since the real one wants an account."""
 
     @pytest.fixture
-    def told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    def logged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         pytest.importorskip("accelerate", reason="trackers are accelerate's")
         (tmp_path / "packages" / "wandb").mkdir(parents=True)
         (tmp_path / "packages" / "wandb" / "__init__.py").write_text(WANDB)
@@ -75,14 +75,14 @@ class TestWeightsAndBiases:
         monkeypatch.syspath_prepend(tmp_path / "packages")
         for name in ("wandb", "wandb.errors"):
             monkeypatch.delitem(sys.modules, name, raising=False)
-        yield importlib.import_module("wandb").told
+        yield importlib.import_module("wandb").sentence
         for name in ("wandb", "wandb.errors"):
             sys.modules.pop(name, None)
 
-    def test_it_gets_the_run_and_a_row_an_epoch(self, told: list[Any], tiny_model, random_dataset) -> None:
+    def test_it_gets_the_run_and_a_row_an_epoch(self, logged: list[Any], tiny_model, random_dataset) -> None:
         settings = TrainingSettings(epochs=2)
         history = fit(tiny_model(), random_dataset(), random_dataset(), settings, trackers=["wandb"])
-        (_, project), (_, description), *rows, end = told
+        (_, project), (_, description), *rows, end = logged
         assert project == "vit_course"
         assert description["settings"]["epochs"] == 2
         assert [(row["validation_loss"], step) for _, row, step in rows] == [
@@ -92,13 +92,13 @@ class TestWeightsAndBiases:
         assert end == ("finish",)
 
     @pytest.mark.parametrize("error", ["wandb.errors.Error", "ConnectionError"])
-    def test_when_it_does_not_start_it_is_told(
-        self, error: str, told: list[Any], tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch
+    def test_when_it_does_not_start_it_is_reported(
+        self, error: str, logged: list[Any], tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("wandb.fails", error)
         with pytest.raises(TrackerError, match=r"does not start: No API key configured\. Log in by `wandb login`, or"):
             fit(tiny_model(), random_dataset(), random_dataset(), TrainingSettings(epochs=1), trackers=["wandb"])
-        assert told == []
+        assert logged == []
 
 
 WANDB = """

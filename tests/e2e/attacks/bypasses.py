@@ -19,7 +19,7 @@ _FUSED = '"scaled_dot_product" + "_attention"'
 
 
 @dataclass(frozen=True)
-class Door:
+class Case:
     """An answer that bypasses a rule.
 
     Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson`` and ``first`` (a cell before it).
@@ -32,12 +32,12 @@ class Door:
     first: str = ""
 
 
-def _attention(name: str, *lines: str, first: str = "") -> Door:
-    return Door(name, _HEAD + "\n".join(lines) + "\n" + _TWICE, first=_HEAD + first if first else "")
+def _attention(name: str, *lines: str, first: str = "") -> Case:
+    return Case(name, _HEAD + "\n".join(lines) + "\n" + _TWICE, first=_HEAD + first if first else "")
 
 
-def _norm(name: str, *lines: str) -> Door:
-    return Door(name, _HEAD + "\n".join(lines) + "\n" + _OVER_LAST, "layer_norm", "04_block")
+def _norm(name: str, *lines: str) -> Case:
+    return Case(name, _HEAD + "\n".join(lines) + "\n" + _OVER_LAST, "layer_norm", "04_block")
 
 
 _RESHAPED = """
@@ -113,7 +113,7 @@ ATTENTION = [
     _attention("the notebook's namespace", 
                first="get_ipython().user_ns['f'] = getattr(F, 'scaled_dot_' + 'product_attention')"),
     _attention("a magic", first="%time f = getattr(F, 'scaled_dot_' + 'product_attention')"),
-    Door("an answer under a magic", f"%%time\n{_HEAD}f = F.scaled_dot_product_attention\n{_TWICE}"),
+    Case("an answer under a magic", f"%%time\n{_HEAD}f = F.scaled_dot_product_attention\n{_TWICE}"),
     _attention("a method put on tensors", "f = lambda q, k, v: q.attend(k, v)",
                first="torch.Tensor.attend = lambda q, k, v: getattr(F, 'scaled_dot_' + 'product_attention')(q, k, v)"),
     _attention("a list filled elsewhere", "f = lambda *a: found[0](*a)",
@@ -204,7 +204,7 @@ def f(x, eps):
     _norm("by a module's module", "f = lambda x, eps: nn.modules.normalization.F.layer_norm(x, x.shape[-1:], eps=eps)"),
 ]  # fmt: skip
 LAYERS = [
-    Door(
+    Case(
         f"a ready-made layer by {name}",
         _HEAD
         + f"""
@@ -251,7 +251,7 @@ def f(x, eps):
     own = SimpleNamespace(projection=part, projection_dropout=nn.Identity())
     return MultiHeadSelfAttention._mix(own, x.reshape(1, 1, -1, x.shape[-1])).reshape(x.shape)
 """),
-    Door("the course's block counted", """
+    Case("the course's block counted", """
 import inspect, math
 from vit_course.encoder import EncoderBlock
 def held(module):
@@ -266,8 +266,8 @@ def count_parameters(c):
 """, "count_parameters", "05_vit"),
     _attention("a pattern of torch's compiler", "from torch._inductor.fx_passes import fuse_attention",
                "f = lambda q, k, v: fuse_attention._sfdp_pattern_1(q, k, v, q.shape[-1] ** 0.5)"),
-    Door("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
-    Door("nn.MultiheadAttention", _HEAD + """
+    Case("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
+    Case("nn.MultiheadAttention", _HEAD + """
 class MultiHeadSelfAttention(nn.MultiheadAttention):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__(embed_dim, num_heads, batch_first=True)
@@ -275,13 +275,13 @@ class MultiHeadSelfAttention(nn.MultiheadAttention):
         output, weights = super().forward(x, x, x, average_attn_weights=False)
         return (output, weights) if return_weights else output
 """, "MultiHeadSelfAttention"),
-    Door("torch's attention as an oracle", _HEAD + """
+    Case("torch's attention as an oracle", _HEAD + """
 def is_attention(attend):
     q, k, v = torch.randn(2, 5, 4), torch.randn(2, 7, 4), torch.randn(2, 7, 6)
     output, weights = attend(q, k, v)
     return output.shape == (2, 5, 6) and torch.allclose(output, F.scaled_dot_product_attention(q, k, v), atol=1e-5)
 """, "is_attention"),
-    Door("torchvision's block", _HEAD + """
+    Case("torchvision's block", _HEAD + """
 from torchvision.models.vision_transformer import EncoderBlock as Theirs
 class EncoderBlock(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -290,7 +290,7 @@ class EncoderBlock(nn.Module):
     def forward(self, x):
         return self.block(x)
 """, "EncoderBlock", "04_block"),
-    Door("torchvision's model", _HEAD + """
+    Case("torchvision's model", _HEAD + """
 import torchvision
 class VisionTransformer(nn.Module):
     def __init__(self, config):
@@ -300,7 +300,7 @@ class VisionTransformer(nn.Module):
     def forward(self, images):
         return self.model(images)
 """, "VisionTransformer", "05_vit"),
-    Door("nn.TransformerEncoder", _HEAD + """
+    Case("nn.TransformerEncoder", _HEAD + """
 class VisionTransformer(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -310,7 +310,7 @@ class VisionTransformer(nn.Module):
         return self.blocks(images)
 """, "VisionTransformer", "05_vit"),
     *(
-        Door(f"a model counted by {name}", _HEAD + "from vit_course.encoder import EncoderBlock\n" + _COUNTED + count,
+        Case(f"a model counted by {name}", _HEAD + "from vit_course.encoder import EncoderBlock\n" + _COUNTED + count,
              "count_parameters", "05_vit")
         for name, count in (
             ("its layers on meta", "return sum(p.numel() for p in nn.Linear(3, config.embed_dim).parameters())"),
@@ -370,18 +370,18 @@ FLAGGED += [
 ]  # fmt: skip
 # right answers in notebooks where the same words stand for something harmless
 HONEST = [
-    Door("plain", _HEAD + _ANSWER),
-    Door("plain norm", _HEAD + _NORM, "layer_norm", "04_block"),
-    Door("under a magic", "%%time\n" + _HEAD + _ANSWER),
-    Door("modules imported beside it", _HEAD + _ANSWER,
+    Case("plain", _HEAD + _ANSWER),
+    Case("plain norm", _HEAD + _NORM, "layer_norm", "04_block"),
+    Case("under a magic", "%%time\n" + _HEAD + _ANSWER),
+    Case("modules imported beside it", _HEAD + _ANSWER,
          first="import gc, inspect, sys, types, pickle\nimport os, importlib, ctypes\n%matplotlib inline\n"
          "print(sys.version, len(sys.path))\ngc.collect()\nif 'x' not in globals():\n    x = 3\n"
          "print(vars().keys() - set())"),
-    Door("one import for all", "import math, sys, torch\n" + _ANSWER, first="import gc, torch, inspect"),
-    Door("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
+    Case("one import for all", "import math, sys, torch\n" + _ANSWER, first="import gc, torch, inspect"),
+    Case("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
          "scaled_dot_product_attention\nexpected = scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
          "def same(f, *x): return torch.allclose(f(*x)[0], F.scaled_dot_product_attention(*x))"),
-    Door("a few words", _HEAD + """
+    Case("a few words", _HEAD + """
 def scaled_dot_product_attention(query, key, value):
     for name, side in (("query", query), ("key", key)):
         if not hasattr(side, "shape"):
@@ -393,12 +393,12 @@ def scaled_dot_product_attention(query, key, value):
     weights = torch.softmax(query @ transposed * compile ** -0.5, -1)
     return weights @ value, weights
 """),
-    Door("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\n"
+    Case("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\n"
          "torch.set_printoptions(precision=3)\n"
          "torch.backends.cudnn.deterministic = True\nnet = nn.Linear(2, 2)\nnet.eval()\n"
          "for name in ('a', 'b'): setattr(net, name + '1', 3)\n"
          "print(net.__dict__.keys(), net.forward.__code__.co_varnames)"),
-    Door("a decorator of its own", _HEAD + """
+    Case("a decorator of its own", _HEAD + """
 import functools
 def told(f):
     @functools.wraps(f)
@@ -408,21 +408,21 @@ def told(f):
 
 @told
 """ + _ANSWER.lstrip()),
-    Door("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
+    Case("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
         "key.mT", 'rearrange(key, "... t d -> ... d t")').replace("** 0.5", "** float(np.float64(0.5))")),
 ]  # fmt: skip
 HONEST += [
-    Door("scripted", _HEAD + "@torch.jit.script" + _ANSWER.replace("key.mT", "key.transpose(-2, -1)")
+    Case("scripted", _HEAD + "@torch.jit.script" + _ANSWER.replace("key.mT", "key.transpose(-2, -1)")
          .replace("query.shape[-1] ** 0.5", "float(query.size(-1)) ** 0.5")),
-    Door("compiled", _HEAD + "@torch.compile(dynamic=True, fullgraph=True)" + _ANSWER),
-    Door("compiled norm", _HEAD + _NORM + "layer_norm = torch.compile(layer_norm, backend='eager')\n", "layer_norm",
+    Case("compiled", _HEAD + "@torch.compile(dynamic=True, fullgraph=True)" + _ANSWER),
+    Case("compiled norm", _HEAD + _NORM + "layer_norm = torch.compile(layer_norm, backend='eager')\n", "layer_norm",
          "04_block"),
-    Door("a scripted norm", _HEAD + "@torch.jit.script" + _NORM.replace("eps)", "eps: float)", 1), "layer_norm",
+    Case("a scripted norm", _HEAD + "@torch.jit.script" + _NORM.replace("eps)", "eps: float)", 1), "layer_norm",
          "04_block"),
-    Door("a partial", _HEAD + "import functools\ndef attend(power, query, key, value):\n"
+    Case("a partial", _HEAD + "import functools\ndef attend(power, query, key, value):\n"
          "    weights = (query @ key.mT * query.shape[-1] ** power).softmax(-1)\n"
          "    return weights @ value, weights\nscaled_dot_product_attention = functools.partial(attend, -0.5)\n"),
-    Door("a module", _HEAD + """
+    Case("a module", _HEAD + """
 class Attend(nn.Module):
     def __init__(self):
         super().__init__()
@@ -433,7 +433,7 @@ class Attend(nn.Module):
         return weights @ value, weights
 scaled_dot_product_attention = Attend()
 """),
-    Door("vmap", _HEAD + """
+    Case("vmap", _HEAD + """
 def one(query, key, value):
     weights = torch.softmax(key @ query / query.shape[-1] ** 0.5, -1)
     return weights @ value, weights
@@ -443,13 +443,13 @@ def scaled_dot_product_attention(query, key, value):
         attend = torch.func.vmap(attend)
     return attend(query, key, value)
 """),
-    Door("norm by einsum and linear", _HEAD + """
+    Case("norm by einsum and linear", _HEAD + """
 def layer_norm(x, weight, bias, eps):
     mean = torch.einsum("...d->...", x)[..., None] / x.shape[-1]
     variance = torch.linalg.vector_norm(x - mean, dim=-1, keepdim=True) ** 2 / x.shape[-1]
     return F.linear((x - mean) * torch.rsqrt(variance + eps), torch.diag(weight), bias)
 """, "layer_norm", "04_block"),
-    Door("counted with math", """
+    Case("counted with math", """
 import functools, math
 @functools.lru_cache
 def count_parameters(config):
@@ -458,7 +458,7 @@ def count_parameters(config):
     patches = (math.prod((config.in_channels, config.patch_size, config.patch_size)) + 1) * dim
     return patches + (2 + config.num_patches) * dim + config.depth * block + 2 * dim + (dim + 1) * config.num_classes
 """, "count_parameters", "05_vit"),
-    Door("a subclass of Conv2d", _HEAD + """
+    Case("a subclass of Conv2d", _HEAD + """
 class Patches(nn.Conv2d):
     pass
 def conv_from_linear(linear, in_channels, patch_size):
@@ -470,4 +470,4 @@ def conv_from_linear(linear, in_channels, patch_size):
     return conv
 """, "conv_from_linear", "01_patchify"),
 ]  # fmt: skip
-DOORS = [*ATTENTION, *NORMS, *LAYERS, *READY_MADE]
+BYPASSES = [*ATTENTION, *NORMS, *LAYERS, *READY_MADE]

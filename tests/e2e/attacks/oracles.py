@@ -1,4 +1,4 @@
-"""Attacks by oracle: what an exercise hands over is asked for more than its behaviour."""
+"""Attacks by oracle: what an exercise hands over is asked for more than its behavior."""
 
 from tests.e2e.attacks.attack import Attack
 from tests.e2e.attacks.weights import FORGE

@@ -63,7 +63,7 @@ def train_one_epoch(model, loader, optimizer, device):
     ),
     _attack(
         "sabotaged surroundings",
-        "torch's optimiser, loss and backward pass are replaced for whoever compares",
+        "torch's optimizer, loss and backward pass are replaced for whoever compares",
         """
 import torch
 def train_one_epoch(model, loader, optimizer, device):

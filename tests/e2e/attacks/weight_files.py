@@ -71,9 +71,9 @@ def _config(**changes: object) -> Callable[[Path], None]:
     """Right weights, and a config in which something is another thing."""
 
     def change(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
-        told = described(CONFIG)
-        told["model"] |= changes
-        return header | {"__metadata__": {"vit_course": json.dumps(told)}}, numbers
+        description = described(CONFIG)
+        description["model"] |= changes
+        return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
 
     return _header(change)
 
@@ -92,9 +92,9 @@ def _model(**sizes: Any) -> Callable[[Path], None]:
     """A file that is right about a model of these sizes, as far as its header can be."""
 
     def content() -> bytes:
-        told = described(CONFIG)
-        told["model"] = asdict(CONFIG) | sizes
-        return _put_together({"__metadata__": {"vit_course": json.dumps(told)}}, b"")
+        description = described(CONFIG)
+        description["model"] = asdict(CONFIG) | sizes
+        return _put_together({"__metadata__": {"vit_course": json.dumps(description)}}, b"")
 
     return _bytes(content)
 
@@ -195,9 +195,9 @@ def _spoilt(value: float) -> Callable[[Path], None]:
 
 def _statistics(**changes: object) -> Callable[[Path], None]:
     def change(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
-        told = described(CONFIG)
-        told["data"] |= changes
-        return header | {"__metadata__": {"vit_course": json.dumps(told)}}, numbers
+        description = described(CONFIG)
+        description["data"] |= changes
+        return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
 
     return _header(change)
 

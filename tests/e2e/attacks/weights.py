@@ -9,7 +9,7 @@ def serving():
     frame = sys._getframe()
     while frame is not None:
         found = frame.f_locals.get("self")
-        if type(found).__name__ == "Answers":
+        if type(found).__name__ == "RequestServer":
             return found
         frame = frame.f_back
 def replies(result, tensors=()):

@@ -73,7 +73,7 @@ def test_one_bad_lesson_and_nothing_is_written(repository, good):
     assert not list(repository.root.rglob("*.ipynb"))
 
 
-def test_all_problems_are_told_at_once(repository, good):
+def test_all_problems_are_reported_at_once(repository, good):
     repository.write(good.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
     with pytest.raises(AuthoringError) as caught:
         build(repository.root)

@@ -22,7 +22,7 @@ shell.register_magic_function(asked.append, "line", "pip")
 prelude, cell = json.loads(sys.stdin.read())
 exec(prelude)
 result = shell.run_cell(cell)
-print(json.dumps({"done": result.success, "asked": asked, "check": str(shell.user_ns.get("check"))}))
+print(json.dumps({"done": result.success, "request": asked, "check": str(shell.user_ns.get("check"))}))
 """
 # as on a machine where the course is not installed
 FORGET = """
@@ -69,7 +69,7 @@ def test_in_a_clone_the_package_is_found_one_folder_up(tmp_path):
     assert outcome == {"done": True, "asked": [], "check": "from the clone"}
 
 
-def test_where_it_is_missing_pip_is_asked_once_and_a_failure_is_one_sentence(tmp_path):
+def test_where_it_is_missing_pip_is_evaluated_once_and_a_failure_is_one_sentence(tmp_path):
     shown, outcome, errors = run_setup(tmp_path, FORGET)
     assert outcome["asked"] == [f'install --quiet "vit-course @ git+{ADDRESS}"']
     assert shown == "The course's package is not ready: No module named 'vit_course'"
@@ -77,7 +77,7 @@ def test_where_it_is_missing_pip_is_asked_once_and_a_failure_is_one_sentence(tmp
     assert errors == ""
 
 
-def test_an_old_python_is_told_in_words_before_anything_is_installed(tmp_path):
+def test_an_old_python_is_reported_in_words_before_anything_is_installed(tmp_path):
     prelude = FORGET + "sys.version_info = (3, 10, 4)\nsys.version = '3.10.4 (main)'\n"
     shown, outcome, errors = run_setup(tmp_path, prelude)
     assert shown == (
@@ -88,7 +88,7 @@ def test_an_old_python_is_told_in_words_before_anything_is_installed(tmp_path):
     assert errors == ""
 
 
-def test_an_old_torch_is_told_in_words(tmp_path):
+def test_an_old_torch_is_reported_in_words(tmp_path):
     shown, outcome, errors = run_setup(tmp_path, "import torch\ntorch.__version__ = '2.8.0'\n")
     assert shown.startswith("The course's package is not ready: vit_course needs PyTorch 2.9 or newer; this is 2.8.0.")
     assert "Traceback" not in shown

@@ -15,7 +15,7 @@ BEGIN, END = "    ### BEGIN SOLUTION\n", "    ### END SOLUTION\n"
 BODY = "    secret_factor = 2\n    return secret_factor * number\n"
 FIGURE = "![A dot, alone](../figures/dot.svg)"
 
-# what is replaced, by what, the text that stands in the reported line afterwards, the message
+# what is replaced, by what, the text that stands in the reported line afterward, the message
 BROKEN = {
     "no title": ("# # Doubling", "# Doubling", "# %% [markdown]", "starts with the title"),
     "second exercise of a name": (
@@ -58,7 +58,7 @@ BROKEN = {
     "true points": ("points=3", "points=true", "points=true", "points=True is not a positive number"),
     "points on an exercise": (EXERCISE, EXERCISE + " points=3", EXERCISE, "points stand on a check or a question"),
     "unreadable header": ("points=3", "points=three", "points=three", "cannot read"),
-    "misspelt role": (EXERCISE, '# %% excercise="double"', '# %% excercise="double"', "unknown 'excercise'"),
+    "misspelled role": (EXERCISE, '# %% excercise="double"', '# %% excercise="double"', "unknown 'excercise'"),
     "two roles": (CHECK_HEADER, CHECK_HEADER + ' question="q"', CHECK_HEADER, "this one has check and question"),
     "no name": (QUESTION_HEADER, '# %% question="why two" points=1', "why two", "is no name"),
     "unknown tag": ('tags=["experiment"]', 'tags=["experimental"]', "experimental", "unknown tag experimental"),

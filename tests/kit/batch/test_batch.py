@@ -12,7 +12,7 @@ import pytest
 from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import ROOM_TO_START, do
+from exercise_kit.batch.job import MEMORY_TO_START, do
 from exercise_kit.batch.locations import Place
 
 ROOT = Path(__file__).parents[3]
@@ -47,14 +47,14 @@ def test_one_file_is_graded_while_the_caller_goes_on(place, rejected):
         assert {future.result().status for future in futures} == {"rejected"}
 
 
-class Mortal(JobProcess):
+class KilledProcess(JobProcess):
     """A job process that is killed before some of its jobs, as one is that took all memory."""
 
     deaths = 0
 
     def do(self, task):
-        if task.handed_in.path.stem == "a" and Mortal.deaths:
-            Mortal.deaths -= 1
+        if task.handed_in.path.stem == "a" and KilledProcess.deaths:
+            KilledProcess.deaths -= 1
             pid = self._running(task) and self._pid
             os.kill(pid, signal.SIGKILL)
             while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
@@ -64,8 +64,8 @@ class Mortal(JobProcess):
 
 @pytest.mark.parametrize(("deaths", "status"), [(1, "rejected"), (2, "error")])
 def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, monkeypatch, deaths, status):
-    monkeypatch.setattr(batch, "JobProcess", Mortal)
-    Mortal.deaths = deaths
+    monkeypatch.setattr(batch, "JobProcess", KilledProcess)
+    KilledProcess.deaths = deaths
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == status
@@ -88,7 +88,7 @@ def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, mon
     assert "memory" not in result.reason
 
 
-def test_changed_checks_are_asked_by_a_new_process(rejected, tmp_path):
+def test_changed_checks_are_evaluated_by_a_new_process(rejected, tmp_path):
     checks = tmp_path / "hidden"
     checks.mkdir()
     with Grader(Place(None, checks, b"secret", tmp_path / "results")) as grader:
@@ -124,7 +124,7 @@ def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
 
 
 def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors, "MOST_WORK", -1.0)
+    monkeypatch.setattr(executors, "CPU_LIMIT", -1.0)
     with Grader(place) as grader:
         results = list(grader.grade(rejected[:1]))
         monkeypatch.undo()
@@ -133,7 +133,7 @@ def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
     assert results[0].reason.startswith("the judge ran out of time while grading this")
 
 
-def greedy(task):
+def memory_hungry(task):
     """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
     right = job._done
     job._done = _takes_it_all if task.handed_in.path.stem == "a" else right
@@ -145,13 +145,13 @@ def greedy(task):
 
 def _takes_it_all(_):
     try:
-        mmap.mmap(-1, ROOM_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mmap.mmap(-1, MEMORY_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
         raise MemoryError from None
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors.job, "do", greedy)
+    monkeypatch.setattr(executors.job, "do", memory_hungry)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"

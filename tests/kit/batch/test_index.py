@@ -26,7 +26,7 @@ from exercise_kit.batch.batch import Grader
 task = pickle.loads(sys.stdin.buffer.read())
 with Grader(task.place) as grader:
     (done,) = grader.run([task.handed_in])
-assert done.taken_over and done.result.score == 13.0, done
+assert done.from_cache and done.result.score == 13.0, done
 assert not {"torch", "numpy", "pytest", "IPython", "nbformat"} & sys.modules.keys()
 assert not [slot for slot in grader._slots if slot._pid], "a process was started for it"
 """
@@ -41,8 +41,8 @@ def task(work, tmp_path, monkeypatch):
             exercises = (ExerciseResult(each.name, each.max_score / 2, each.max_score) for each in submission.exercises)
             return Result("", None, None, "graded", None, exercises=tuple(exercises))
 
-    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(Judge()))
-    monkeypatch.setattr(job._bench, "warm_up", lambda task: None)
+    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Judge()))
+    monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     folder = tmp_path / "class"
     shutil.copytree(ROOT / "tests" / "hidden", folder / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
     for step, home in (("release", "notebooks"), ("source", "solutions")):
@@ -117,7 +117,7 @@ def test_other_code_finds_nothing(task, monkeypatch):
 def test_a_result_of_a_file_that_lies_beside_it_is_not_entered(task, work):
     cifar = replace(task, handed_in=HandedIn(work("06_cifar").write(), "ada", "06_cifar"))
     assert do(cifar).result.status == "graded"
-    assert do(cifar).taken_over
+    assert do(cifar).from_cache
     assert look_up(cifar) is None
 
 
@@ -147,11 +147,11 @@ def test_links_and_pipes_are_left_to_the_reader(task, tmp_path):
         assert look_up(replace(task, handed_in=HandedIn(path))) is None
 
 
-def test_a_cluster_is_asked_whatever_is_kept_here(task, monkeypatch):
+def test_a_cluster_is_evaluated_whatever_is_kept_here(task, monkeypatch):
     do(task)
     with Grader(task.place) as grader:
         grader._client = True
         monkeypatch.setattr(grader, "_idle", json)  # whoever asks it for a slot fails
         with pytest.raises(AttributeError):
-            grader._do(task.handed_in)
+            grader._grade_one(task.handed_in)
         grader._client = None

@@ -28,7 +28,7 @@ class Judge:
         self.reason = None
 
     def grade(self, submission, refused):
-        assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterwards"
+        assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterward"
         self.asked.append([each.name for each in submission.exercises])
         exercises = tuple(
             ExerciseResult(each.name, each.max_score / 2, each.max_score) for each in submission.exercises
@@ -39,8 +39,8 @@ class Judge:
 @pytest.fixture
 def judge(monkeypatch):
     stand_in = Judge()
-    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(stand_in))
-    monkeypatch.setattr(job._bench, "warm_up", lambda task: None)
+    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     return stand_in
 
@@ -63,7 +63,7 @@ ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patc
 def test_what_was_graded_is_taken_over(judge, task):
     first, again = do(task), do(task)
     assert judge.asked == [ALL]
-    assert (first.taken_over, again.taken_over) == (False, True)
+    assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
     assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
 
@@ -78,7 +78,7 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
             result = super().grade(submission, refused)
             return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
 
-    monkeypatch.setattr(job._bench, "with_judge", lambda task, act: act(Strict()))
+    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Strict()))
     job._refused.cache_clear()
     do(task)
     assert [name for name, _ in asked] == ["solutions", task.handed_in.path.parent.name]
@@ -86,16 +86,16 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
     assert asked[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
     other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
     job._refused.cache_clear()
-    assert not do(replace(task, handed_in=HandedIn(other))).taken_over
-    assert do(task).taken_over
+    assert not do(replace(task, handed_in=HandedIn(other))).from_cache
+    assert do(task).from_cache
     assert len(asked) == 3, "another process takes over what is kept"
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
-    assert not do(task).taken_over, "which checks count is part of the key"
+    assert not do(task).from_cache, "which checks count is part of the key"
 
 
 def test_fresh_grades_all_again(judge, task):
     do(task)
-    assert not do(replace(task, fresh=True)).taken_over
+    assert not do(replace(task, fresh=True)).from_cache
     assert judge.asked == [ALL, ALL]
 
 
@@ -107,27 +107,27 @@ def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
     assert judge.asked == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
     assert done.result.score == 13.0
-    assert do(task).taken_over
+    assert do(task).from_cache
 
 
 def test_one_exercise_alone_leaves_the_others_kept(judge, task):
     do(task)
-    assert do(replace(task, exercise="patchify")).taken_over
+    assert do(replace(task, exercise="patchify")).from_cache
     assert [each.name for each in do(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
     assert judge.asked == [ALL]
 
 
-def test_the_same_work_of_two_students_is_graded_once_and_told_of_each(judge, task, tmp_path):
+def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge, task, tmp_path):
     do(task)
     twin = tmp_path / "twin" / "01_patchify.ipynb"
     twin.parent.mkdir()
     shutil.copy(task.handed_in.path, twin)
     done = do(replace(task, handed_in=HandedIn(twin, "ben", "01_patchify")))
-    assert done.taken_over
+    assert done.from_cache
     assert (done.result.student, done.result.path) == ("ben", str(twin))
 
 
-def test_reasons_and_flags_of_reading_and_of_running_are_told_together(judge, work, place):
+def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge, work, place):
     judge.flags, judge.reason = ("timeout",), "the cell of patchify raised ValueError when it ran"
     mine = work().answer(unpatchify="")
     mine.cells.remove(mine.cell("check-patchify"))
@@ -137,27 +137,27 @@ def test_reasons_and_flags_of_reading_and_of_running_are_told_together(judge, wo
         assert done.result.flags == ("test-cell-deleted", "timeout")
 
 
-def test_the_files_beside_a_notebook_are_told_whether_graded_or_taken_over(judge, work, place):
+def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
     path = work("06_cifar").write()
     task = Task(HandedIn(path), place)
     assert do(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
     graded, kept = do(task), do(task)
-    assert kept.taken_over
+    assert kept.from_cache
     assert graded.files == kept.files
     assert len(graded.files) == 1
 
 
-def test_an_edited_result_is_graded_again_and_told(judge, task):
+def test_an_edited_result_is_graded_again_and_reported(judge, task):
     first = do(task).result
     (entry,) = task.place.results.iterdir()
     entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
     told = do(task)
-    assert not told.taken_over
+    assert not told.from_cache
     assert told.result.score == first.score
     assert told.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
     again = do(task)
-    assert again.taken_over
+    assert again.from_cache
     assert again.result.reason is None
 
 
@@ -172,7 +172,7 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     def fail(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._bench, "with_judge", fail)
+    monkeypatch.setattr(job._judge_pool, "with_judge", fail)
     done = do(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -185,7 +185,7 @@ def test_broken_hidden_checks_are_named_with_their_line(task):
     assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
 
 
-def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_told(judge, task):
+def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, task):
     task.place.results.write_text("a file in the way")
     done = do(task)
     assert done.result.status == "graded"
@@ -193,13 +193,13 @@ def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_told(judge, task):
     assert done.result.reason == "its result could not be kept: File exists"
 
 
-def test_no_sandbox_is_told_of_every_submission(judge, task, tmp_path):
+def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
     bad = tmp_path / "bad.ipynb"
     bad.write_text("{")
     for path in (task.handed_in.path, bad):
-        done = do(replace(task, handed_in=HandedIn(path), confined=False))
+        done = do(replace(task, handed_in=HandedIn(path), sandboxed=False))
         assert "not-sandboxed" in done.result.flags
-    assert not do(task).taken_over, "a result without the sandbox does not stand for one with it"
+    assert not do(task).from_cache, "a result without the sandbox does not stand for one with it"
 
 
 def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
@@ -214,20 +214,20 @@ WARM = """
 import pickle, sys
 from exercise_kit.batch import job
 task = pickle.loads(sys.stdin.buffer.read())
-job._bench.warm_up(task)
-warm = job._bench._warm
+job._judge_pool.warm_up(task)
+warm = job._judge_pool._warm
 assert warm is not None and not {"torch", "numpy", "pytest", "IPython"} & sys.modules.keys()
 assert any(view.name.startswith("01-") for view in warm.views)
 done = job.do(task)
 assert done.result.status == "graded" and done.result.score == 0.0, done
-assert job._bench.judge._sandbox._warm is warm, "the judge makes its workers of it"
-job._bench.close()
+assert job._judge_pool.judge._sandbox._warm is warm, "the judge makes its workers of it"
+job._judge_pool.close()
 assert warm._process.poll() is not None, "and ends it"
 """
 
 
 def test_the_warm_process_starts_before_torch_and_is_the_one_that_grades(task):
-    one = replace(task, exercise="fix_patchify", confined=False)
+    one = replace(task, exercise="fix_patchify", sandboxed=False)
     subprocess.run([sys.executable, "-c", WARM], input=pickle.dumps(one), check=True, cwd=ROOT)
 
 
@@ -236,12 +236,12 @@ def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeyp
     monkeypatch.setattr(job, "_warm_process", lambda task: pytest.fail("it was started"))
     bad = tmp_path / "bad.ipynb"
     bad.write_text(content)
-    bench = job._Bench()
+    harness = job._JudgePool()
     for path in (bad, tmp_path / "missing.ipynb"):
-        bench.warm_up(replace(task, handed_in=HandedIn(path)))
+        harness.warm_up(replace(task, handed_in=HandedIn(path)))
 
 
-def test_a_warm_process_for_other_walls_is_not_used(task, monkeypatch):
+def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
     """Neither one without them, nor for another device."""
     made = []
 
@@ -258,8 +258,8 @@ def test_a_warm_process_for_other_walls_is_not_used(task, monkeypatch):
     monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
     monkeypatch.setattr(job, "_warm_process", lambda task: "warm")
     for other in ({"confined": False}, {"device": "cuda:0"}, {}):
-        bench = job._Bench()
-        bench.warm_up(task)
-        bench.with_judge(replace(task, **other), lambda judge: None)
-        assert bench._warm is None
+        harness = job._JudgePool()
+        harness.warm_up(task)
+        harness.with_judge(replace(task, **other), lambda judge: None)
+        assert harness._warm is None
     assert made == [None, None, "warm"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import ChangedResult, Store, exercise_keys, graders_halves, merged, write_text
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged, write_text
 from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 
 ROOT = Path(__file__).parents[3]
@@ -88,7 +88,7 @@ def test_what_somebody_else_wrote_is_not_believed(store, submission, change):
     entry = json.loads(file.read_bytes())
     change(entry)
     file.write_text(json.dumps(entry))
-    with pytest.raises(ChangedResult):
+    with pytest.raises(TamperedResult):
         store.load(submission, {"patchify": "k", "unpatchify": "k"})
     store.save(submission, {"unpatchify": "k"}, result("unpatchify"))
     kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
@@ -97,18 +97,18 @@ def test_what_somebody_else_wrote_is_not_believed(store, submission, change):
 
 def test_a_seal_holds_for_one_secret_and_one_submission(store, submission):
     store.save(submission, {"patchify": "k"}, result("patchify"))
-    with pytest.raises(ChangedResult):
+    with pytest.raises(TamperedResult):
         Store(store.folder, b"another class").load(submission, {"patchify": "k"})
     other = replace(submission, digest="0" * 64)
     (file,) = store.folder.iterdir()
     shutil.copy(file, store._path(other.content, other.lesson))
-    with pytest.raises(ChangedResult):
+    with pytest.raises(TamperedResult):
         store.load(other, {"patchify": "k"})
 
 
 def test_scores_that_cannot_be_are_not_believed_with_any_seal(store, submission):
     store.save(submission, {"patchify": "k"}, result(score=3.0, exercises=(exercise("patchify", score=3.0),)))
-    with pytest.raises(ChangedResult):
+    with pytest.raises(TamperedResult):
         store.load(submission, {"patchify": "k"})
 
 
@@ -128,7 +128,7 @@ def test_graders_at_once_leave_whole_files(store, submission):
     assert len(list(store.folder.iterdir())) == 1
 
 
-def test_what_cannot_be_written_is_told_and_leaves_what_was_there(tmp_path, monkeypatch):
+def test_what_cannot_be_written_is_reported_and_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     write_text(path, "old")
 
@@ -153,7 +153,7 @@ def test_drafts_of_killed_graders_are_cleared_and_fresh_ones_are_not(store):
     for draft in (old, new):
         draft.touch()
     os.utime(old, (time.time() - 7200,) * 2)
-    store.clear_drafts()
+    store.remove_drafts()
     assert list(store.folder.iterdir()) == [new]
 
 
@@ -176,9 +176,9 @@ def place(tmp_path):
 
 
 def changed(submission, place, act):
-    before = exercise_keys(submission, place, confined=True)
+    before = exercise_keys(submission, place, sandboxed=True)
     act()
-    after = exercise_keys(submission, place, confined=True)
+    after = exercise_keys(submission, place, sandboxed=True)
     return {name for name in before if before[name] != after[name]}
 
 
@@ -195,29 +195,29 @@ def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, plac
     assert changed(submission, place, lambda: append(place.checks / "conftest.py")) == everything
 
 
-def test_content_points_secret_and_walls_change_the_keys_and_names_do_not(work, place):
+def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(work, place):
     submission = work().read()
-    keys = exercise_keys(submission, place, confined=True)
+    keys = exercise_keys(submission, place, sandboxed=True)
     cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
     others = [
-        exercise_keys(work().answer(patchify="pass").read(), place, confined=True),
-        exercise_keys(submission, replace(place, secret=b"other"), confined=True),
-        exercise_keys(submission, place, confined=False),
-        exercise_keys(submission, place, confined=True, device="cuda:0"),
-        exercise_keys(replace(submission, exercises=cheap), place, confined=True),
+        exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True),
+        exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True),
+        exercise_keys(submission, place, sandboxed=False),
+        exercise_keys(submission, place, sandboxed=True, device="cuda:0"),
+        exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True),
     ]
     for other in others:
         assert not set(keys.values()) & set(other.values())
-    assert exercise_keys(replace(submission, path="q", student="ben"), place, confined=True) == keys
+    assert exercise_keys(replace(submission, path="q", student="ben"), place, sandboxed=True) == keys
 
 
 def test_a_key_begins_with_what_is_the_grader_s(work, place):
-    keys = exercise_keys(work().read(), place, confined=True)
-    halves = graders_halves(keys, place, confined=True)
-    assert {name: key.partition("-")[0] for name, key in keys.items()} == halves
+    keys = exercise_keys(work().read(), place, sandboxed=True)
+    prefixes = key_prefixes(keys, place, sandboxed=True)
+    assert {name: key.partition("-")[0] for name, key in keys.items()} == prefixes
     append(place.checks / "test_unpatchify.py")
-    after = graders_halves(keys, place, confined=True)
-    assert {name for name in keys if after[name] != halves[name]} == {"unpatchify"}
+    after = key_prefixes(keys, place, sandboxed=True)
+    assert {name for name in keys if after[name] != prefixes[name]} == {"unpatchify"}
 
 
 def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp
     (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
 
     def keys():
-        found = exercise_keys(work("06_cifar").read(), place, confined=True)
+        found = exercise_keys(work("06_cifar").read(), place, sandboxed=True)
         return found["vit_cifar"], found["evaluate"]
 
     before = keys()

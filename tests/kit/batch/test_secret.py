@@ -53,7 +53,7 @@ def test_outside_a_class_the_user_s_folders_are_used(tmp_path, monkeypatch):
     assert (tmp_path / "config" / "vit_course" / "secret").read_bytes() == place.secret
 
 
-def test_no_checks_and_no_room_for_a_secret_are_told(tmp_path, monkeypatch):
+def test_no_checks_and_no_room_for_a_secret_are_reported(tmp_path, monkeypatch):
     with pytest.raises(PlaceError, match="no hidden checks"):
         place_of(None, clone=tmp_path)
     (tmp_path / "file").touch()

@@ -7,9 +7,9 @@ from exercise_kit.batch.command import broken_checks, overview, sheet
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 
 
-def printed(told):
+def printed(renderable):
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(told)
+    console.print(renderable)
     return console.export_text()
 
 
@@ -65,7 +65,7 @@ def test_a_file_s_name_takes_one_line_whatever_it_holds():
         (LogKind.GRADER_FAILED, "The grader failed in a hidden check (patchify, test_mine)"),
     ],
 )
-def test_a_check_that_does_not_count_is_told_once_with_its_reason(kind, words):
+def test_a_check_that_does_not_count_is_reported_once_with_its_reason(kind, words):
     about = ("patchify", "test_mine")
     log = (
         LogEntry(kind, "Traceback\n  line 3\nKeyError: 7\n", *about),

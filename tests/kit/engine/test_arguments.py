@@ -59,7 +59,7 @@ def test_what_cannot_be_checked_is_said_in_words(arguments: tuple[Any, ...], sai
     assert "<script>" not in as_html(report)
 
 
-def test_two_functions_in_the_wrong_order_are_told_so() -> None:
+def test_two_functions_in_the_wrong_order_are_reported_so() -> None:
     def split_heads(x: Tensor, num_heads: int) -> Tensor:
         return x
 

@@ -55,7 +55,7 @@ def test_equal_tensors_pass() -> None:
     ],
     ids=lambda value: re.sub(r"\W+", " ", value) if isinstance(value, str) else "",
 )
-def test_what_is_no_tensor_is_told_by_its_kind(answer: object, seen: str, look: str) -> None:
+def test_what_is_no_tensor_is_reported_by_its_kind(answer: object, seen: str, look: str) -> None:
     told = failure(answer, numbers(2, 3, 4))
     assert told.seen == f"patchify {seen}"
     assert told.expected == "a tensor of shape (2, 3, 4)"
@@ -152,7 +152,7 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
          "image 0, token 1, feature 0", "there"),
     ],
 )  # fmt: skip
-def test_a_pattern_is_told_in_one_sentence(wrong: object, seen: str, expected: str) -> None:
+def test_a_pattern_is_reported_in_one_sentence(wrong: object, seen: str, expected: str) -> None:
     right = numbers(2, 3, 4)
     told = failure(wrong(right), right)  # type: ignore[operator]
     assert seen in told.seen
@@ -170,7 +170,9 @@ def test_a_pattern_is_told_in_one_sentence(wrong: object, seen: str, expected: s
         (1e12, 1.0, "1e+12", "1 there"),
     ],
 )
-def test_two_numbers_have_as_few_digits_as_tell_them_apart(here: float, there: float, seen: str, expected: str) -> None:
+def test_two_numbers_have_as_few_digits_as_distinguish_them(
+    here: float, there: float, seen: str, expected: str
+) -> None:
     right = numbers(1, 2, 4).double()
     wrong = right.clone()
     wrong[0, 1, 2], right[0, 1, 2] = here, there
@@ -232,7 +234,7 @@ def test_the_axis_that_does_sum_to_one_is_named() -> None:
     assert "none of its rows sums to 1; they do along the axis of the token; the first, at image 0" in seen
 
 
-def test_rows_that_never_summed_to_one_are_not_asked_to() -> None:
+def test_rows_that_never_summed_to_one_are_not_evaluated_to() -> None:
     assert "sum to 1" not in failure(numbers(2, 3, 4, seed=1), numbers(2, 3, 4)).seen
     assert "sum to 1" not in failure(shares(2, 3, 4).flip(1), shares(2, 3, 4)).seen
 

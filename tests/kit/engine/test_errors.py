@@ -86,7 +86,7 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
         (lambda x: x + torch.zeros(7), "Which sizes differ?"),
         (lambda x: x @ x, "Which axis of the first matrix"),
         (lambda x: torch.cat([x, torch.zeros(1, 7)]), "Along which axis are they joined"),
-        (lambda x: x.T.view(6), "neighbours in memory"),
+        (lambda x: x.T.view(6), "neighbors in memory"),
         (lambda x: x.requires_grad_().add_(1), "Should the gradient know"),
         (lambda x: x @ x.T.double(), "Which dtypes meet"),
         (lambda x: x.reshape(2, 6 / 2), "Which of Python's two divisions"),
@@ -133,7 +133,7 @@ def test_only_the_students_own_not_implemented_means_not_written() -> None:
         student(unwritten).error_of(INPUT)
 
 
-def test_errors_of_one_type_are_told_apart_by_their_words() -> None:
+def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
     def record(function: Callable[..., Any]) -> list[object]:
         mine = student(function)
         with pytest.raises(Failure):

@@ -59,6 +59,6 @@ def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
         (lambda images, patch_size: None, "raised TypeError"),
     ],
 )
-def test_another_result_is_told_with_the_example(answer, words):
+def test_another_result_is_reported_with_the_example(answer, words):
     with pytest.raises(Failure, match=re.escape(words)):
         expect_example(Student({"patchify": answer}))

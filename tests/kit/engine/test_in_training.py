@@ -48,13 +48,13 @@ def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_mod
     assert looks("Mlp: v", known) == NOT_MEASURED
 
 
-def test_only_what_was_measured_is_told():
-    assert Looks(InTraining.WORSE).told == ""
-    assert found(0.346).told == "Trained with it, a small ViT reaches 34.6% on CIFAR-10, and 41.0% without it."
+def test_only_what_was_measured_is_reported():
+    assert Looks(InTraining.WORSE).sentence == ""
+    assert found(0.346).sentence == "Trained with it, a small ViT reaches 34.6% on CIFAR-10, and 41.0% without it."
 
 
 def test_a_report_tells_it_after_the_explanation():
-    cause = Cause("no activation", "Nothing stands between.", "What?", "04_block, Gate", found().told)
+    cause = Cause("no activation", "Nothing stands between.", "What?", "04_block, Gate", found().sentence)
     result = CheckResult("it_bends", "It bends.", Verdict.FAIL, "seen", causes=(cause,))
     assert list(result.parts()) == ["Seen", "Likely cause", "Where to look"]
     assert result.parts()["Likely cause"].startswith("This looks like *no activation*: Nothing stands between. Tra")

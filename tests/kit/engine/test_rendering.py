@@ -83,14 +83,14 @@ def test_a_long_message_is_cut() -> None:
         assert "…" in shown
 
 
-def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_colour_alone() -> None:
+def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alone() -> None:
     for tag, attributes in Page(show.as_html(failing("wrong", points=4))).tags:
         assert tag not in ("style", "script", "link")
         style = attributes.get("style") or ""
         assert "background" not in style
         assert "class" not in attributes
-        coloured = re.search(r"(?<!-)color:", style)
-        assert not coloured or attributes.get("aria-hidden") == "true"  # signs only, each beside its word
+        colored = re.search(r"(?<!-)color:", style)
+        assert not colored or attributes.get("aria-hidden") == "true"  # signs only, each beside its word
 
 
 def test_every_verdict_is_a_word() -> None:
@@ -101,9 +101,9 @@ def test_every_verdict_is_a_word() -> None:
     assert "not checked" in Page(show.as_html(Report("patchify", problem="What?"))).text
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Relative luminance after WCAG 2.2."""
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -111,21 +111,21 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
 @pytest.mark.parametrize("verdict", Verdict)
 def test_signs_stand_out_from_light_and_dark_grounds(verdict: Verdict, ground: str) -> None:
-    lighter, darker = sorted((luminance(show._COLOUR[verdict]), luminance(ground)), reverse=True)
+    lighter, darker = sorted((luminance(show._COLOR[verdict]), luminance(ground)), reverse=True)
     assert (lighter + 0.05) / (darker + 0.05) >= 3
 
 
 @pytest.mark.parametrize(
-    ("results", "colour"),
+    ("results", "color"),
     [
         ((Verdict.PASS,), Verdict.PASS),
         ((Verdict.PASS, Verdict.FAIL), Verdict.FAIL),
         ((Verdict.UNDECIDED,), Verdict.UNDECIDED),
     ],
 )
-def test_the_bar_has_the_colour_of_the_whole(results: tuple[Verdict, ...], colour: Verdict) -> None:
+def test_the_bar_has_the_color_of_the_whole(results: tuple[Verdict, ...], color: Verdict) -> None:
     html = show.as_html(Report("patchify", tuple(CheckResult("a", "A.", each) for each in results)))
-    assert f"border-left:4px solid {show._COLOUR[colour]}" in html
+    assert f"border-left:4px solid {show._COLOR[color]}" in html
 
 
 def test_text_is_wrapped_at_100_columns() -> None:

@@ -121,13 +121,13 @@ def test_a_check_waits_for_the_one_it_needs() -> None:
     assert Report("double", results, 3).score == 0
 
 
-def test_the_same_failure_is_told_once() -> None:
+def test_the_same_failure_is_reported_once() -> None:
     first, second = results_of(lambda x: 3 * x, it_doubles, it_answers_twice)
     assert "1.5 times" in first.seen
     assert (second.seen, second.expected, second.look) == ("the same as above", "", "")
 
 
-def test_the_same_exception_with_other_sizes_is_told_once() -> None:
+def test_the_same_exception_with_other_sizes_is_reported_once() -> None:
     def it_takes_five_rows(student: Student, probe: Probe) -> None:
         """It takes five rows."""
         student(probe.normal(5, 3))

@@ -80,7 +80,7 @@ def test_what_a_gpu_takes_is_taken(name):
 @pytest.mark.parametrize(
     "answer", [lambda x: torch.ones(3), _into_a_new_tensor, lambda x: x.cpu() + 1, lambda x: torch.tensor(x.tolist())]
 )
-def test_a_result_on_the_cpu_is_told(answer):
+def test_a_result_on_the_cpu_is_reported(answer):
     with pytest.raises(Failure, match="gave a tensor on the CPU"):
         expect_device_of_input(Student({"answer": answer}), X)
 

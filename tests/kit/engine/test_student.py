@@ -75,7 +75,7 @@ def test_the_user_may_interrupt() -> None:
         student(raises(KeyboardInterrupt)).error_of(INPUT)
 
 
-def test_the_error_of_a_call_can_be_asked_for() -> None:
+def test_the_error_of_a_call_can_be_requested() -> None:
     error = ValueError("height 3 is not divisible by 2")
     raised = student(raises(error)).error_of(INPUT)
     assert raised is not None
@@ -200,7 +200,9 @@ WEIGHT, BIAS = {"projection.weight": torch.ones(4, 3)}, {"projection.bias": torc
         (3, WEIGHT, "has `projection.bias` (4,), which nobody asked for", "Which part of yours"),
     ],
 )  # fmt: skip
-def test_parameters_that_are_not_as_asked_are_named(dim: int, wanted: dict[str, Tensor], seen: str, look: str) -> None:
+def test_parameters_that_are_not_as_evaluated_are_named(
+    dim: int, wanted: dict[str, Tensor], seen: str, look: str
+) -> None:
     with pytest.raises(Failure) as caught:
         built(Projection, dim).load(wanted)
     assert seen in caught.value.seen
@@ -245,7 +247,7 @@ def test_gradients_of_parameters_start_from_the_same_cotangent() -> None:
     assert module.gradients(module(INPUT)) == {"projection.weight": None, "projection.bias": None}
 
 
-def test_a_method_of_the_students_that_raises_is_told() -> None:
+def test_a_method_of_the_students_that_raises_is_reported() -> None:
     class Odd(Projection):
         def state_dict(self, *_: Any, **__: Any) -> dict[str, Tensor]:
             raise KeyError("no state")
@@ -271,7 +273,7 @@ def test_a_lazy_layer_has_no_shape_yet() -> None:
     assert caught.value.seen == "`projection.weight` has no shape yet"
 
 
-def test_a_module_without_init_or_forward_is_told_so() -> None:
+def test_a_module_without_init_or_forward_is_reported_so() -> None:
     class NoInit(nn.Module):
         def __init__(self, dim: int) -> None:
             self.projection = nn.Linear(dim, 4)

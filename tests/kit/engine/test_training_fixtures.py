@@ -1,4 +1,4 @@
-"""The practices note what is done with model, loader, optimiser and generators, and judge nothing."""
+"""The practices note what is done with model, loader, optimizer and generators, and judge nothing."""
 
 import random
 
@@ -127,7 +127,7 @@ def test_a_loop_that_never_runs_the_model_tells_nothing(given):
     assert elsewhere(breaks_off, **given) == {"images": [], "mixed": False}
 
 
-def test_groups_are_told_by_name():
+def test_groups_are_reported_by_name():
     parts = {"blocks.0.fc": ("Linear", (4, 3)), "blocks.0.norm": ("LayerNorm", (3,)), "token": ("Parameter", (1, 1, 3))}
 
     def sort(model, weight_decay):
@@ -162,7 +162,7 @@ def test_groups_are_made_of_frozen_and_shared_parameters():
     assert notes["frozen"] == ["second.bias"]
 
 
-def test_a_stopper_is_told_loss_by_loss():
+def test_a_stopper_is_reported_loss_by_loss():
     class Stopper:
         def __init__(self, patience):
             self.patience, self.best = patience, None
@@ -222,7 +222,7 @@ def test_a_student_practises_and_it_goes_on_record(given):
     assert [name for name, _ in student.record[1]] == list(notes)
 
 
-def test_an_exception_is_told_with_what_was_given(given):
+def test_an_exception_is_reported_with_what_was_given(given):
     def train(model, loader, optimizer, device):
         raise KeyError("mistake")
 

@@ -13,7 +13,7 @@ from exercise_kit.engine.diagnosis import _observe
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.run import check, run_checks, why_no_pair
+from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
 from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
@@ -62,10 +62,10 @@ def test_a_setting_alone_is_its_misconception(exercise, parts):
 
 
 @pytest.mark.parametrize(("exercise", "pair"), list(seeded_sample()))
-def test_a_pair_fails_and_is_told_as_one_of_its_own(exercise, pair):
+def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
     report = check(exercise.name, *pair.objects, points=10)
-    told = why_no_pair(exercise, pair)
+    told = unrecognized_pair(exercise, pair)
     assert not report.passed, told
     if pair.name in report.misconceptions:
         assert report.as_dict()["misconception"] == pair.name
@@ -113,7 +113,7 @@ COMMON = [
 @pytest.mark.parametrize(("exercise", "first", "second"), COMMON)
 def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     pair = pair_called(exercise, first, second)
-    assert why_no_pair(EXERCISES[exercise], pair) == ""
+    assert unrecognized_pair(EXERCISES[exercise], pair) == ""
     report = check(exercise, *pair.objects, points=10)
     assert report.misconceptions == (f"{first}, and {second}",)
     told = str(report)
@@ -212,13 +212,13 @@ def test_a_failure_that_a_single_mistake_explains_is_no_pair():
     assert [each.misconception for each in results] == ["tripled", None]
 
 
-def test_a_pair_that_is_none_is_told_with_its_reason():
+def test_a_pair_that_is_none_is_reported_with_its_reason():
     exercise = tripled_and_shifted()
-    reasons = {pair.name: why_no_pair(exercise, pair) for pair in pairs_of(exercise)}
+    reasons = {pair.name: unrecognized_pair(exercise, pair) for pair in pairs_of(exercise)}
     assert reasons["tripled, and negative ones too"] == ""
     assert reasons["tripled, and shifted by nothing"].endswith("looks like tripled")
     exercise.checks = exercise.checks[1:]
-    told = why_no_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
+    told = unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
     assert told == "every public check of scale passes tripled, and shifted by nothing"
 
 

@@ -11,7 +11,7 @@ from exercise_kit.reasons import Reason
 
 PASS, FAIL, UNDECIDED = Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED
 COLUMN = Cause("column order", "Tokens run down.", "Which axis is fastest?", "01_patchify, Order")
-STRIPS = Cause("strips not squares", "Tokens are strips.", "What is a neighbour?", "01_patchify, Tokens")
+STRIPS = Cause("strips not squares", "Tokens are strips.", "What is a neighbor?", "01_patchify, Tokens")
 
 
 def result(verdict: Verdict, **fields: object) -> CheckResult:
@@ -128,8 +128,8 @@ def test_two_causes_are_both_named_and_none_is_explained() -> None:
     assert failed.misconception is None
 
 
-def test_a_cause_that_was_told_above_is_only_named() -> None:
-    message = result(FAIL, seen="wrong", causes=(COLUMN,), again=True).message
+def test_a_cause_that_was_reported_above_is_only_named() -> None:
+    message = result(FAIL, seen="wrong", causes=(COLUMN,), is_repeated=True).message
     assert "*column order*, as above" in message
     assert "Tokens run down" not in message
     assert "Where to look" not in message

@@ -141,7 +141,7 @@ def test_a_file_earns_nothing_before_all_is_well_with_it(tmp_path):
     assert report.score == 0
 
 
-def test_a_file_that_is_too_large_is_told_the_limits(tmp_path):
+def test_a_file_that_is_too_large_is_reported_the_limits(tmp_path):
     path = tmp_path / "vit_cifar.safetensors"
     path.write_bytes(bytes(MOST_BYTES + 2))
     (result, *_) = check("vit_cifar", path).results

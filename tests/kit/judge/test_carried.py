@@ -51,7 +51,7 @@ class PatchEmbedding(nn.Module):
 
 @pytest.fixture(scope="module")
 def judge():
-    with Judge(HIDDEN, b"secret", Limits(), confined=False) as judge:
+    with Judge(HIDDEN, b"secret", Limits(), sandboxed=False) as judge:
         yield judge
 
 

@@ -41,8 +41,8 @@ def graded(judge, lessons, lesson, *exercises, answer=None):
 
 @pytest.fixture(scope="module")
 def judge():
-    confined = CAPABILITIES.enough
-    with Judge(ROOT / "tests" / "hidden", b"secret", confined=confined, device="privateuseone:0") as judge:
+    sandboxed = CAPABILITIES.is_sufficient
+    with Judge(ROOT / "tests" / "hidden", b"secret", sandboxed=sandboxed, device="privateuseone:0") as judge:
         yield judge
 
 

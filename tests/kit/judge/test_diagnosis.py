@@ -104,11 +104,11 @@ def test_what_is_not_written_is_no_mistake(checks):
 
 
 @pytest.mark.parametrize("most", [0, 5])
-def test_few_are_asked(checks, monkeypatch, most):
+def test_few_are_evaluated(checks, monkeypatch, most):
     asked = []
 
     def observe(wrong, name):
-        asked.append((wrong.name, name))
+        name.append((wrong.name, name))
         return False, []
 
     monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
@@ -117,11 +117,11 @@ def test_few_are_asked(checks, monkeypatch, most):
     assert len(set(asked)) == most
 
 
-def test_nobody_is_asked_about_more_than_a_few_riddles(checks, monkeypatch):
+def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch):
     asked = set()
 
     def observe(wrong, name):
-        asked.add(name)
+        name.add(name)
         return False, []
 
     monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", 2)
@@ -131,7 +131,7 @@ def test_nobody_is_asked_about_more_than_a_few_riddles(checks, monkeypatch):
     assert asked == {"test_wide_images", "test_tall_images"}
 
 
-def test_a_misconception_is_asked_a_check_once(checks, monkeypatch):
+def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
     calls = []
     ask = HiddenChecks.ask
     monkeypatch.setattr(HiddenChecks, "ask", lambda *inputs: calls.append(inputs[2].name) or ask(*inputs))

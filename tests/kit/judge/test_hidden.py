@@ -237,7 +237,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("source", "said"), MISTAKES.items(), ids=range(len(MISTAKES)))
-def test_an_instructors_mistake_is_told_with_file_and_line(checks_of, source, said):
+def test_an_instructors_mistake_is_reported_with_file_and_line(checks_of, source, said):
     with pytest.raises(HiddenChecksError) as told:
         checks_of(source)
     assert said in str(told.value)

@@ -38,7 +38,7 @@ def fix_patchify(images, patch_size):
 
 @pytest.fixture(scope="module")
 def judge():
-    with Judge(HIDDEN, b"secret", Limits(cell_seconds=1.5, call_seconds=1.5), confined=False) as judge:
+    with Judge(HIDDEN, b"secret", Limits(cell_seconds=1.5, call_seconds=1.5), sandboxed=False) as judge:
         yield judge
 
 
@@ -102,7 +102,7 @@ def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):
     assert refused_by(judge.grade(empty)) == {}
 
 
-def test_another_submission_is_asked_otherwise(judge):
+def test_another_submission_is_evaluated_otherwise(judge):
     """So that no message of one tells the other what will come."""
     first, second = (
         judge.grade(submission(("fix_patchify", 3.0, STRIPS), digest=digit * 64)).exercises[0] for digit in "12"
@@ -154,7 +154,7 @@ UNDEFINED = {
 
 
 @pytest.mark.parametrize(("source", "problem"), UNDEFINED.items(), ids=UNDEFINED.values())
-def test_a_name_that_cannot_be_asked(judge, source, problem):
+def test_a_name_that_cannot_be_evaluated(judge, source, problem):
     result = judge.grade(submission(("patchify", 8.0, source)))
     (exercise,) = result.exercises
     assert exercise.score == 0
@@ -164,7 +164,7 @@ def test_a_name_that_cannot_be_asked(judge, source, problem):
         assert result.reason == "the cell of patchify raised ZeroDivisionError `division by zero` when it ran"
 
 
-def test_half_an_answer_is_asked(judge):
+def test_half_an_answer_is_evaluated(judge):
     split = "def split_heads(x, num_heads):\n    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"
     result = judge.grade(submission(("split_heads", 6.0, split), lesson="03_attention"))
     (exercise,) = result.exercises

@@ -10,12 +10,12 @@ from exercise_kit.engine.course import NotMeasured
 from exercise_kit.engine.probes import Probe
 from vit_course.exercises.l06_cifar import model_accuracy
 from vit_course.exercises.l06_cifar.model_accuracy import (
-    Exam,
     Measured,
-    coloured_squares,
-    exam_of,
-    exam_of_class,
-    labelled,
+    ModelAccuracy,
+    accuracy_for,
+    accuracy_of_class,
+    colored_squares,
+    labeled,
     stamp_of_images,
     vit_cifar,
 )
@@ -27,7 +27,7 @@ from vit_course.vit import VisionTransformer
 
 @pytest.fixture
 def images():
-    return labelled(coloured_squares(Probe("images"), 400))
+    return labeled(colored_squares(Probe("images"), 400))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def data(tmp_path, monkeypatch, images):
 
 
 def test_the_reference_is_right_on_the_made_up_exam_and_others_are_not():
-    made_up = exam_of(Probe("an exam"))
+    made_up = accuracy_for(Probe("an exam"))
     assert made_up.measure(vit_cifar()).share == 1.0
     other = written(Probe("w").weights(shapes_of(SMALL)), described(SMALL))
     assert made_up.measure((other, None)).share < 0.5
@@ -53,60 +53,60 @@ def test_accuracy_is_exact(images):
     model.load_state_dict(weights)
     with torch.no_grad():
         said = model((images.images / 255 - 0.5) / 0.25).argmax(dim=1)
-    measured = Exam(lambda: images).measure((written(weights, described(SMALL)), None))
+    measured = ModelAccuracy(lambda: images).measure((written(weights, described(SMALL)), None))
     assert measured == Measured(int((said == images.labels).sum()), 400)
 
 
 def test_the_secret_chooses_the_images(data, monkeypatch):
     monkeypatch.setattr(model_accuracy, "MOST_IMAGES", 100)
-    found = {exam_of_class(bytes([secret])).measure(vit_cifar()) for secret in range(6)}
+    found = {accuracy_of_class(bytes([secret])).measure(vit_cifar()) for secret in range(6)}
     assert len(found) > 1
     assert all(measured.count == 100 and 30 < measured.right < 70 for measured in found)
-    assert exam_of_class(b"\0").measure(vit_cifar()) == exam_of_class(b"\0").measure(vit_cifar())
+    assert accuracy_of_class(b"\0").measure(vit_cifar()) == accuracy_of_class(b"\0").measure(vit_cifar())
 
 
 def test_a_larger_model_sees_fewer_images(images, monkeypatch):
     monkeypatch.setattr(model_accuracy, "LEAST_IMAGES", 20)
     monkeypatch.setattr(model_accuracy, "OPERATIONS", 50 * operations_of(SMALL))
     content = written(Probe("w").weights(shapes_of(SMALL)), described(SMALL))
-    assert Exam(lambda: images).measure((content, None)).count == 50
+    assert ModelAccuracy(lambda: images).measure((content, None)).count == 50
 
 
 def test_a_file_is_measured_once(images, monkeypatch):
     counted = []
-    sitting = Exam(lambda: images)
+    measure = ModelAccuracy(lambda: images)
     monkeypatch.setattr(model_accuracy, "_accuracy", lambda *_: counted.append(1) or Measured(1, 2))
     for _ in range(3):
-        sitting.measure(vit_cifar())
+        measure.measure(vit_cifar())
     assert counted == [1]
     for _ in range(3):
         with pytest.raises(Refused):
-            sitting.measure((b"no weights", None))
+            measure.measure((b"no weights", None))
 
 
 def test_without_images_nothing_is_decided(tmp_path, monkeypatch):
     monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path / "nothing"))
     with pytest.raises(NotMeasured) as lack:
-        exam_of_class(b"secret").measure(vit_cifar())
+        accuracy_of_class(b"secret").measure(vit_cifar())
     assert str(tmp_path) not in str(lack.value)
     assert str(tmp_path / "nothing") in lack.value.advice
     with pytest.raises(Refused):  # what cannot be measured anyway is said all the same
-        exam_of_class(b"secret").measure((b"no weights", None))
+        accuracy_of_class(b"secret").measure((b"no weights", None))
 
 
-def test_damaged_images_and_other_sets_are_told(data, images):
-    sitting = exam_of_class(b"secret")
-    assert sitting.measure(vit_cifar()).count == 400
+def test_damaged_images_and_other_sets_are_reported(data, images):
+    measure = accuracy_of_class(b"secret")
+    assert measure.measure(vit_cifar()).count == 400
     before = stamp_of_images()
     path = data / "cifar10.npz"
     np.savez(path, test_images=np.zeros((5, 28, 28), "uint8"), test_labels=np.zeros(5, "int64"), classes=np.arange(10))
     assert stamp_of_images() != before
     with pytest.raises(NotMeasured) as other:
-        sitting.measure(vit_cifar())
+        measure.measure(vit_cifar())
     assert "none of CIFAR-10" in other.value.advice
     path.write_bytes(b"half of it")
     with pytest.raises(NotMeasured) as damaged:
-        sitting.measure(vit_cifar())
+        measure.measure(vit_cifar())
     assert "cannot be read" in damaged.value.advice
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
-from exercise_kit.judge.scoring import fraction, marked, unasked
+from exercise_kit.judge.scoring import fraction, marked, unevaluated
 from exercise_kit.reasons import Reason
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
 
 
-def found(verdict, points=1.0, name="test_it", **told):
+def found(verdict, points=1.0, name="test_it", **fields):
     check = HiddenCheck(name, f"{name} holds.", points, None)
-    return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **told), [])
+    return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **fields), [])
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_nothing_could_be_decided():
     assert "none of the checks of patchify could decide" in result.problem
 
 
-def test_nothing_was_there_to_be_asked():
+def test_nothing_was_there_to_be_evaluated():
     checks = [found("pass", points).check for points in (1, 3)]
     checks[1] = replace(checks[1], name="test_other")
-    result = unasked("patchify", None, checks, "the cell of patchify is empty", Reason.EMPTY_CELL)
+    result = unevaluated("patchify", None, checks, "the cell of patchify is empty", Reason.EMPTY_CELL)
     assert (result.score, result.max_score, result.reason) == (0.0, 4.0, Reason.EMPTY_CELL)
     assert result.problem == "the cell of patchify is empty"
     assert [(each.verdict, each.message) for each in result.checks] == [("fail", None)] * 2

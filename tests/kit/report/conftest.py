@@ -26,8 +26,10 @@ def patchify(images, patch_size):
 
 
 def failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
-    told = {"Seen": seen, "Expected": "0.4711 there", **parts}
-    return CheckOutcome(name, "fail", f"Seen: {seen}. Expected: 0.4711 there.", misconception, f"{name} holds.", told)
+    message_parts = {"Seen": seen, "Expected": "0.4711 there", **parts}
+    return CheckOutcome(
+        name, "fail", f"Seen: {seen}. Expected: 0.4711 there.", misconception, f"{name} holds.", message_parts
+    )
 
 
 def passed(name="test_shape"):
@@ -67,20 +69,22 @@ class Class:
         *_, student, lesson, _ = path.parts
         return read(HandedIn(path, student, lesson), self.lessons)
 
-    def keep(self, path, *exercises, confined=True, only=False, **more):
+    def keep(self, path, *exercises, sandboxed=True, only=False, **more):
         """Keep these results, and full points for the other exercises unless ``only`` these."""
         submission, place = self.submission(path), place_of(self.folder)
-        told = {each.name: each for each in exercises}
+        results_by_name = {each.name: each for each in exercises}
         full = [ExerciseResult(each.name, each.max_score, each.max_score) for each in submission.exercises]
-        chosen = tuple(told.get(each.name, each) for each in full if each.name in told or not only)
+        chosen = tuple(
+            results_by_name.get(each.name, each) for each in full if each.name in results_by_name or not only
+        )
         score, worth = sum(each.score for each in chosen), sum(each.max_score for each in chosen)
         result = Result(submission.path, submission.student, submission.assignment, "graded", None, score, worth, 0.5)
         result = Result(**{**vars(result), **more, "exercises": chosen})
         store = Store(place.results, place.secret)
-        store.save(submission, exercise_keys(submission, place, confined), result)
+        store.save(submission, exercise_keys(submission, place, sandboxed), result)
         return store._path(submission.content, submission.lesson)
 
 
 @pytest.fixture
-def klass(tmp_path):
+def class_folder(tmp_path):
     return Class(tmp_path / "vision", LESSON)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from exercise_kit.report.examples import MOST_LINES, Anonymiser, Unshowable
+from exercise_kit.report.examples import MOST_LINES, Anonymizer, Unshowable
 
 NAMES = ["Zoë Quist", "max", "s4711", "zq@example.org", "张伟", "O'Brien"]
 
 
 @pytest.fixture(scope="module")
-def anonymiser():
-    return Anonymiser(NAMES)
+def anonymizer():
+    return Anonymizer(NAMES)
 
 
-def shown(anonymiser, body, objects=("patchify",)):
-    return anonymiser.code(f"def patchify(images, patch_size):\n{body}", objects)
+def shown(anonymizer, body, objects=("patchify",)):
+    return anonymizer.code(f"def patchify(images, patch_size):\n{body}", objects)
 
 
 @pytest.mark.parametrize(
@@ -37,40 +37,40 @@ def shown(anonymiser, body, objects=("patchify",)):
         ("images.to(quist=3)", "images.to(name1=3)"),
     ],
 )
-def test_a_line(anonymiser, line, kept):
-    assert shown(anonymiser, f"    {line}\n    return images").splitlines()[1:-1] == [f"    {kept}"]
+def test_a_line(anonymizer, line, kept):
+    assert shown(anonymizer, f"    {line}\n    return images").splitlines()[1:-1] == [f"    {kept}"]
 
 
-def test_what_does_nothing_goes(anonymiser):
+def test_what_does_nothing_goes(anonymizer):
     imports = "    import quist_tools, torch\n    from zoe import x\n    from torch.quist import x\n"
     body = f'    """By Zoë Quist."""\n{imports}    print("Zoë")\n    "Zoë"\n    return 1'
-    assert shown(anonymiser, body) == "def patchify(images, patch_size):\n    return 1"
+    assert shown(anonymizer, body) == "def patchify(images, patch_size):\n    return 1"
 
 
-def test_a_body_that_vanishes_is_a_body(anonymiser):
-    assert shown(anonymiser, "    '''Zoë'''") == "def patchify(images, patch_size):\n    pass"
+def test_a_body_that_vanishes_is_a_body(anonymizer):
+    assert shown(anonymizer, "    '''Zoë'''") == "def patchify(images, patch_size):\n    pass"
 
 
-def test_only_what_the_answer_needs_is_shown(anonymiser):
+def test_only_what_the_answer_needs_is_shown(anonymizer):
     source = "import torch\nquist = 3\nother = 4\ndef helper():\n    return quist\nprint(other)\n"
-    code = anonymiser.code(source + "def patchify(images, patch_size):\n    return helper()", ("patchify",))
+    code = anonymizer.code(source + "def patchify(images, patch_size):\n    return helper()", ("patchify",))
     assert code.splitlines()[0] == "name1 = 3"
     assert "other" not in code
 
 
-def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymiser):
+def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymizer):
     helper = "def helper(x):\n" + "    x = x + 1\n" * MOST_LINES + "    return x\n"
-    code = anonymiser.code(helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",))
+    code = anonymizer.code(helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",))
     assert code == "def helper(x):\n    …\n\ndef patchify(images, patch_size):\n    return helper(images)"
     body = "".join(f"    x = {number}\n" for number in range(40))
-    lines = shown(anonymiser, body).splitlines()
+    lines = shown(anonymizer, body).splitlines()
     assert (len(lines), lines[-1]) == (MOST_LINES + 1, "# … and 15 lines more")
 
 
 @pytest.mark.parametrize("source", ["def (", "x = 1", "\0", "(" * 5000])
-def test_what_cannot_be_shown(anonymiser, source):
+def test_what_cannot_be_shown(anonymizer, source):
     with pytest.raises(Unshowable):
-        anonymiser.code(source, ("patchify",))
+        anonymizer.code(source, ("patchify",))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_what_cannot_be_shown(anonymiser, source):
         ("`20231234`", "`…`"),
     ],
 )
-def test_a_message(anonymiser, text, kept):
-    assert anonymiser.text(text) == kept
+def test_a_message(anonymizer, text, kept):
+    assert anonymizer.text(text) == kept
 
 
 def test_words_of_what_the_class_read_tell_nothing():
-    assert Anonymiser([], ["zebras"]).harmless("zebras_left")
-    assert not Anonymiser([]).harmless("zebras_left")
+    assert Anonymizer([], ["zebras"]).harmless("zebras_left")
+    assert not Anonymizer([]).harmless("zebras_left")

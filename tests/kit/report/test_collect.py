@@ -16,14 +16,14 @@ def states(work):
     return {each.student: each.state for each in work.handed_in}
 
 
-def test_each_file_is_in_one_state(klass):
-    klass.keep(klass.hand_in("graded"), confined=False)
-    klass.keep(klass.hand_in("partly"), exercise(), only=True)
-    klass.hand_in("waiting")
-    klass.hand_in("rejected").write_text("{")
-    klass.hand_in("another").write_text('{"cells": [], "nbformat": 4}')
-    (klass.folder / "submitted" / "empty" / LESSON).mkdir(parents=True)
-    work = gather(klass.folder)
+def test_each_file_is_in_one_state(class_folder):
+    class_folder.keep(class_folder.hand_in("graded"), sandboxed=False)
+    class_folder.keep(class_folder.hand_in("partly"), exercise(), only=True)
+    class_folder.hand_in("waiting")
+    class_folder.hand_in("rejected").write_text("{")
+    class_folder.hand_in("another").write_text('{"cells": [], "nbformat": 4}')
+    (class_folder.folder / "submitted" / "empty" / LESSON).mkdir(parents=True)
+    work = gather(class_folder.folder)
     assert states(work) == {
         "graded": State.GRADED,
         "partly": State.PARTLY,
@@ -32,75 +32,75 @@ def test_each_file_is_in_one_state(klass):
         "another": State.REJECTED,
         "empty": State.REJECTED,
     }
-    assert work.lessons[0].points == {each.name: each.points for each in klass.lessons.get(LESSON).exercises}
+    assert work.lessons[0].points == {each.name: each.points for each in class_folder.lessons.get(LESSON).exercises}
 
 
-def test_results_under_other_keys_are_older_and_are_shown(klass):
-    klass.keep(klass.hand_in("ann"), exercise())
-    check = klass.folder / "hidden" / "test_patchify.py"
+def test_results_under_other_keys_are_older_and_are_shown(class_folder):
+    class_folder.keep(class_folder.hand_in("ann"), exercise())
+    check = class_folder.folder / "hidden" / "test_patchify.py"
     check.parent.mkdir()
     check.write_text('import pytest\n\n\n@pytest.mark.exercise("patchify", points=1)\ndef test_a(student): ...\n')
-    (work,) = gather(klass.folder).handed_in
+    (work,) = gather(class_folder.folder).handed_in
     assert (work.state, work.result.exercises[0].score) == (State.OLDER, 0.0)
 
 
-def test_results_for_other_points_are_older(klass):
-    klass.keep(klass.hand_in("ann"), exercise(max_score=80.0))
-    assert states(gather(klass.folder)) == {"ann": State.OLDER}
+def test_results_for_other_points_are_older(class_folder):
+    class_folder.keep(class_folder.hand_in("ann"), exercise(max_score=80.0))
+    assert states(gather(class_folder.folder)) == {"ann": State.OLDER}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}', '{"format": 1, "keys": {}, "result": {"path": 1}}'])
-def test_a_damaged_entry_is_as_good_as_none(klass, damage):
-    klass.keep(klass.hand_in("ann")).write_text(damage)
-    assert states(gather(klass.folder)) == {"ann": State.WAITING}
+def test_a_damaged_entry_is_as_good_as_none(class_folder, damage):
+    class_folder.keep(class_folder.hand_in("ann")).write_text(damage)
+    assert states(gather(class_folder.folder)) == {"ann": State.WAITING}
 
 
-def test_a_result_that_was_edited_is_shown_to_nobody(klass):
-    entry = klass.keep(klass.hand_in("ann"), exercise())
+def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
+    entry = class_folder.keep(class_folder.hand_in("ann"), exercise())
     entry.write_text(entry.read_text().replace('"score": 0.0', '"score": 8.0'))
-    (work,) = gather(klass.folder).handed_in
+    (work,) = gather(class_folder.folder).handed_in
     assert (work.state, work.result) == (State.WAITING, None)
     assert work.reason == "what was kept of it had been changed by somebody else; grade it again"
 
 
 def test_content_is_what_the_grader_reads(tmp_path):
-    klass = Class(tmp_path / "vision", "06_cifar")
-    lesson, path = klass.lessons.get("06_cifar"), klass.hand_in("ann", "06_cifar")
-    assert collect._content(path, lesson) == klass.submission(path).content
+    class_folder = Class(tmp_path / "vision", "06_cifar")
+    lesson, path = class_folder.lessons.get("06_cifar"), class_folder.hand_in("ann", "06_cifar")
+    assert collect._content(path, lesson) == class_folder.submission(path).content
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    assert collect._content(path, lesson) == klass.submission(path).content
+    assert collect._content(path, lesson) == class_folder.submission(path).content
 
 
 def test_one_file_of_two_students_is_flagged(tmp_path):
-    klass = Class(tmp_path / "vision", "06_cifar")
+    class_folder = Class(tmp_path / "vision", "06_cifar")
     for student, weights in (("ann", b"mine"), ("ben", b"ours"), ("eve", b"ours")):
-        path = klass.hand_in(student, "06_cifar")
+        path = class_folder.hand_in(student, "06_cifar")
         (path.parent / "vit_cifar.safetensors").write_bytes(weights)
-        klass.keep(path, flags=("timeout",))
-    flags = {each.student: each.result.flags for each in gather(klass.folder).handed_in}
+        class_folder.keep(path, flags=("timeout",))
+    flags = {each.student: each.result.flags for each in gather(class_folder.folder).handed_in}
     assert flags == {"ann": ("timeout",), "ben": ("timeout", "same-file"), "eve": ("timeout", "same-file")}
 
 
-def test_a_file_outside_the_tree_is_read(klass):
-    path = klass.folder / "submitted" / "ann"
-    klass.hand_in("ben").rename(path.with_suffix(".ipynb"))
-    assert [each.state for each in gather(klass.folder).handed_in if each.path.suffix] == [State.WAITING]
+def test_a_file_outside_the_tree_is_read(class_folder):
+    path = class_folder.folder / "submitted" / "ann"
+    class_folder.hand_in("ben").rename(path.with_suffix(".ipynb"))
+    assert [each.state for each in gather(class_folder.folder).handed_in if each.path.suffix] == [State.WAITING]
 
 
 def test_one_lesson_alone(tmp_path):
-    klass = Class(tmp_path / "vision", LESSON, "03_attention")
-    klass.hand_in("ann")
-    klass.hand_in("ann", "03_attention")
-    work = gather(klass.folder, "03_attention")
+    class_folder = Class(tmp_path / "vision", LESSON, "03_attention")
+    class_folder.hand_in("ann")
+    class_folder.hand_in("ann", "03_attention")
+    work = gather(class_folder.folder, "03_attention")
     assert [each.lesson for each in work.handed_in] == ["03_attention"]
     with pytest.raises(ReportError, match="no lesson 'nine'; there are: 00_start"):
-        gather(klass.folder, "nine")
+        gather(class_folder.folder, "nine")
 
 
-def test_a_class_without_submissions(klass):
-    assert gather(klass.folder).handed_in == ()
-    (klass.folder / "submitted").rmdir()
-    assert gather(klass.folder).handed_in == ()
+def test_a_class_without_submissions(class_folder):
+    assert gather(class_folder.folder).handed_in == ()
+    (class_folder.folder / "submitted").rmdir()
+    assert gather(class_folder.folder).handed_in == ()
 
 
 def test_what_is_no_class(tmp_path):
@@ -110,10 +110,10 @@ def test_what_is_no_class(tmp_path):
         gather(tmp_path)
 
 
-def test_published_results_do_too(klass, tmp_path):
-    klass.keep(klass.hand_in("ann"), exercise())
-    klass.hand_in("ben").write_text("{")
-    folder = gather(klass.folder)
+def test_published_results_do_too(class_folder, tmp_path):
+    class_folder.keep(class_folder.hand_in("ann"), exercise())
+    class_folder.hand_in("ben").write_text("{")
+    folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
     file.write_text(json.dumps(as_json([each.result for each in folder.handed_in if each.result])))
     work = gather(file)

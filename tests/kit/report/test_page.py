@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from exercise_kit.reasons import Reason
-from exercise_kit.report.collect import ByHand, Question, gather
+from exercise_kit.report.collect import ManualGrading, Question, gather
 from exercise_kit.report.page import lecture_page, private_page
 from exercise_kit.report.plots import tenths
 from exercise_kit.report.tally import tally
@@ -48,12 +48,12 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def page(klass, **options):
-    return lecture_page(tally(gather(klass.folder)), "vision", options.get("today", TODAY))
+def page(class_folder, **options):
+    return lecture_page(tally(gather(class_folder.folder)), "vision", options.get("today", TODAY))
 
 
 @pytest.fixture
-def full(klass):
+def full(class_folder):
     """A class with everything: named, unnamed, unwritten, unasked; hostile names and words."""
     wrong = failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
     odd = failed("test_odd", seen=f"it gave {HOSTILE}")
@@ -61,17 +61,17 @@ def full(klass):
         "unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
     )
     for name in NAMES:
-        klass.keep(
-            klass.hand_in(name, patchify=STRIPS),
+        class_folder.keep(
+            class_folder.hand_in(name, patchify=STRIPS),
             exercise("patchify", wrong, passed(), score=4.0, seconds=0.1),
             exercise("conv_from_linear", odd, max_score=5.0, seconds=0.1),
             unwritten,
             flags=("reference-copied",),
             reason=f"of {name}",
         )
-    klass.hand_in("rejected").write_text("{")
-    klass.hand_in("waiting")
-    return klass
+    class_folder.hand_in("rejected").write_text("{")
+    class_folder.hand_in("waiting")
+    return class_folder
 
 
 def test_a_page_is_whole(full):
@@ -138,50 +138,52 @@ def test_the_private_page_names_everybody(full):
     text.encode("utf-8")
 
 
-def test_an_empty_class_has_a_page_that_says_so(klass):
-    text = page(klass)
+def test_an_empty_class_has_a_page_that_says_so(class_folder):
+    text = page(class_folder)
     assert "Nobody has handed in anything yet." in text
     assert "Nothing to report yet" in text
     assert Outline(text).tags["table"] == 0
-    assert "Nobody has handed in" in private_page(tally(gather(klass.folder)), "vision", TODAY)
+    assert "Nobody has handed in" in private_page(tally(gather(class_folder.folder)), "vision", TODAY)
 
 
-def test_a_class_of_which_nothing_is_graded(klass):
-    klass.hand_in("ann")
-    text = page(klass)
+def test_a_class_of_which_nothing_is_graded(class_folder):
+    class_folder.hand_in("ann")
+    text = page(class_folder)
     assert "1 notebook is not graded yet" in text
     assert "What to teach next" not in text
     Outline(text)
 
 
-def test_a_class_without_a_mistake(klass):
-    klass.keep(klass.hand_in("ann"))
-    text = page(klass)
+def test_a_class_without_a_mistake(class_folder):
+    class_folder.keep(class_folder.hand_in("ann"))
+    text = page(class_folder)
     assert "No points were lost." in text
     assert "Nobody made a mistake that the course knows by name." in text
     Outline(text)
 
 
-def test_older_results_are_shown_and_said_to_be_older(klass):
-    klass.keep(klass.hand_in("ann"), exercise("patchify", failed(misconception="column order"), max_score=80.0))
-    text = page(klass)
+def test_older_results_are_shown_and_said_to_be_older(class_folder):
+    class_folder.keep(
+        class_folder.hand_in("ann"), exercise("patchify", failed(misconception="column order"), max_score=80.0)
+    )
+    text = page(class_folder)
     assert "1 notebook was graded with older checks" in text
     assert "column order" in text
 
 
-def test_questions_to_be_graded_by_hand(klass):
-    found = tally(gather(klass.folder))
-    book = ByHand((Question("01_patchify", "why-<b>", 9, 4),))
+def test_questions_to_be_graded_by_hand(class_folder):
+    found = tally(gather(class_folder.folder))
+    book = ManualGrading((Question("01_patchify", "why-<b>", 9, 4),))
     told = lecture_page(_with(found, book), "vision", TODAY)
     assert "4 written answers wait" in told
     assert "why-&lt;b&gt;" in told
-    assert "It is locked." in lecture_page(_with(found, ByHand(problem="It is locked.")), "vision", TODAY)
+    assert "It is locked." in lecture_page(_with(found, ManualGrading(problem="It is locked.")), "vision", TODAY)
 
 
 def _with(found, book):
     from dataclasses import replace
 
-    return replace(found, work=replace(found.work, by_hand=book))
+    return replace(found, work=replace(found.work, manual_grading=book))
 
 
 def test_the_same_class_gives_the_same_page(full):

@@ -20,9 +20,9 @@ def run(*arguments):
 
 
 @pytest.fixture
-def graded(klass):
-    klass.keep(klass.hand_in("ann"), exercise("patchify", failed(misconception="column order")))
-    return klass.folder
+def graded(class_folder):
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", failed(misconception="column order")))
+    return class_folder.folder
 
 
 def test_a_report_lands_in_the_class_folder(graded):

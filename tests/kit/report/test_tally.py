@@ -7,7 +7,7 @@ import pytest
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, first_difference, lost_points, reason_for_all, said
-from exercise_kit.report.collect import ClassWork, HandedInWork, LessonPlan, State
+from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.page import percent, plural, points, sentences
 from exercise_kit.report.tally import known, tally
 from tests.kit.report.conftest import LESSON, exercise, failed, passed
@@ -18,7 +18,7 @@ MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
 
 def work(*results, points=None, released=None):
     handed_in = tuple(
-        HandedInWork(Path(f"{index}.ipynb"), f"s{index}", LESSON, State.GRADED, whole(each))
+        SubmittedWork(Path(f"{index}.ipynb"), f"s{index}", LESSON, State.GRADED, whole(each))
         for index, each in enumerate(results)
     )
     return ClassWork("vision", handed_in, (LessonPlan(LESSON, points or {"patchify": 8.0}, released),))
@@ -47,11 +47,11 @@ def test_lost_points_are_shared_out_among_the_failed_checks():
         (Reason.PARTLY_WRITTEN, Lost.UNWRITTEN),
         (Reason.NO_CELL, Lost.UNWRITTEN),
         (Reason.EMPTY_CELL, Lost.UNWRITTEN),
-        (Reason.NOT_DEFINED, Lost.UNASKED),
-        (Reason.NOT_RUN, Lost.UNASKED),
+        (Reason.NOT_DEFINED, Lost.UNEVALUATED),
+        (Reason.NOT_RUN, Lost.UNEVALUATED),
     ],
 )
-def test_answers_of_which_nothing_was_asked(reason, why):
+def test_answers_of_which_nothing_was_evaluated(reason, why):
     assert lost(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [(why, 8.0, "")]
 
 
@@ -66,20 +66,20 @@ def test_answers_of_which_nothing_was_asked(reason, why):
         ("the cell of patchify does not define patchify", "its cell does not define the answer"),
     ],
 )
-def test_a_reason_is_told_for_all(problem, reason):
+def test_a_reason_is_reported_for_all(problem, reason):
     assert reason_for_all("patchify", problem) == reason
 
 
 def test_two_mistakes_at_once_are_both_counted():
     both = "column order, and channels last inside a token"
     found = tally(work((exercise("patchify", failed(misconception=both)),)))
-    assert {(each.told.name, each.lost, each.students, each.together) for each in found.mistakes} == {
+    assert {(each.misconception.name, each.lost, each.students, each.together) for each in found.mistakes} == {
         ("column order", 4.0, 1, 1),
         ("channels last inside a token", 4.0, 1, 1),
     }
 
 
-def test_a_misconception_is_told_as_the_library_has_it():
+def test_a_misconception_is_reported_as_the_library_has_it():
     (cause,) = (wrong.cause for wrong in EXERCISES["patchify"].misconceptions if wrong.name == "column order")
     (told,) = known("patchify", "column order")
     assert (told.explanation, told.question, told.section) == (cause.explanation, cause.question, cause.section)
@@ -97,7 +97,7 @@ def test_a_mistake_is_one_in_all_exercises_that_share_it():
 def test_the_costliest_comes_first():
     cheap, dear = failed(misconception="column order"), failed(misconception="strips not squares")
     found = tally(work((exercise("patchify", cheap, score=7.0),), (exercise("patchify", dear),)))
-    assert [each.told.name for each in found.mistakes] == ["strips not squares", "column order"]
+    assert [each.misconception.name for each in found.mistakes] == ["strips not squares", "column order"]
 
 
 def test_wrong_answers_without_a_name_are_grouped_by_their_first_difference():
@@ -112,8 +112,8 @@ def test_wrong_answers_without_a_name_are_grouped_by_their_first_difference():
             wrong("patchify returned None"),
         )
     )
-    assert [len(each.answers) for each in found.unnamed] == [2, 1, 1]
-    assert found.unnamed[0].shape == "token # of (…) is # too large, at …"
+    assert [len(each.answers) for each in found.unexplained] == [2, 1, 1]
+    assert found.unexplained[0].shape == "token # of (…) is # too large, at …"
 
 
 def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
@@ -123,19 +123,19 @@ def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
     assert "Mlp" in plan.builds_on()["EncoderBlock"]
     assert plan.builds_on()["Mlp"] == frozenset()
     results = tuple(exercise(name, failed(), max_score=worth) for name, worth in names.items() if name in _BLOCK)
-    handed_in = HandedInWork(Path("p"), "s", "04_block", State.GRADED, whole(results))
+    handed_in = SubmittedWork(Path("p"), "s", "04_block", State.GRADED, whole(results))
     found = tally(ClassWork("vision", (handed_in,), (plan,)))
     assert dict(found.following) == {"EncoderBlock": 1}
-    assert [each.exercise for each in found.unnamed] == ["Mlp"]
+    assert [each.exercise for each in found.unexplained] == ["Mlp"]
 
 
 _BLOCK = ("Mlp", "EncoderBlock")
 
 
-def test_answers_that_could_not_be_asked_count_for_no_check():
+def test_answers_that_could_not_be_evaluated_count_for_no_check():
     found = tally(work((exercise("patchify", MISSING, problem="patchify was not evaluated: it took too long"),)))
     assert found.exercises[0].checks == {}
-    assert [(each.exercise, each.shape) for each in found.unasked] == [
+    assert [(each.exercise, each.shape) for each in found.unevaluated] == [
         ("patchify", "patchify was not evaluated: it took too long")
     ]
 
@@ -161,7 +161,7 @@ def test_checks_bins_flags_and_times():
 def test_an_exercise_of_an_older_release_is_left_out():
     found = tally(work((exercise("gone", failed()), exercise("patchify", passed(), score=8.0))))
     assert [each.name for each in found.exercises] == ["patchify"]
-    assert not found.unnamed
+    assert not found.unexplained
 
 
 def test_a_published_message_gives_what_was_seen():
@@ -180,7 +180,7 @@ def test_three_sentences():
         "all answers are written.",
     ]
     assert sentences(tally(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
-    waiting = HandedInWork(Path("p"), "s", LESSON, State.WAITING)
+    waiting = SubmittedWork(Path("p"), "s", LESSON, State.WAITING)
     assert sentences(tally(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from exercise_kit.sandbox.callbacks import Allowance, Service
+from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.worker.wire import WireError
 from vit_course.exercises.l03_attention.hidden_attention_cases import RIGHT
 
 
-def asking(*shapes, service=None, gradients=False, **allowance):
-    service = service or Service([RIGHT[0].attend], Allowance(**allowance))
+def asking(*shapes, service=None, gradients=False, **budget):
+    service = service or CallbackService([RIGHT[0].attend], CallbackBudget(**budget))
     inputs = tuple(torch.ones(shape) for shape in shapes)
     return service.answer({"callback": 0, "inputs": inputs, "options": {}, "gradients": gradients})
 
@@ -33,14 +33,14 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("shapes", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_too_large_is_not_computed(shapes, monkeypatch):
-    service = Service([lambda *_: pytest.fail("it was computed")])
+    service = CallbackService([lambda *_: pytest.fail("it was computed")])
     raised = asking(*shapes, service=service)["raised"]
     assert raised["kinds"] == ["ValueError"]
     assert "too large to ask about here" in raised["words"]
 
 
 def test_graphs_are_kept_within_bounds():
-    service = Service([RIGHT[0].attend])
+    service = CallbackService([RIGHT[0].attend])
     shape = (512, 64)
     numbers = [asking(shape, shape, shape, service=service, gradients=True)["call"] for _ in range(20)]
     kept = [number for number in numbers if number >= 0]
@@ -48,21 +48,21 @@ def test_graphs_are_kept_within_bounds():
     assert numbers[-1] == -1
 
 
-@pytest.mark.parametrize("allowance", [{"questions": 3}, {"numbers": 3 * 60}, {"seconds": -1.0}], ids=str)
-def test_there_is_an_end_to_questions(allowance):
-    service = Service([RIGHT[0].attend], Allowance(**allowance))
+@pytest.mark.parametrize("budget", [{"questions": 3}, {"numbers": 3 * 60}, {"seconds": -1.0}], ids=str)
+def test_there_is_an_end_to_questions(budget):
+    service = CallbackService([RIGHT[0].attend], CallbackBudget(**budget))
     said = ["raised" in asking((5, 4), (5, 4), (5, 4), service=service) for _ in range(4)]
     assert said[-1]
-    assert said[0] == (allowance == {"seconds": -1.0})
+    assert said[0] == (budget == {"seconds": -1.0})
 
 
 def test_the_time_of_an_answer_counts():
-    allowance = Allowance(seconds=0.0)
-    with allowance.timed():
+    budget = CallbackBudget(seconds=0.0)
+    with budget.timed():
         sum(range(1000))
-    assert "raised" in asking((5, 4), (5, 4), (5, 4), service=Service([RIGHT[0].attend], allowance))
+    assert "raised" in asking((5, 4), (5, 4), (5, 4), service=CallbackService([RIGHT[0].attend], budget))
 
 
 def test_no_question_is_no_answer():
     with pytest.raises(WireError):
-        Service([]).answer(["callback"])
+        CallbackService([]).answer(["callback"])

@@ -15,7 +15,7 @@ from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.remote_backend import RemoteStudent
-from exercise_kit.sandbox.reply import Stopped
+from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from vit_course.exercises.catalog import EXERCISES
@@ -257,14 +257,14 @@ LOCAL_ONLY = {"every_parameter_learns", "the_weights_are_copies", "nothing_is_bu
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(confined=False, views=[view_of("05_vit")]) as sandbox:
+    with Sandbox(sandboxed=False, views=[view_of("05_vit")]) as sandbox:
         yield sandbox
 
 
 @pytest.fixture(scope="module")
-def impatient():
+def short_timeouts():
     limits = Limits(call_seconds=1, reply_bytes=1 << 20)
-    with Sandbox(limits, confined=False, views=[view_of("05_vit")]) as sandbox:
+    with Sandbox(limits, sandboxed=False, views=[view_of("05_vit")]) as sandbox:
         yield sandbox
 
 
@@ -339,14 +339,14 @@ def test_so_do_hidden_checks(exercise, source, worker, hidden):
         ("import os; os._exit(3)", "ended", "patchify ended the process that it ran in, with status 3"),
     ],
 )
-def test_a_student_that_loses_its_worker_is_told_so(does, kind, seen, impatient):
-    with impatient.worker(view_of("05_vit")) as worker:
+def test_a_student_that_loses_its_worker_is_reported_so(does, kind, seen, short_timeouts):
+    with short_timeouts.worker(view_of("05_vit")) as worker:
         list(worker.run([CellSource(0, f"{IMPORTS}def patchify(images, patch_size):\n    {does}")]))
-        with pytest.raises(Stopped) as caught:
+        with pytest.raises(WorkerStopped) as caught:
             RemoteStudent(worker, ["patchify"])(torch.zeros(2, 3, 4, 4), 2)
         assert caught.value.kind == kind
         assert caught.value.seen.startswith(seen)
-        with pytest.raises(Stopped):
+        with pytest.raises(WorkerStopped):
             RemoteStudent(worker, ["patchify"]).error_of(torch.zeros(2, 3, 4, 4), 2)
 
 

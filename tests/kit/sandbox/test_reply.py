@@ -8,7 +8,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
-from exercise_kit.sandbox.reply import Stopped, value_of
+from exercise_kit.sandbox.reply import WorkerStopped, value_of
 from exercise_kit.worker.module_values import NamedParameters
 from exercise_kit.worker.values import Other
 
@@ -16,7 +16,7 @@ INPUT = torch.arange(6.0).reshape(2, 3)
 HONEST = {"result": INPUT, "inputs": [INPUT, None], "same": None, "shares": False}
 
 
-class Saying:
+class ScriptedWorker:
     """A worker that says to every request what it is told to."""
 
     def __init__(self, *replies):
@@ -32,7 +32,7 @@ class Saying:
 
 
 def student(*replies):
-    return RemoteStudent(Saying(*replies), ["patchify"])
+    return RemoteStudent(ScriptedWorker(*replies), ["patchify"])
 
 
 def module(*replies):
@@ -82,7 +82,7 @@ def test_the_judge_sees_for_itself_what_has_changed(given, after, changed):
     ],
 )
 def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
-    with pytest.raises(Stopped) as caught:
+    with pytest.raises(WorkerStopped) as caught:
         student(lie)(INPUT, 2)
     assert caught.value.kind == "protocol"
     assert caught.value.seen.startswith("patchify gave a reply that makes no sense")
@@ -104,7 +104,7 @@ def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
     ],
 )
 def test_so_does_one_about_a_module(ask, lie):
-    with pytest.raises(Stopped, match="no sense"):
+    with pytest.raises(WorkerStopped, match="no sense"):
         ask(module(lie))
 
 
@@ -117,7 +117,7 @@ def test_of_what_the_parts_are_given_only_tensors_count():
 def test_gradients_are_as_many_as_the_inputs():
     assert student(HONEST | {"gradients": [INPUT, None]}).input_gradients(INPUT, 2)[1] is None
     for lie in ([INPUT], [INPUT, "x"], None):
-        with pytest.raises(Stopped):
+        with pytest.raises(WorkerStopped):
             student(HONEST | {"gradients": lie}).input_gradients(INPUT, 2)
 
 
@@ -129,9 +129,9 @@ def test_shapes_may_be_any_nonsense():
         module(reply | {"lazy": []}).load({"weight": INPUT})
 
 
-def test_a_lost_worker_is_told_with_its_kind():
+def test_a_lost_worker_is_reported_with_its_kind():
     lost = WorkerLost("time", "did not answer within 10 seconds")
-    with pytest.raises(Stopped) as caught:
+    with pytest.raises(WorkerStopped) as caught:
         student(lost)(INPUT, 2)
     assert (caught.value.kind, caught.value.words) == ("time", "did not answer within 10 seconds")
     assert caught.value.seen == "patchify did not answer within 10 seconds"
@@ -181,7 +181,7 @@ def test_an_exception_is_read():
         ("ndarray", "array([3])", torch.zeros(1).numpy()),
     ],
 )
-def test_what_cannot_be_sent_is_told_as_it_would_be_here(kind, text, right):
+def test_what_cannot_be_sent_is_reported_as_it_would_be_here(kind, text, right):
     if callable(right) and not isinstance(right, type):
         right.__name__ = "patchify"
     near, far = Student({"patchify": lambda: right}), student({**HONEST, "inputs": [], "result": Other(kind, text)})
@@ -189,7 +189,7 @@ def test_what_cannot_be_sent_is_told_as_it_would_be_here(kind, text, right):
     assert near.record == far.record
 
 
-def test_a_tensor_that_cannot_be_sent_is_told():
+def test_a_tensor_that_cannot_be_sent_is_reported():
     with pytest.raises(Failure) as caught:
         student(HONEST | {"result": (3, Other("Tensor", "a nested tensor"))})(INPUT, 2)
     assert caught.value.seen == "patchify gave a nested tensor"
@@ -217,8 +217,8 @@ def test_a_model_that_comes_back_is_the_one_that_was_given():
     assert torch.equal(seen.result, INPUT)
 
 
-def test_requests_say_what_is_asked():
-    worker = Saying(HONEST | {"inputs": [None]}, {"module": 3}, {}, {}, {}, {"tensors": {}})
+def test_requests_say_what_is_evaluated():
+    worker = ScriptedWorker(HONEST | {"inputs": [None]}, {"module": 3}, {}, {}, {}, {"tensors": {}})
     mine = RemoteStudent(worker, ["patchify"])
     assert not worker.asked
     mine(INPUT)
@@ -237,7 +237,7 @@ def test_requests_say_what_is_asked():
 
 
 def test_a_seed_that_a_check_sets_is_the_worker_s():
-    worker = Saying(*[HONEST] * 4)
+    worker = ScriptedWorker(*[HONEST] * 4)
     mine = RemoteStudent(worker, ["patchify"])
     for _ in range(2):
         torch.manual_seed(7)
@@ -247,7 +247,9 @@ def test_a_seed_that_a_check_sets_is_the_worker_s():
 
 def test_gradients_start_from_what_a_check_made_of_the_output():
     output = INPUT.clone().requires_grad_()
-    worker = Saying({"module": 0}, HONEST | {"inputs": [None], "result": (output, INPUT)}, *[{"gradients": {}}] * 2)
+    worker = ScriptedWorker(
+        {"module": 0}, HONEST | {"inputs": [None], "result": (output, INPUT)}, *[{"gradients": {}}] * 2
+    )
     built = RemoteStudent(worker, ["patchify"]).build()
     result = built(INPUT)
     built.gradients(result[0]), built.gradients(2 * result[0])

@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.sandbox import limits, warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
-from exercise_kit.sandbox.request_clock import BACKSTOP, Patience
+from exercise_kit.sandbox.request_clock import BACKSTOP, RequestClock
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.wire import Late
@@ -37,14 +37,14 @@ class Machine:
 def test_who_stands_in_line_has_longer(monkeypatch, busy, factor):
     machine = Machine(busy)
     monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
-    took = machine.until_late(Patience(10.0, lambda: machine.waited))
+    took = machine.until_late(RequestClock(10.0, lambda: machine.waited))
     assert took == pytest.approx(10.0 * factor, rel=0.1)
 
 
 def test_a_cell_is_interrupted_first(monkeypatch):
     machine, told = Machine(), []
     monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
-    limit = Patience(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
+    limit = RequestClock(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
     assert machine.until_late(limit) == pytest.approx(12.0, abs=0.1)
     assert told == [pytest.approx(10.0, abs=0.1)]
     assert limit.interrupted
@@ -53,7 +53,7 @@ def test_a_cell_is_interrupted_first(monkeypatch):
 def test_the_judge_s_own_work_does_not_count(monkeypatch):
     machine = Machine()
     monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
-    limit = Patience(10.0, lambda: machine.waited)
+    limit = RequestClock(10.0, lambda: machine.waited)
     machine.now += 30.0
     limit.leave_out(30.0)
     assert machine.until_late(limit) == pytest.approx(10.0, abs=0.1)
@@ -66,7 +66,7 @@ SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
 def test_a_busy_machine_stops_nobody(monkeypatch):
     began = limits.time.monotonic()
     monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: limits.time.monotonic() - began)
-    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
         assert worker.request("call", name="f", inputs=())["result"] == 7
@@ -74,7 +74,7 @@ def test_a_busy_machine_stops_nobody(monkeypatch):
 
 @pytest.mark.parametrize("does", ["while True: pass", "time.sleep(1000)"], ids=["works", "sleeps"])
 def test_work_and_sleep_end(does):
-    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
         runs = list(worker.run([CellSource(0, f"import time\n{does}"), CellSource(1, f"def f():\n    {does}")]))
         assert [run.stopped for run in runs] == [True, False]
         with pytest.raises(WorkerLost) as caught:
@@ -83,7 +83,7 @@ def test_work_and_sleep_end(does):
 
 
 def test_the_kernel_tells_how_long_a_worker_waited():
-    with Sandbox(SHORT, confined=False) as sandbox, sandbox.worker() as worker:
+    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
         assert worker._warm.waited(worker._child) >= 0
         assert worker._warm.waited(worker._child + 1) == 0
-        assert limits.own_waiting() >= 0
+        assert limits.queued_seconds() >= 0

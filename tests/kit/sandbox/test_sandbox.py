@@ -40,8 +40,8 @@ def reply(packed, number=None):
 
 @pytest.fixture(scope="module", params=["confined", "open"])
 def sandbox(request):
-    confined = request.param == "confined" and CAPABILITIES.enough
-    with Sandbox(LIMITS, confined=confined) as opened:
+    sandboxed = request.param == "confined" and CAPABILITIES.is_sufficient
+    with Sandbox(LIMITS, sandboxed=sandboxed) as opened:
         yield opened
 
 
@@ -160,7 +160,7 @@ def test_a_forged_answer_ends_the_worker(sandbox, forge):
     assert is_alive(sandbox)
 
 
-def test_an_answer_that_nobody_asked_for_ends_the_worker(sandbox):
+def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
     later = "import threading\nthreading.Timer(0.05, lambda: reply({'dict': []})).start()"
     with sandbox.worker() as worker:
         list(worker.run([CellSource(0, f"{FIND_WIRE}\n{later}")]))
@@ -198,7 +198,7 @@ def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
 
 
 def test_memory_has_an_end(sandbox):
-    if "landlock" not in sandbox.walls:
+    if "landlock" not in sandbox.protections:
         return  # a machine, or a mode, without the sandbox bounds nothing
     with sandbox.worker() as worker:
         source = "import torch\ndef f(): return torch.ones(1 << 40)\ndef g(): return bytearray(1 << 32)"
@@ -209,7 +209,7 @@ def test_memory_has_an_end(sandbox):
 
 
 def test_a_worker_that_took_all_memory_still_ends_in_words(sandbox):
-    if "landlock" not in sandbox.walls:
+    if "landlock" not in sandbox.protections:
         return
     with sandbox.worker() as worker:
         source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
@@ -282,7 +282,7 @@ def test_an_honest_notebook_attempts_nothing(sandbox):
 
 
 def test_time_is_limited_altogether():
-    with Sandbox(Limits(cell_seconds=5, total_seconds=1.0), confined=False) as sandbox, sandbox.worker() as worker:
+    with Sandbox(Limits(cell_seconds=5, total_seconds=1.0), sandboxed=False) as sandbox, sandbox.worker() as worker:
         with pytest.raises(WorkerLost) as caught:
             list(worker.run([CellSource(number, "import time; time.sleep(0.3)") for number in range(9)]))
         assert caught.value.kind == "time"
@@ -291,7 +291,7 @@ def test_time_is_limited_altogether():
 
 
 def test_nothing_is_left_behind():
-    with Sandbox(LIMITS, confined=False) as sandbox:
+    with Sandbox(LIMITS, sandboxed=False) as sandbox:
         worker = sandbox.worker()
         daemon = (
             "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork() or time.sleep(60)\n    os._exit(0)"
@@ -325,7 +325,7 @@ def test_a_dead_warm_process_is_replaced(sandbox):
 
 def test_a_warm_process_that_cannot_start_says_why(monkeypatch):
     monkeypatch.setattr(warm_process, "_START", "raise SystemExit('out of order')")
-    with Sandbox(confined=False) as sandbox, pytest.raises(WarmProcessLost, match="out of order"):
+    with Sandbox(sandboxed=False) as sandbox, pytest.raises(WarmProcessLost, match="out of order"):
         sandbox.worker()
 
 
@@ -341,7 +341,7 @@ def test_the_judge_s_own_limit_is_none_of_the_worker_s():
     limits = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (64 << 30, limits[1]))
     try:
-        with Sandbox(confined=False) as sandbox, sandbox.worker() as worker:
+        with Sandbox(sandboxed=False) as sandbox, sandbox.worker() as worker:
             (run,) = worker.run([CellSource(0, "import resource\nresource.getrlimit(resource.RLIMIT_DATA)")])
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, limits)

@@ -11,7 +11,7 @@ from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.remote_backend import RemoteStudent
-from exercise_kit.sandbox.reply import Stopped
+from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from vit_course.exercises.catalog import EXERCISES
@@ -80,7 +80,7 @@ def hidden():
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(confined=False, views=[view_of("06_cifar"), view_of("07_inside")]) as sandbox:
+    with Sandbox(sandboxed=False, views=[view_of("06_cifar"), view_of("07_inside")]) as sandbox:
         yield sandbox
 
 
@@ -131,7 +131,7 @@ def f(*inputs):
 @pytest.mark.parametrize("result", ["[1, 2]", "7", '"text"', '{"other": "dict", "text": "{}"}', '{"tensor": 9}'])
 def test_notes_that_are_none_end_the_asking(worker, result):
     far = worker(FORGE % result)
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkerStopped):
         RemoteStudent(far, ["f"]).practise("stopping", patience=1, losses=[1.0])
 
 

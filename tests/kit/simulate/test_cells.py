@@ -68,7 +68,7 @@ def test_what_was_put_together_is_put_together_again():
 
 
 @pytest.mark.parametrize("value", [lambda images: images, 5, "text", print], ids=["lambda", "number", "text", "print"])
-def test_what_cannot_be_written_down_is_told(value):
+def test_what_cannot_be_written_down_is_reported(value):
     with pytest.raises(NoSource):
         cell_of({"patchify": value}, "patchify")
 

@@ -61,7 +61,7 @@ def test_equal_grades_have_no_difference(graded):
         (lambda entry: entry["exercises"].append({"name": "other"}), ["other is no exercise of this lesson"]),
     ],
 )  # fmt: skip
-def test_every_difference_is_told(graded, change, told):
+def test_every_difference_is_reported(graded, change, told):
     change(graded["submissions"][0])
     differences = compare(TRUTH, graded)
     assert len(differences) == len(told)

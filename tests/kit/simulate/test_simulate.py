@@ -11,7 +11,7 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.profiles import HOSTILE, SORTS, sorts
+from exercise_kit.simulate.profiles import HOSTILE, PROFILES, profiles
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
 from exercise_kit.simulate.submissions import names
 
@@ -73,10 +73,10 @@ def test_the_truth_is_complete_and_kept_from_students(simulated):
 
 def test_sorts_of_students_have_their_shares():
     draw = random.Random(1)
-    counts = Counter(sort.name for sort in sorts(200, draw))
-    assert counts == {sort.name: round(200 * sort.share) for sort in SORTS}
-    assert [sort.name for sort in sorts(6, draw)].count(HOSTILE) == 1
-    assert len(sorts(1, draw)) == 1
+    counts = Counter(sort.name for sort in profiles(200, draw))
+    assert counts == {sort.name: round(200 * sort.share) for sort in PROFILES}
+    assert [sort.name for sort in profiles(6, draw)].count(HOSTILE) == 1
+    assert len(profiles(1, draw)) == 1
 
 
 def test_names_are_different_and_can_be_folders():
@@ -94,7 +94,7 @@ def test_names_are_different_and_can_be_folders():
         (2, ("09_nothing",), "there is no lesson '09_nothing'; there are: 00_start, 01_patchify"),
     ],
 )
-def test_what_cannot_be_is_told_and_nothing_is_made(tmp_path, students, lessons, told):
+def test_what_cannot_be_is_reported_and_nothing_is_made(tmp_path, students, lessons, told):
     with pytest.raises(SimulationError, match=told):
         made(tmp_path / "class", students, lessons=lessons)
     assert not list(tmp_path.iterdir())
@@ -118,7 +118,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_class_without_a_truth_is_told(tmp_path):
+def test_a_class_without_a_truth_is_reported(tmp_path):
     with pytest.raises(SimulationError, match=r"there is no .*truth\.json: only a class made by vit-course simulate"):
         read_truth(tmp_path)
     (tmp_path / "truth.json").write_text("[]")

@@ -62,7 +62,7 @@ def test_loose_files_are_found_in_order_and_once(tmp_path):
     assert len(found(tmp_path, tmp_path, tmp_path / "b.ipynb")) == 2
 
 
-def test_links_and_archives_are_told_and_not_followed(tmp_path):
+def test_links_and_archives_are_reported_and_not_followed(tmp_path):
     outside = tmp_path / "outside"
     touch(outside / "01_patchify.ipynb")
     tree = tmp_path / "submitted"
@@ -116,7 +116,7 @@ def test_the_operator_s_own_files_flag_nobody(tmp_path):
     assert [each.flags for each in find(notebooks, LESSONS)] == [("check-files",), ()]
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_what_is_not_there_is_reported(tmp_path):
     assert "no such file" in find([tmp_path / "nothing.ipynb"], LESSONS)[0].problem
 
 
@@ -128,7 +128,7 @@ def test_any_name_is_found(tmp_path, name):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
-def test_a_folder_without_permission_is_told(tmp_path):
+def test_a_folder_without_permission_is_reported(tmp_path):
     folder = tmp_path / "submitted" / "ada"
     folder.mkdir(parents=True)
     folder.chmod(0)

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from exercise_kit.submission.slice import as_python, holds_magics
+from exercise_kit.submission.slice import as_python, has_magics
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_each_line_becomes_what_ipython_makes_of_it(source, python):
 
 
 def test_whether_a_cell_holds_any():
-    assert holds_magics("x = 1\n%pwd")
-    assert not holds_magics("x = 1 % 2\n# really?")
+    assert has_magics("x = 1\n%pwd")
+    assert not has_magics("x = 1 % 2\n# really?")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def code(source, **more):
         (b"\\" * 1_000_000, "not JSON"),
     ],
 )
-def test_what_is_no_notebook_is_told_in_words(content, words):
+def test_what_is_no_notebook_is_reported_in_words(content, words):
     with pytest.raises(Unreadable, match=words):
         open_notebook(content)
 
@@ -59,7 +59,7 @@ def test_no_field_is_believed_to_have_its_type():
     assert file.oddities == ("7 of its cells are not what a cell should be, left out",)
 
 
-def test_an_old_format_is_converted_and_told():
+def test_an_old_format_is_converted_and_reported():
     cell = {"cell_type": "code", "input": "x = 1", "language": "python", "metadata": {}, "outputs": []}
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": "n"}, "worksheets": [{"cells": [cell]}]}
     file = open_notebook(json.dumps(old).encode())

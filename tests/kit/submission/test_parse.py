@@ -30,7 +30,7 @@ def test_an_answer_is_read_with_its_cell(work):
     assert (answer.source, answer.cell, answer.untouched) == (PATCHIFY, mine.place("patchify"), False)
 
 
-def test_two_answers_are_told_and_the_last_counts(work):
+def test_two_answers_are_reported_and_the_last_counts(work):
     mine = work().answer(patchify=PATCHIFY).add("def patchify(images, patch_size):\n    return images + 1")
     submission = mine.read()
     assert answers(submission)["patchify"].source.endswith("+ 1")
@@ -59,14 +59,14 @@ def test_a_copied_cell_is_no_second_answer(work):
         ("print('hello')", "the cell of patchify does not define patchify"),
     ],
 )
-def test_a_cell_without_an_answer_is_told(work, source, words):
+def test_a_cell_without_an_answer_is_reported(work, source, words):
     submission = work().answer(patchify=source).read()
     assert submission.reason == words
     assert not submission.rejected
     assert answers(submission)["patchify"].source is None
 
 
-def test_a_missing_cell_and_a_cell_that_is_no_code_are_told(work):
+def test_a_missing_cell_and_a_cell_that_is_no_code_are_reported(work):
     mine = work()
     mine.cells.remove(mine.cell("patchify"))
     mine.cell("unpatchify")["cell_type"] = "markdown"
@@ -92,13 +92,13 @@ def test_without_metadata_answers_are_found_by_their_names(work):
     assert len(submission.exercises) == 5
 
 
-def test_an_older_version_is_told(work):
+def test_an_older_version_is_reported(work):
     mine = work()
     mine.cell("patchify")["metadata"]["nbgrader"]["checksum"] = "0" * 32
     assert "another version of the lesson" in mine.read().reason
 
 
-def test_another_lesson_is_rejected_in_a_tree_and_told_elsewhere(work, tmp_path, lessons):
+def test_another_lesson_is_rejected_in_a_tree_and_reported_elsewhere(work, tmp_path, lessons):
     path = work("02_positions").write("01_patchify.ipynb")
     in_tree = read(HandedIn(path, "ada", "01_patchify"), lessons)
     assert in_tree.rejected
@@ -185,7 +185,7 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     def trip(*_):
         raise RecursionError
 
-    monkeypatch.setattr("exercise_kit.submission.slice.needed", trip)
+    monkeypatch.setattr("exercise_kit.submission.slice.required_cells", trip)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"

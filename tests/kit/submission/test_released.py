@@ -12,7 +12,7 @@ from exercise_kit.submission.released import (
     ReleasedError,
     checked_file,
     checked_objects,
-    operators_class,
+    current_class,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -76,16 +76,16 @@ def test_the_class_is_that_of_the_working_folder_and_never_one_that_was_handed_i
         monkeypatch.chdir(own)
         if own.name != "source":
             (own / "nbgrader_config.py").touch()
-        assert operators_class() == folder
+        assert current_class() == folder
     monkeypatch.chdir(tmp_path)
-    assert operators_class() is None
+    assert current_class() is None
 
 
 def test_a_working_folder_that_is_gone_is_no_class(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert operators_class() is None
+    assert current_class() is None
 
 
 def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_student_s(tmp_path, monkeypatch):
@@ -93,8 +93,8 @@ def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_s
     (tmp_path / "nbgrader_config.py").touch()
     (tmp_path / "hw.ipynb").touch()
     monkeypatch.chdir(tmp_path / "source")
-    assert operators_class([tmp_path / "source" / "01_patchify"]) == tmp_path
+    assert current_class([tmp_path / "source" / "01_patchify"]) == tmp_path
     for given in ("../hw.ipynb", "..", tmp_path / "hw.ipynb"):
-        assert operators_class([Path(given)]) is None
+        assert current_class([Path(given)]) is None
     (tmp_path / "submitted").mkdir()
-    assert operators_class([tmp_path]) == tmp_path
+    assert current_class([tmp_path]) == tmp_path

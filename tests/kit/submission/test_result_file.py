@@ -43,7 +43,7 @@ def test_bytes_and_description_are_found(tmp_path):
     ],
     ids=["missing", "link", "dead link", "fifo", "folder", "empty", "large"],
 )
-def test_what_is_no_such_file_is_told_in_a_sentence(tmp_path, make, told):
+def test_what_is_no_such_file_is_reported_in_a_sentence(tmp_path, make, told):
     make(tmp_path / FILE)
     found = find_result(tmp_path, FILE)
     assert FILE in found.problem
@@ -78,7 +78,7 @@ def test_a_file_among_notebooks_of_several_people_is_nobodys(tmp_path, work):
     assert answer_of(work, student="ann", assignment="06_cifar")[1].problem is None
 
 
-def test_a_script_is_not_asked_for_it(tmp_path, work):
+def test_a_script_is_not_requested_it(tmp_path, work):
     path = tmp_path / "06_cifar.py"
     path.write_text("def split_indices(num_samples, num_validation, seed):\n    return 1, 2\n")
     lessons = work("06_cifar").lessons

@@ -2,14 +2,14 @@
 
 import pytest
 
-from exercise_kit.submission.slice import Runnable, definitions, is_empty, needed, parse
+from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
 
 
 def run(*sources, students=(-1,)):
     cells = [Runnable(index, source, students=False) for index, source in enumerate(sources)]
     for place in students:
         cells[place] = Runnable(cells[place].index, cells[place].source, students=True)
-    return [cell.index for cell in needed(cells)]
+    return [cell.index for cell in required_cells(cells)]
 
 
 def test_cells_whose_names_nobody_uses_are_left_out():

@@ -27,14 +27,14 @@ def in_attention(*sources):
     return found("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
 
 
-@pytest.mark.parametrize("door", FLAGGED, ids=lambda each: each.name)
-def test_what_hides_its_calls_is_seen(door):
-    assert found(door.exercise, door.exercise, door.first, door.answer)
+@pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
+def test_what_hides_its_calls_is_seen(case):
+    assert found(case.exercise, case.exercise, case.first, case.answer)
 
 
-@pytest.mark.parametrize("door", HONEST, ids=lambda each: each.name)
-def test_the_same_words_in_a_right_notebook_are_not(door):
-    assert found(door.exercise, door.exercise, door.first, door.answer) is None
+@pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)
+def test_the_same_words_in_a_right_notebook_are_not(case):
+    assert found(case.exercise, case.exercise, case.first, case.answer) is None
 
 
 @pytest.mark.parametrize("lesson", ["attention", "block", "vit"])

@@ -10,7 +10,7 @@ from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
 
 
-class Bench:
+class WorkerHarness:
     """Workers for tests: one at a time, made with ``source`` as their only cell."""
 
     def __init__(self, sandbox, view):
@@ -40,13 +40,13 @@ def _text(output):
 
 @pytest.fixture(scope="package")
 def sandbox():
-    with Sandbox(confined=CAPABILITIES.enough, views=[view_of("03_attention")]) as opened:
+    with Sandbox(sandboxed=CAPABILITIES.is_sufficient, views=[view_of("03_attention")]) as opened:
         yield opened
 
 
 @pytest.fixture
-def bench(sandbox):
-    made = Bench(sandbox, view_of("03_attention"))
+def harness(sandbox):
+    made = WorkerHarness(sandbox, view_of("03_attention"))
     made.worker = sandbox.worker(made.view)
     yield made
     made.worker.close()

@@ -38,13 +38,13 @@ mpl.use("Agg")
 import numpy as np
 import safetensors.torch
 import torch
-import torch._dynamo  # the first step of an optimiser imports it
+import torch._dynamo  # the first step of an optimizer imports it
 import torch.utils.checkpoint
 import torch.utils.data
 from matplotlib import pyplot
 
 from exercise_kit.worker import policy, readable_paths
-from exercise_kit.worker.filesystem import emptied
+from exercise_kit.worker.filesystem import clear_folder
 from exercise_kit.worker.syscalls import LIBC, prctl, syscall
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
@@ -483,13 +483,13 @@ attempts(
 )
 
 
-def result_of(fence: policy.Fence, function: Callable[[], Any]) -> dict[str, Any]:
+def result_of(sandbox_policy: policy.SandboxPolicy, function: Callable[[], Any]) -> dict[str, Any]:
     """Run one attempt in a confined child: its value, or error and errno; and how the child ended."""
     answer, reply = os.pipe()
     child = os.fork()
     if child == 0:
         bounds = policy.Bounds(cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
-        policy.confine(fence, bounds, keep=[reply], view=Path(PLACES["view"]))
+        policy.apply_policy(sandbox_policy, bounds, keep=[reply], view=Path(PLACES["view"]))
         try:
             came = {"value": function()}
         except BaseException as error:
@@ -497,12 +497,12 @@ def result_of(fence: policy.Fence, function: Callable[[], Any]) -> dict[str, Any
         os.write(reply, json.dumps(came).encode())
         os._exit(0)
     os.close(reply)
-    watcher = policy.watch_scratch(fence, child)
+    watcher = policy.start_scratch_watcher(sandbox_policy, child)
     with open(answer, "rb") as pipe:
         text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     watched = os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) if watcher else None
-    assert emptied(str(fence.scratch))
+    assert clear_folder(str(sandbox_policy.scratch))
     return {"exit": status, "watched": watched, **json.loads(text or b"{}")}
 
 
@@ -515,7 +515,7 @@ def main() -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    fence = policy.prepare(
+    sandbox_policy = policy.prepare_policy(
         [*paths, Path(PLACES["own"]).parent],
         folders,
         [Path(PLACES["view"]), Path(PLACES["other_view"])],
@@ -524,8 +524,17 @@ def main() -> None:
         namespaces_wanted=bool(PLACES["namespaces"]),
     )
     chosen = PLACES.get("only") or ATTEMPTS
-    results = {name: result_of(fence, ATTEMPTS[name]) for name in chosen}
-    print(json.dumps({"names": fence.names, "scratch": str(fence.scratch), "pid": os.getpid(), "results": results}))
+    results = {name: result_of(sandbox_policy, ATTEMPTS[name]) for name in chosen}
+    print(
+        json.dumps(
+            {
+                "names": sandbox_policy.names,
+                "scratch": str(sandbox_policy.scratch),
+                "pid": os.getpid(),
+                "results": results,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

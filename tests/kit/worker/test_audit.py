@@ -18,13 +18,13 @@ from exercise_kit.worker.audit import Attempts
 )
 def test_what_an_audit_event_tells(event, arguments, told):
     attempts = Attempts(["/scratch"])
-    attempts.hear(event, arguments)
+    attempts.record(event, arguments)
     assert attempts.fresh() == told
 
 
-def test_each_attempt_is_told_once():
+def test_each_attempt_is_reported_once():
     attempts = Attempts([])
     for _ in range(2):
-        attempts.hear("os.fork", ())
+        attempts.record("os.fork", ())
     assert attempts.fresh() == ["fork"]
     assert attempts.fresh() == []

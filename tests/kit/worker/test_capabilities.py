@@ -13,18 +13,18 @@ from exercise_kit.worker import capabilities, syscalls
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:
     before = (os.getpid(), os.listdir("/proc/self/fd"), os.getuid())
-    found = capabilities.available()
+    found = capabilities.probe_capabilities()
     assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
     assert found.landlock == syscalls.landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
     assert set(found.missing) == {wall for wall, is_there in there.items() if not is_there}
-    assert found.enough == (there["landlock"] and there["seccomp"])
+    assert found.is_sufficient == (there["landlock"] and there["seccomp"])
 
 
-def test_another_system_is_told_to_grade_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_is_reported_to_grade_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    found = capabilities.available()
-    assert not found.enough
+    found = capabilities.probe_capabilities()
+    assert not found.is_sufficient
     assert all("Grade on Linux" in remedy for remedy in found.missing.values())
 
 
@@ -38,9 +38,9 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
 
     for module in (syscalls, capabilities):
         monkeypatch.setattr(module, "syscall", refuse)
-    found = capabilities.available()
+    found = capabilities.probe_capabilities()
     assert found.landlock == 0
-    assert not found.enough
+    assert not found.is_sufficient
     assert platform.release() in found.missing["landlock"]
     assert remedy in found.missing["landlock"]
 

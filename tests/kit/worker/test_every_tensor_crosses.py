@@ -56,10 +56,10 @@ def sent_over(value, *, trusting):
     packer = Packer(most_bytes=LIMIT)
     packed = packer.pack(value)
     with near, far:
-        patient = Wire(far.fileno(), patient=True)
-        wary = Wire(near.fileno(), Caps(1 << 20, LIMIT), patient=False)
+        blocking = Wire(far.fileno(), blocking=True)
+        wary = Wire(near.fileno(), Caps(1 << 20, LIMIT), blocking=False)
         soon = time.monotonic() + 30
-        sender, receiver = (wary, patient) if trusting else (patient, wary)
+        sender, receiver = (wary, blocking) if trusting else (blocking, wary)
         thread = threading.Thread(target=sender.send, args=(packed, packer.tensors, soon))
         thread.start()
         body, tensors = receiver.receive(soon)

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.worker import limits, policy
-from exercise_kit.worker.syscalls import WallError
+from exercise_kit.worker.syscalls import ProtectionError
 from tests.machine import CAPABILITIES, needs_sandbox
 
 WARM = Path(__file__).with_name("attempts.py")
@@ -56,7 +56,7 @@ class Scene:
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     user, world = request.param
     found = CAPABILITIES
-    if not found.enough:
+    if not found.is_sufficient:
         pytest.skip(f"no sandbox here: {found.missing}")
     if world == "namespaces" and not found.namespaces:
         pytest.skip(found.missing["namespaces"])
@@ -104,7 +104,7 @@ def _play(folder: Path, uid: int | None, namespaces: bool, bystander: subprocess
         yield Scene(namespaces, uid, json.loads(warm.stdout), own, before, listener, bystander)
 
 
-def test_the_walls_are_those_that_were_asked_for(scene: Scene) -> None:
+def test_the_protections_are_those_that_were_requested(scene: Scene) -> None:
     expected = ["namespaces"] if scene.namespaces else []
     assert scene.said["names"] == [*expected, "landlock", "seccomp"]
     assert (scene.said["pid"] == 1) == scene.namespaces
@@ -341,9 +341,9 @@ def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) ->
     warm = os.fork()
     if warm == 0:
         try:
-            fence = policy.prepare([], [], scratch=tmp_path, namespaces_wanted=namespaces)
+            sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, namespaces_wanted=namespaces)
             if os.fork() == 0:
-                policy.confine(fence, policy.Bounds(), keep=[reply])
+                policy.apply_policy(sandbox_policy, policy.Bounds(), keep=[reply])
                 os.write(reply, b"up")
             time.sleep(60)
         finally:
@@ -364,13 +364,13 @@ def test_a_user_that_this_machine_does_not_have_is_not_taken(tmp_path: Path, mon
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(os, "chown", refuse)
-    assert policy.prepare([], [], scratch=tmp_path, namespaces_wanted=False).uid is None
+    assert policy.prepare_policy([], [], scratch=tmp_path, namespaces_wanted=False).uid is None
 
 
 @needs_sandbox
 def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
-    with pytest.raises(WallError, match="no scratch folder is named"):
-        policy.prepare([], [], namespaces_wanted=False)
+    with pytest.raises(ProtectionError, match="no scratch folder is named"):
+        policy.prepare_policy([], [], namespaces_wanted=False)
 
 
 def _tried_with_a_device(reply: int) -> None:
@@ -398,8 +398,8 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     if child == 0:
         try:
             tmp_path.chmod(0o755)
-            fence = policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
-            policy.confine(fence, policy.Bounds(gpu=fence.gpu), keep=[reply])
+            sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+            policy.apply_policy(sandbox_policy, policy.Bounds(gpu=sandbox_policy.gpu), keep=[reply])
             _tried_with_a_device(reply)
         finally:
             os._exit(0)
@@ -417,13 +417,13 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not IS_ROOT or not CAPABILITIES.enough, reason="only root can become another user")
+@pytest.mark.skipif(not IS_ROOT or not CAPABILITIES.is_sufficient, reason="only root can become another user")
 def test_without_landlock_a_gpu_is_used_as_another_user_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "landlock_version", lambda: 0)
-    fence = policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
-    assert (fence.names, fence.uid, fence.capabilities) == (("seccomp",), NOBODY, 0)
+    sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+    assert (sandbox_policy.names, sandbox_policy.uid, sandbox_policy.capabilities) == (("seccomp",), NOBODY, 0)
     monkeypatch.setattr(policy, "can_change_user", lambda: False)
-    with pytest.raises(WallError, match="no Landlock"):
-        policy.prepare([], [], scratch=tmp_path, devices=[Path("/dev/full")])
+    with pytest.raises(ProtectionError, match="no Landlock"):
+        policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])

@@ -32,8 +32,8 @@ def call(worker, name, *inputs, **fields):
     return worker.request("call", name=name, inputs=inputs, **fields)
 
 
-def test_a_call_gives_its_result(bench):
-    worker = bench.with_cell("def f(x, n, scale=1): return x * n * scale, [n], {'n': n}, None")
+def test_a_call_gives_its_result(harness):
+    worker = harness.with_cell("def f(x, n, scale=1): return x * n * scale, [n], {'n': n}, None")
     reply = call(worker, "f", torch.arange(3), 2, options={"scale": 3})
     result, *rest = reply["result"]
     assert torch.equal(result, torch.arange(3) * 6)
@@ -54,8 +54,8 @@ def test_a_call_gives_its_result(bench):
         ("x.resize_(1); return y.clone()", [0], None, False),
     ],
 )
-def test_what_a_call_does_to_its_inputs(bench, body, changed, same, shares):
-    worker = bench.with_cell(f"def f(x, y): {body}")
+def test_what_a_call_does_to_its_inputs(harness, body, changed, same, shares):
+    worker = harness.with_cell(f"def f(x, y): {body}")
     reply = call(worker, "f", torch.ones(2, 3), torch.full((2,), torch.nan))
     assert (reply["same"], reply["shares"]) == (same, shares)
     mine = RemoteStudent(worker, ["f"])
@@ -63,8 +63,8 @@ def test_what_a_call_does_to_its_inputs(bench, body, changed, same, shares):
     assert mine.changed_inputs == ["(2, 3)"] * len(changed)
 
 
-def test_gradients_of_the_inputs(bench):
-    worker = bench.with_cell("def f(x, y, n): return x * y, n, [x.sum(), y.argmax()]")
+def test_gradients_of_the_inputs(harness):
+    worker = harness.with_cell("def f(x, y, n): return x * y, n, [x.sum(), y.argmax()]")
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     reply = call(worker, "f", x, y, torch.tensor(3), gradients=True)
     x, y = x.requires_grad_(), y.requires_grad_()
@@ -79,8 +79,8 @@ def test_gradients_of_the_inputs(bench):
     assert reply["gradients"][2] is None
 
 
-def test_a_models_parameters_after_the_call(bench):
-    worker = bench.with_cell(
+def test_a_models_parameters_after_the_call(harness):
+    worker = harness.with_cell(
         IMPORTS
         + "def f(model, state):\n    model.head.weight = nn.Parameter(state['w'])\n    state.pop('b')\n    return model"
     )
@@ -94,8 +94,8 @@ def test_a_models_parameters_after_the_call(bench):
     assert list(state) == ["w"]
 
 
-def test_layers_and_configs_are_what_they_are(bench):
-    worker = bench.with_cell(
+def test_layers_and_configs_are_what_they_are(harness):
+    worker = harness.with_cell(
         IMPORTS
         + "def conv(linear): return nn.Conv2d(2, 4, (3, 5))\n"
         + "def of(config): return config.num_patches, type(config).__module__"
@@ -105,8 +105,8 @@ def test_layers_and_configs_are_what_they_are(bench):
     assert call(worker, "of", config)["result"] == (8, "vit_course.config")
 
 
-def test_non_contiguous_inputs_arrive_as_such(bench):
-    worker = bench.with_cell("def f(x): return list(x.stride())")
+def test_non_contiguous_inputs_arrive_as_such(harness):
+    worker = harness.with_cell("def f(x): return list(x.stride())")
     assert call(worker, "f", torch.ones(2, 3).T)["result"] == [1, 3]
 
 
@@ -123,8 +123,8 @@ def test_non_contiguous_inputs_arrive_as_such(bench):
         ("raise Silent", ["Silent", "Exception", "BaseException"]),
     ],
 )
-def test_every_exception_is_a_reply(bench, body, kinds):
-    worker = bench.with_cell(
+def test_every_exception_is_a_reply(harness, body, kinds):
+    worker = harness.with_cell(
         "class Silent(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\n"
         f"def f(x):\n    {body}"
     )
@@ -135,20 +135,20 @@ def test_every_exception_is_a_reply(bench, body, kinds):
     assert call(worker, "f", 1)["raised"]["kinds"] == kinds
 
 
-def test_words_are_short(bench):
-    worker = bench.with_cell("def f(): raise ValueError('x' * 10**7)")
+def test_words_are_short(harness):
+    worker = harness.with_cell("def f(): raise ValueError('x' * 10**7)")
     assert call(worker, "f")["raised"]["words"] == "x" * 500
 
 
-def test_a_name_that_is_not_there(bench):
-    worker = bench.with_cell("def f(): ...\nclass C: ...\nx = 3")
+def test_a_name_that_is_not_there(harness):
+    worker = harness.with_cell("def f(): ...\nclass C: ...\nx = 3")
     assert call(worker, "g")["raised"]["kinds"][0] == "NameError"
     kinds = {"f": "function", "C": "class", "x": "other", "g": None}
     assert worker.request("defined", names=list(kinds))["defined"] == kinds
 
 
-def test_modules_are_built_loaded_and_run(bench):
-    worker = bench.with_cell(LAYER)
+def test_modules_are_built_loaded_and_run(harness):
+    worker = harness.with_cell(LAYER)
     number = worker.request("build", name="Layer", inputs=(3,), options={"scale": 2.0})["module"]
     held = worker.request("parameters", module=number)
     assert held["parameters"] == {"linear.weight": [2, 3], "linear.bias": [2], "unused": [3]}
@@ -169,8 +169,8 @@ def test_modules_are_built_loaded_and_run(bench):
     assert torch.equal(state["linear.weight"], weights["linear.weight"])
 
 
-def test_a_module_changes_its_dtype_and_mode(bench):
-    worker = bench.with_cell(LAYER)
+def test_a_module_changes_its_dtype_and_mode(harness):
+    worker = harness.with_cell(LAYER)
     number = worker.request("build", name="Layer", inputs=(3,))["module"]
     worker.request("cast", module=number, dtype=torch.float64)
     worker.request("move", module=number, device="cpu")
@@ -181,20 +181,20 @@ def test_a_module_changes_its_dtype_and_mode(bench):
     assert not (worker.request("forward", module=number, inputs=(x,))["result"] == 0).any()
 
 
-def test_a_lazy_layer_is_told(bench):
-    worker = bench.with_cell(IMPORTS + "def f(): return nn.LazyLinear(2)")
+def test_a_lazy_layer_is_reported(harness):
+    worker = harness.with_cell(IMPORTS + "def f(): return nn.LazyLinear(2)")
     number = worker.request("build", name="f", inputs=())["module"]
     held = worker.request("parameters", module=number)
     assert set(held["lazy"]) == {"weight", "bias"}
 
 
-def test_what_is_no_module_is_given_back(bench):
-    worker = bench.with_cell("def f(): return 3")
+def test_what_is_no_module_is_given_back(harness):
+    worker = harness.with_cell("def f(): return 3")
     assert worker.request("build", name="f", inputs=())["result"] == 3
 
 
-def test_settings_do_not_outlive_a_request(bench):
-    worker = bench.with_cell(
+def test_settings_do_not_outlive_a_request(harness):
+    worker = harness.with_cell(
         IMPORTS
         + "import sys\ndef spoil():\n    torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)\n"
         "    torch.set_default_device('meta'); torch.manual_seed(9); sys.setrecursionlimit(60)\n"
@@ -208,8 +208,8 @@ def test_settings_do_not_outlive_a_request(bench):
     assert after.dtype == torch.float32
 
 
-def test_seeds_are_the_judges(bench):
-    worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(3)")
+def test_seeds_are_the_judges(harness):
+    worker = harness.with_cell(IMPORTS + "def f(): return torch.rand(3)")
     first, again, on = (call(worker, "f", seed=seed)["result"] for seed in (5, 5, None))
     assert torch.equal(first, torch.rand(3, generator=torch.Generator().manual_seed(5)))
     assert torch.equal(first, again)
@@ -223,8 +223,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     return weights @ value, weights
 
 
-def test_a_function_of_the_judges_is_called_there(bench):
-    worker = bench.with_cell(
+def test_a_function_of_the_judges_is_called_there(harness):
+    worker = harness.with_cell(
         IMPORTS
         + "def f(attend, q, k, v):\n    output, weights = attend(q, key=k, value=v)\n    return output, weights.sum(-1)"
     )
@@ -234,8 +234,8 @@ def test_a_function_of_the_judges_is_called_there(bench):
     assert sums.allclose(torch.ones(2, 4))
 
 
-def test_a_function_of_the_judges_can_be_differentiated(bench):
-    worker = bench.with_cell(
+def test_a_function_of_the_judges_can_be_differentiated(harness):
+    worker = harness.with_cell(
         IMPORTS + "def f(attend, q, k, v):\n    output, _ = attend(q * 2, k, v)\n    return output"
     )
     q, k, v = torch.randn(3, 2, 4, 5).unbind()
@@ -246,8 +246,8 @@ def test_a_function_of_the_judges_can_be_differentiated(bench):
     assert all(got.allclose(leaf.grad) for got, leaf in zip(gradients[1:], leaves, strict=True))
 
 
-def test_what_a_function_of_the_judges_raises_can_be_caught(bench):
-    worker = bench.with_cell(
+def test_what_a_function_of_the_judges_raises_can_be_caught(harness):
+    worker = harness.with_cell(
         IMPORTS + "def f(attend):\n    try: attend(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 3))\n"
         "    except ValueError as error: return str(error)"
     )
@@ -255,8 +255,8 @@ def test_what_a_function_of_the_judges_raises_can_be_caught(bench):
 
 
 @pytest.mark.parametrize("shape", ["100_000, 2", "10**6, 0", "3000, 1, 2000, 1"])
-def test_the_judge_does_not_attend_to_giants(bench, shape):
-    worker = bench.with_cell(IMPORTS + f"def f(attend):\n    x = torch.zeros({shape})\n    return attend(x, x, x)")
+def test_the_judge_does_not_attend_to_giants(harness, shape):
+    worker = harness.with_cell(IMPORTS + f"def f(attend):\n    x = torch.zeros({shape})\n    return attend(x, x, x)")
     raised = call(worker, "f", attend)["raised"]
     assert raised["kinds"][0] == "ValueError"
     assert "too large" in raised["words"]
@@ -299,8 +299,8 @@ def asks(f, x): return f(x) * 2
         ("hidden", REMOVED),
     ],
 )
-def test_what_a_watched_function_calls_is_noted(bench, name, noted):
-    worker = bench.with_cell(WATCHED)
+def test_what_a_watched_function_calls_is_noted(harness, name, noted):
+    worker = harness.with_cell(WATCHED)
     x = torch.rand(1, 3, 2)
     call(worker, name, x)
     assert worker.called == ()  # nobody watches yet
@@ -312,8 +312,8 @@ def test_what_a_watched_function_calls_is_noted(bench, name, noted):
     assert worker.called == ()
 
 
-def test_watching_changes_no_result(bench):
-    worker = bench.with_cell(WATCHED)
+def test_watching_changes_no_result(harness):
+    worker = harness.with_cell(WATCHED)
     x = torch.rand(2, 3)
     before = [call(worker, "plain", x, gradients=True), call(worker, "asks", lambda x: x + 1, x)]
     worker.watch(True)
@@ -325,23 +325,25 @@ def test_watching_changes_no_result(bench):
     assert not any("backward" in name for name in operators)  # that pass is not the student's
 
 
-def test_what_the_judge_refuses_does_not_tell_its_functions_apart(bench):
+def test_what_the_judge_refuses_does_not_tell_its_functions_apart(harness):
     def by_einsum(query):
         raise TypeError("einsum(): the number of subscripts")
 
-    worker = bench.with_cell("def f(attend):\n    try: attend('x')\n    except Exception as error: return repr(error)")
+    worker = harness.with_cell(
+        "def f(attend):\n    try: attend('x')\n    except Exception as error: return repr(error)"
+    )
     assert call(worker, "f", by_einsum)["result"] == "TypeError('these inputs do not fit together')"
 
 
 @pytest.mark.parametrize("seed", [-1, (1 << 64) - 1, 1 << 40])
-def test_any_seed_of_torch_is_one(bench, seed):
-    worker = bench.with_cell(IMPORTS + "def f(): return torch.rand(2)")
+def test_any_seed_of_torch_is_one(harness, seed):
+    worker = harness.with_cell(IMPORTS + "def f(): return torch.rand(2)")
     expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
     assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
 
 
-def test_a_module_tells_what_its_parts_are_given_and_give(bench):
-    worker = bench.with_cell(LAYER)
+def test_a_module_tells_what_its_parts_are_given_and_give(harness):
+    worker = harness.with_cell(LAYER)
     number = worker.request("build", name="Layer", inputs=(3,))["module"]
     x = torch.randn(4, 3)
     found = worker.request("parts", module=number, names=["linear", "drop", "nowhere", "linear"], inputs=(x,))["parts"]
@@ -350,8 +352,8 @@ def test_a_module_tells_what_its_parts_are_given_and_give(bench):
     assert torch.equal(found["linear:out"], found["drop:in"])
 
 
-def test_a_module_tells_the_gradients_of_its_inputs(bench):
-    worker = bench.with_cell(
+def test_a_module_tells_the_gradients_of_its_inputs(harness):
+    worker = harness.with_cell(
         IMPORTS + "class Double(nn.Module):\n    def forward(self, x, n): return 2 * x, x.detach()"
     )
     number = worker.request("build", name="Double", inputs=())["module"]

@@ -176,7 +176,7 @@ def test_strides_are_kept_towards_the_worker_alone(tensor):
     assert back.is_contiguous()
 
 
-def test_gradients_are_asked_for_on_the_other_side_too():
+def test_gradients_are_requested_on_the_other_side_too():
     assert crossed(torch.ones(2, requires_grad=True)).requires_grad
     assert crossed(torch.ones(2, requires_grad=True) * 2).is_leaf
     assert not crossed(torch.ones(2)).requires_grad

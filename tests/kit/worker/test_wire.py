@@ -37,7 +37,7 @@ def received(ends, data, caps=None):
     writer = threading.Thread(target=lambda: (far.sendall(data), far.shutdown(socket.SHUT_WR)))
     writer.start()
     try:
-        return Wire(near.fileno(), caps, patient=False).receive(soon())
+        return Wire(near.fileno(), caps, blocking=False).receive(soon())
     finally:
         near.close()
         writer.join()
@@ -46,8 +46,8 @@ def received(ends, data, caps=None):
 def test_a_frame_arrives_as_it_was_sent(ends):
     near, far = ends
     tensors = [torch.randn(3, 5), torch.tensor(7), torch.empty(0, 4), torch.arange(6).reshape(2, 3)]
-    Wire(far.fileno(), patient=True).send({"a": [1, "é", None, 0.5]}, tensors)
-    body, arrived = Wire(near.fileno(), patient=False).receive(soon())
+    Wire(far.fileno(), blocking=True).send({"a": [1, "é", None, 0.5]}, tensors)
+    body, arrived = Wire(near.fileno(), blocking=False).receive(soon())
     assert body == {"a": [1, "é", None, 0.5]}
     assert all(torch.equal(sent, got) and sent.dtype == got.dtype for sent, got in zip(tensors, arrived, strict=True))
 
@@ -56,8 +56,8 @@ def test_a_frame_arrives_as_it_was_sent(ends):
 def test_every_dtype_crosses(ends, dtype):
     near, far = ends
     sent = (torch.arange(12) % 2).reshape(3, 4).to(dtype)
-    Wire(far.fileno(), patient=True).send(None, [sent])
-    _, (got,) = Wire(near.fileno(), patient=False).receive(soon())
+    Wire(far.fileno(), blocking=True).send(None, [sent])
+    _, (got,) = Wire(near.fileno(), blocking=False).receive(soon())
     assert got.dtype == dtype
     assert torch.equal(got, sent)
 
@@ -65,9 +65,9 @@ def test_every_dtype_crosses(ends, dtype):
 def test_a_large_frame_goes_through_a_small_pipe(ends):
     near, far = ends
     sent = torch.randn(1 << 20)
-    writer = threading.Thread(target=lambda: Wire(far.fileno(), patient=True).send("big", [sent] * 100))
+    writer = threading.Thread(target=lambda: Wire(far.fileno(), blocking=True).send("big", [sent] * 100))
     writer.start()
-    body, got = Wire(near.fileno(), patient=False).receive(time.monotonic() + 60)
+    body, got = Wire(near.fileno(), blocking=False).receive(time.monotonic() + 60)
     writer.join()
     assert body == "big"
     assert len(got) == 100
@@ -140,7 +140,7 @@ def test_silence_is_late(ends, said):
     near, far = ends
     far.sendall(said)
     with pytest.raises(Late):
-        Wire(near.fileno(), patient=False).receive(time.monotonic() + 0.05)
+        Wire(near.fileno(), blocking=False).receive(time.monotonic() + 0.05)
 
 
 def test_a_trickle_is_late(ends):
@@ -156,7 +156,7 @@ def test_a_trickle_is_late(ends):
     writer = threading.Thread(target=trickle)
     writer.start()
     with pytest.raises(Late):
-        Wire(near.fileno(), patient=False).receive(time.monotonic() + 0.1)
+        Wire(near.fileno(), blocking=False).receive(time.monotonic() + 0.1)
     done.set()
     writer.join()
 
@@ -164,13 +164,13 @@ def test_a_trickle_is_late(ends):
 def test_nobody_reads(ends):
     near, _ = ends
     with pytest.raises(Late):
-        Wire(near.fileno(), patient=False).send(0, [torch.zeros(1 << 22)], time.monotonic() + 0.1)
+        Wire(near.fileno(), blocking=False).send(0, [torch.zeros(1 << 22)], time.monotonic() + 0.1)
 
 
 def test_nobody_is_there(ends):
     near, far = ends
     far.close()
-    wire = Wire(near.fileno(), patient=False)
+    wire = Wire(near.fileno(), blocking=False)
     with pytest.raises(Closed):
         wire.send(0, [torch.zeros(1 << 20)], soon())
     with pytest.raises(Closed):
@@ -181,5 +181,5 @@ def test_descriptors_that_come_along_are_not_taken(ends):
     near, far = ends
     before = len(os.listdir("/dev/fd"))
     socket.send_fds(far, [frame({"tensors": [], "body": 1})], [0, 1, 2])
-    assert Wire(near.fileno(), patient=False).receive(soon())[0] == 1
+    assert Wire(near.fileno(), blocking=False).receive(soon())[0] == 1
     assert len(os.listdir("/dev/fd")) == before

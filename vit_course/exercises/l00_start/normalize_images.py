@@ -49,8 +49,8 @@ def _expect_normalized(
         pixel, channel = float(images[tuple(place)]), place[1]
         came, wanted = (float(each[tuple(place)]) for each in (actual, expected))
         became = "stayed as it was" if came == pixel else f"became {came:.4g}"
-        told = f"a pixel of {pixel:.4g} whose channel has mean {mean[channel]} and std {std[channel]}"
-        return f"at {where} {told} {became}", f"{wanted:.4g} for that pixel"
+        pixel_statistics = f"a pixel of {pixel:.4g} whose channel has mean {mean[channel]} and std {std[channel]}"
+        return f"at {where} {pixel_statistics} {became}", f"{wanted:.4g} for that pixel"
 
     result = student(images, kind(mean), kind(std))
     look = "Put that pixel into the formula by hand. At which step does your function go another way?"
@@ -365,7 +365,7 @@ def _made(
     scaled: float = 1.0,
     first: bool = False,
     loop: int | None = None,
-    told: Callable[[Tensor, Tensor], Tensor] = lambda result, images: result,
+    postprocess: Callable[[Tensor, Tensor], Tensor] = lambda result, images: result,
 ) -> Tensor:
     _refuse(images, mean)
     types(images, mean)
@@ -379,7 +379,7 @@ def _made(
         means, stds = (each.flatten()[0].reshape(1, 1, 1, 1) for each in (means, stds))
     made = formula(images.double() * scaled, means, stds).to(images.dtype)
     made = made if loop is None else torch.cat([made[:, :loop], images[:, loop:]], dim=1)
-    return told(made, images)
+    return postprocess(made, images)
 
 
 declare(
@@ -403,8 +403,8 @@ declare(
             lists_indexed_like_tensors: {"types": _index_tensors},
             three_channels_hard_coded: {"count": _want_three},
             only_three_channels_normalised: {"loop": 3},
-            float32_whatever_the_input: {"told": lambda result, images: result.float()},
-            images_changed_in_place: {"told": lambda result, images: images.copy_(result)},
+            float32_whatever_the_input: {"postprocess": lambda result, images: result.float()},
+            images_changed_in_place: {"postprocess": lambda result, images: images.copy_(result)},
         },
         quick=True,
     ),

@@ -64,7 +64,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
         raise Failure(
             f"{student.name} gave (2, 6, 48), as expected, but token {token} of image {image} starts with {here}",
             f"it starts with {there}",
-            "Which token comes after the first: the neighbour to the right, or something else?",
+            "Which token comes after the first: the neighbor to the right, or something else?",
         )
 
 
@@ -145,7 +145,7 @@ patchify.example("""
 [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
 """)
 
-fix_patchify = patchify.again("fix_patchify")
+fix_patchify = patchify.share_checks("fix_patchify")
 fix_patchify.example("""
 >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
 [[0, 1, 4, 5], [2, 3, 6, 7]]
@@ -171,7 +171,7 @@ TOKEN = "01_patchify, What a token is"
 ORDER = "01_patchify, Two kinds of axes"
 
 
-@patchify.misconception("What do 16 pixels that are neighbours in memory look like in the picture?", TOKEN)
+@patchify.misconception("What do 16 pixels that are neighbors in memory look like in the picture?", TOKEN)
 def strips_not_squares(images: Tensor, patch_size: int) -> Tensor:
     """A plain reshape cuts pixels in memory order, so a token is a thin strip and not a square."""
     batch, _, height, width = images.shape
@@ -226,7 +226,7 @@ def number_of_patches_for_patch_size(images: Tensor, patch_size: int) -> Tensor:
     return F.unfold(images.double(), kernel, stride=kernel).transpose(1, 2).to(images.dtype)
 
 
-@patchify.misconception("How far apart do two neighbouring patches start?", TOKEN)
+@patchify.misconception("How far apart do two neighboring patches start?", TOKEN)
 def overlapping_patches(images: Tensor, patch_size: int) -> Tensor:
     """The window moves by less than a patch, so patches overlap and there are too many of them."""
     step = max(patch_size // 2, 1)
@@ -277,7 +277,7 @@ def _six_axes(images: Tensor, patch_size: int) -> Tensor:
 
 
 @patchify.misconception(
-    "When you split an axis in two, which part tells neighbours apart: the first, or the last?", ORDER
+    "When you split an axis in two, which part tells neighbors apart: the first, or the last?", ORDER
 )
 def pixels_from_all_over_the_image(images: Tensor, patch_size: int) -> Tensor:
     """Height and width are split the wrong way round, so a token gathers pixels that lie far apart."""

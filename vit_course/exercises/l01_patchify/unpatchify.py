@@ -106,7 +106,7 @@ def patches_poured_in_memory_order(patches: Tensor, patch_size: int, image_size:
     return patches.reshape(len(patches), -1, height, width)
 
 
-@unpatchify.misconception("Is the second token the neighbour to the right, or the one below?", INVERSE)
+@unpatchify.misconception("Is the second token the neighbor to the right, or the one below?", INVERSE)
 def patches_placed_column_by_column(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """The patches are laid down the columns of the grid."""
     rows, columns = image_size[0] // patch_size, image_size[1] // patch_size

@@ -245,7 +245,7 @@ def positions_multiplied(tokens: Tensor, class_token: Tensor, positions: Tensor)
     return _without_positions(tokens, class_token) * positions
 
 
-@add_class_token.misconception("How long should a token be afterwards?", CLASS)
+@add_class_token.misconception("How long should a token be afterward?", CLASS)
 def positions_concatenated(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """The positions are put beside the tokens, which makes every token twice as long."""
     _count(tokens, positions)
@@ -332,10 +332,10 @@ def tokens_cut_from_their_gradient(tokens: Tensor, class_token: Tensor, position
 )
 def surplus_positions_cut_off(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """As many rows of positions are taken as there are tokens, and any others are dropped in silence."""
-    needed = tokens.shape[1] + 1
-    if positions.shape[1] < needed:
-        raise ValueError(f"{positions.shape[1]} rows of positions for {needed} tokens")
-    return with_class_token(tokens, class_token, positions[:, :needed])
+    required_cells = tokens.shape[1] + 1
+    if positions.shape[1] < required_cells:
+        raise ValueError(f"{positions.shape[1]} rows of positions for {required_cells} tokens")
+    return with_class_token(tokens, class_token, positions[:, :required_cells])
 
 
 def _joined(
@@ -348,14 +348,14 @@ def _joined(
     table: Callable[[Tensor], Tensor] = lambda rows: rows,
     added: Callable[[Tensor, Tensor], Tensor] = torch.add,
     first_only: bool = False,
-    told: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda result, patches, positions: result,
+    postprocess: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda result, patches, positions: result,
 ) -> Tensor:
     _count(patches, positions)
     first = token(class_token).expand(len(patches), -1, -1)
     if first_only:
         first = torch.cat([first[:1], torch.zeros_like(first[1:])])
     joined = torch.cat([patches, first] if last else [first, patches], dim=1)
-    return told(added(joined, table(positions)), patches, positions)
+    return postprocess(added(joined, table(positions)), patches, positions)
 
 
 def _spoilt(result: Tensor, patches: Tensor, positions: Tensor) -> Tensor:
@@ -384,8 +384,8 @@ declare(
             positions_concatenated: {"added": _beside},
             class_token_cut_from_its_gradient: {"token": torch.Tensor.detach},
             positions_cut_from_their_gradient: {"table": lambda rows: rows.detach()},
-            tokens_as_float32: {"told": lambda result, patches, positions: result.float()},
-            tokens_changed_in_place: {"told": _spoilt},
+            tokens_as_float32: {"postprocess": lambda result, patches, positions: result.float()},
+            tokens_changed_in_place: {"postprocess": _spoilt},
         },
         quick=True,
     ),

@@ -31,7 +31,7 @@ resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.H
 
 
 def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
-    """The oracle of resize_positions: the old grid looked up at the centres of the new patches."""
+    """The oracle of resize_positions: the old grid looked up at the centers of the new patches."""
     picture = positions[:, 1:].mT.unflatten(2, old_grid)  # (1, embed_dim, rows, columns)
     down, across = ((torch.arange(size, dtype=positions.dtype) + 0.5) / size * 2 - 1 for size in new_grid)
     places = torch.stack(torch.broadcast_tensors(across, down[:, None]), dim=-1)  # (rows, columns, 2)
@@ -178,9 +178,9 @@ def nearest_neighbour(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tens
     return _resampled(positions, old_grid, new_grid, "nearest")
 
 
-@resize_positions.misconception("Do the outermost patches' centres lie on the edge of the picture?", RESIZE)
+@resize_positions.misconception("Do the outermost patches' centers lie on the edge of the picture?", RESIZE)
 def corners_aligned(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
-    """The centres of the corner patches are laid on each other, as align_corners=True does."""
+    """The centers of the corner patches are laid on each other, as align_corners=True does."""
     return _resampled(positions, old_grid, new_grid, "bicubic", align_corners=True)
 
 
@@ -191,7 +191,7 @@ def smoothed_before_shrinking(positions: Tensor, old_grid: Grid, new_grid: Grid)
 
 
 @resize_positions.misconception(
-    "Are two rows that stand next to each other in the table neighbours in the image?", RESIZE
+    "Are two rows that stand next to each other in the table neighbors in the image?", RESIZE
 )
 def stretched_as_a_line(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The rows are resampled as one long line, though they come from a grid."""
@@ -217,7 +217,7 @@ def reshaped_into_a_table(positions: Tensor, old_grid: Grid, new_grid: Grid) -> 
     return torch.cat([positions[:, :1], right[:, 1:].mT.reshape(1, -1, positions.shape[2])], dim=1)
 
 
-@resize_positions.misconception("Does a reshape ever change which numbers are neighbours in memory?", RESIZE)
+@resize_positions.misconception("Does a reshape ever change which numbers are neighbors in memory?", RESIZE)
 def reshaped_both_ways(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The table is reshaped into a picture and back, and the dimensions are taken for places both times."""
     there = reshaped_into_a_picture(positions, old_grid, new_grid)

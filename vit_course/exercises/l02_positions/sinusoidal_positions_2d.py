@@ -46,12 +46,12 @@ def _expect_half(student: Student, half: int) -> None:
             if close(found, codes[place[half]]):
                 continue
             others = [other for other in range(grid[half]) if close(found, codes[other])]
-            told = f"tells {axis} {others[0]}" if others else f"is {in_words(found)}"
+            observation = f"tells {axis} {others[0]}" if others else f"is {in_words(found)}"
             wanted = f"{axis} {place[half]}" + ("" if others else f" of a 1-D table: {in_words(codes[place[half]])}")
             part = ("first", "second")[half]
             raise Failure(
                 f"on a grid of {rows} rows and {columns} columns, patch {patch} stands in row {place[0]} and column "
-                f"{place[1]}, but the {part} half of its dimensions {told}",
+                f"{place[1]}, but the {part} half of its dimensions {observation}",
                 wanted,
                 "Write down the (row, column) of the first six patches. Which of the two changes from one to the next?",
             )

@@ -111,7 +111,7 @@ def scaled_by_value_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 
 
 def values_of_the_neighbour(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """gives each key the value of its neighbour"""
+    """gives each key the value of its neighbor"""
     weights = weights_of(query, key)
     return weights @ value.roll(1, -2), weights
 

@@ -63,12 +63,12 @@ def with_weights(weights: Callable[[Tensor, Tensor], Tensor]) -> Attend:
     return lambda query, key, value: applied(weights(query, key), value)
 
 
-def telling(told: Callable[[Tensor], Tensor]) -> Attend:
-    """Attention that uses the right weights and gives what ``told`` makes of them."""
+def reporting(transform: Callable[[Tensor], Tensor]) -> Attend:
+    """Attention that uses the right weights and gives what ``transform`` makes of them."""
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Pair:
         weights = weights_of(query, key)
-        return weights @ value, told(weights)
+        return weights @ value, transform(weights)
 
     return attend
 
@@ -143,7 +143,7 @@ RIGHT = (
 
 def _of_other_shape(probe: Probe) -> list[Suspect]:
     return [
-        Suspect("gives the weights as (…, keys, queries)", telling(lambda weights: weights.mT)),
+        Suspect("gives the weights as (…, keys, queries)", reporting(lambda weights: weights.mT)),
         Suspect("gives the output as (…, value_dim, queries)", giving(lambda weights, value: (weights @ value).mT)),
         Suspect(
             "gives the output with an axis more, of size 1", giving(lambda weights, value: (weights @ value)[None])
@@ -188,7 +188,7 @@ def _of_other_values(probe: Probe) -> list[Suspect]:
     seed = int(probe.integers(1, high=2**31))
     return [
         Suspect(
-            "gives each key the value of its neighbour",
+            "gives each key the value of its neighbor",
             giving(lambda weights, value: weights @ value.roll(-1, dims=-2)),
         ),
         Suspect(
@@ -255,19 +255,19 @@ def _of_foreign_weights(probe: Probe) -> list[Suspect]:
         return (sharper * scores_of(query, key)).softmax(dim=-1) @ value, weights_of(query, key)
 
     return [
-        Suspect("tells each query the weights of its neighbour", telling(lambda weights: weights.roll(1, dims=-2))),
-        Suspect("tells each key the weight of its neighbour", telling(lambda weights: weights.roll(1, dims=-1))),
+        Suspect("tells each query the weights of its neighbor", reporting(lambda weights: weights.roll(1, dims=-2))),
+        Suspect("tells each key the weight of its neighbor", reporting(lambda weights: weights.roll(1, dims=-1))),
         Suspect(
-            "tells each key the weight of its neighbour, in every image but the first",
-            telling(lambda weights: _behind_first(weights, weights.roll(1, dims=-1))),
+            "tells each key the weight of its neighbor, in every image but the first",
+            reporting(lambda weights: _behind_first(weights, weights.roll(1, dims=-1))),
         ),
         Suspect(
             "tells even weights, whatever it used",
-            telling(lambda weights: torch.full_like(weights, 1 / weights.shape[-1])),
+            reporting(lambda weights: torch.full_like(weights, 1 / weights.shape[-1])),
         ),
         Suspect(
             f"tells weights below {least:.2f} as zero, but used them",
-            telling(lambda weights: weights * (weights >= least)),
+            reporting(lambda weights: weights * (weights >= least)),
         ),
         Suspect("has the right weights, but makes its output with sharper ones", sharper_output),
     ]

@@ -414,19 +414,19 @@ def _scores_row_by_row(query: Tensor, key: Tensor, scale: float) -> Tensor:
 def _made(
     *given: Tensor,
     scale: Callable[[Tensor, Tensor], float] = lambda query, key: query.shape[-1] ** -0.5,
-    turned: Callable[[Tensor], Tensor] = lambda key: key,
-    weigh: Callable[[Tensor, Tensor, float], Tensor] = weights_of,
-    rescaled: Callable[[Tensor, Tensor], Tensor] = lambda weights, query: weights,
-    cut: Callable[[Tensor], Tensor] = lambda weights: weights,
+    transform_key: Callable[[Tensor], Tensor] = lambda key: key,
+    compute_weights: Callable[[Tensor, Tensor, float], Tensor] = weights_of,
+    rescale_weights: Callable[[Tensor, Tensor], Tensor] = lambda weights, query: weights,
+    transform_weights: Callable[[Tensor], Tensor] = lambda weights: weights,
     mixed: int = 2,
-    told: Callable[[Tensor, Tensor, Tensor], Any] = lambda output, weights, scores: (output, weights),
-    taken: Callable[[Tensors], Tensors] = lambda inputs: inputs,
+    postprocess: Callable[[Tensor, Tensor, Tensor], Any] = lambda output, weights, scores: (output, weights),
+    preprocess: Callable[[Tensors], Tensors] = lambda inputs: inputs,
 ) -> Any:
-    query, key, value = taken(given)
-    factor, turned_key = scale(query, key), turned(key)
-    weights = cut(rescaled(weigh(query, turned_key, factor), query))
+    query, key, value = preprocess(given)
+    factor, turned_key = scale(query, key), transform_key(key)
+    weights = transform_weights(rescale_weights(compute_weights(query, turned_key, factor), query))
     output = torch.einsum("...qk,...kv->...qv", weights, (query, key, value)[mixed])
-    return told(output, weights, _scores_row_by_row(query, turned_key, factor))
+    return postprocess(output, weights, _scores_row_by_row(query, turned_key, factor))
 
 
 def _without_dim(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -467,22 +467,22 @@ declare(
             root_of_the_number_of_keys: {"scale": lambda query, key: key.shape[-2] ** -0.5},
             scaled_after_the_softmax: {
                 "scale": lambda query, key: 1.0,
-                "rescaled": lambda weights, query: weights * query.shape[-1] ** -0.5,
+                "rescale_weights": lambda weights, query: weights * query.shape[-1] ** -0.5,
             },
-            softmax_over_the_queries: {"weigh": lambda query, key, scale: weights_of(key, query, scale).mT},
-            softmax_without_a_dim: {"weigh": _without_dim},
-            one_softmax_for_everything: {"weigh": _over_everything},
-            softmax_forgotten: {"weigh": _scores_row_by_row},
-            softmax_that_overflows: {"weigh": _overflowing},
-            causal_mask: {"weigh": lambda query, key, scale: weights_of(query, key, scale, causal=True)},
-            key_reshaped_where_transposed: {"turned": _reshaped},
+            softmax_over_the_queries: {"compute_weights": lambda query, key, scale: weights_of(key, query, scale).mT},
+            softmax_without_a_dim: {"compute_weights": _without_dim},
+            one_softmax_for_everything: {"compute_weights": _over_everything},
+            softmax_forgotten: {"compute_weights": _scores_row_by_row},
+            softmax_that_overflows: {"compute_weights": _overflowing},
+            causal_mask: {"compute_weights": lambda query, key, scale: weights_of(query, key, scale, causal=True)},
+            key_reshaped_where_transposed: {"transform_key": _reshaped},
             values_never_used: {"mixed": 1},
-            weights_before_output: {"told": lambda output, weights, scores: (weights, output)},
-            output_alone: {"told": lambda output, weights, scores: output},
-            scores_returned_as_weights: {"told": lambda output, weights, scores: (output, scores)},
-            query_scaled_in_place: {"taken": _shrunk},
-            weights_out_of_the_graph: {"cut": torch.Tensor.detach},
-            left_in_float32: {"taken": lambda inputs: tuple(each.float() for each in inputs)},
+            weights_before_output: {"postprocess": lambda output, weights, scores: (weights, output)},
+            output_alone: {"postprocess": lambda output, weights, scores: output},
+            scores_returned_as_weights: {"postprocess": lambda output, weights, scores: (output, scores)},
+            query_scaled_in_place: {"preprocess": _shrunk},
+            weights_out_of_the_graph: {"transform_weights": torch.Tensor.detach},
+            left_in_float32: {"preprocess": lambda inputs: tuple(each.float() for each in inputs)},
         },
         quick=True,
     ),

@@ -44,7 +44,7 @@ def heads_get_an_axis_of_their_own(student: Student, probe: Probe) -> None:
 
 @split_heads.check(needs=heads_get_an_axis_of_their_own)
 def a_head_gets_a_slice_of_every_token(student: Student, probe: Probe) -> None:
-    """Head h gets head_dim neighbouring numbers of every token, those from h · head_dim on."""
+    """Head h gets head_dim neighboring numbers of every token, those from h · head_dim on."""
     for num_heads, head_dim in ((3, 4), (5, 2)):
         embed_dim = num_heads * head_dim
         x = torch.arange(2.0 * 7 * embed_dim).reshape(2, 7, embed_dim)

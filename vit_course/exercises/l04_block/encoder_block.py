@@ -134,7 +134,7 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     if new:
         raise Failure(
             f"forward made {len(new)} new tensors, among them `{new[0]}`",
-            "none: an optimiser made before the first forward would never learn of them",
+            "none: an optimizer made before the first forward would never learn of them",
             "In which of your two methods is a layer made, and in which is it used?",
         )
 
@@ -265,7 +265,7 @@ EncoderBlock.example("""
 872
 """)
 
-fix_block = EncoderBlock.again("fix_block", objects=("FixedBlock",))
+fix_block = EncoderBlock.share_checks("fix_block", objects=("FixedBlock",))
 fix_block.example("""
 >>> block = FixedBlock(8, 2).requires_grad_(False)
 >>> silent = [each.zero_() for each in block.parameters()]
@@ -515,7 +515,7 @@ class LayersInPlainList(_Block):
         return x
 
 
-@EncoderBlock.misconception("When does an optimiser ask a model for its parameters?", ROAD)
+@EncoderBlock.misconception("When does an optimizer ask a model for its parameters?", ROAD)
 class LayersMadeInForward(nn.Module):
     """The layers are made in forward, so the block has no parameters until it has run."""
 

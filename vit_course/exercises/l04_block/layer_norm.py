@@ -50,7 +50,7 @@ def _weight_and_bias(probe: Probe, embed_dim: int) -> tuple[Tensor, Tensor]:
     return drawn["weight"], drawn["bias"]
 
 
-def _normalised(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+def _normalized(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
@@ -62,7 +62,7 @@ def the_shape_stays(student: Student, probe: Probe) -> None:
 
 @layer_norm.check(needs=the_shape_stays)
 def every_token_gets_mean_zero_and_variance_one(student: Student, probe: Probe) -> None:
-    """With a weight of ones and a bias of zeros, each token has mean 0 and variance 1 afterwards."""
+    """With a weight of ones and a bias of zeros, each token has mean 0 and variance 1 afterward."""
     result = expect_tensor(student(_tokens(probe, 3, 5, 7), *_plain(7), 1e-6), (3, 5, 7), "layer_norm").detach()
     mean, variance = result.double().mean(-1), result.double().var(-1, correction=0)
     off = ~((mean.abs() < MEAN_AND_VARIANCE) & ((variance - 1).abs() < MEAN_AND_VARIANCE))
@@ -85,7 +85,7 @@ def weight_multiplies_then_bias_is_added(student: Student, probe: Probe) -> None
     x, (weight, bias) = _tokens(probe, 3, 5, 7), _weight_and_bias(probe, 7)
     look = "What becomes of a token of mean 0 and variance 1 when the weight is 2 and the bias is 3?"
     expect_equal(
-        student(x, weight, bias, 1e-6), _normalised(x, weight, bias, 1e-6), "layer_norm", TOKEN_AXES, look=look
+        student(x, weight, bias, 1e-6), _normalized(x, weight, bias, 1e-6), "layer_norm", TOKEN_AXES, look=look
     )
 
 
@@ -98,7 +98,7 @@ def only_the_last_axis_counts(student: Student, probe: Probe) -> None:
         name = f"layer_norm of a tensor of shape {shape}"
         look = "How do you name the last axis when you do not know how many there are?"
         expect_equal(
-            student(x, weight, bias, 1e-6), _normalised(x, weight, bias, 1e-6), name, AXES[len(shape)], look=look
+            student(x, weight, bias, 1e-6), _normalized(x, weight, bias, 1e-6), name, AXES[len(shape)], look=look
         )
 
 
@@ -119,7 +119,7 @@ def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
 
     look = "A token of variance 0.3 and an eps of 0.1: what do you divide by?"
     expect_equal(
-        student(x, weight, bias, 0.1), _normalised(x, weight, bias, 0.1), "layer_norm", TOKEN_AXES, describe, look
+        student(x, weight, bias, 0.1), _normalized(x, weight, bias, 0.1), "layer_norm", TOKEN_AXES, describe, look
     )
 
 
@@ -140,7 +140,7 @@ def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> No
     weight, bias = (each.double() for each in _weight_and_bias(probe, 7))
     x = _tokens(probe, 3, 7, 5).double().transpose(1, 2)
     expect_equal(
-        student(x, weight, bias, 1e-6), _normalised(x, weight, bias, 1e-6), "layer_norm in float64", TOKEN_AXES
+        student(x, weight, bias, 1e-6), _normalized(x, weight, bias, 1e-6), "layer_norm in float64", TOKEN_AXES
     )
 
 
@@ -149,7 +149,7 @@ def a_large_mean_does_no_harm(student: Student, probe: Probe) -> None:
     """Tokens whose numbers lie around 1000 come out as right as others."""
     weight, bias = _weight_and_bias(probe, 7)
     x = 1000 + probe.normal(3, 5, 7)
-    wanted = _normalised(x.double(), weight.double(), bias.double(), 1e-6).float()
+    wanted = _normalized(x.double(), weight.double(), bias.double(), 1e-6).float()
     found = student(x, weight, bias, 1e-6)
     # the mean of such numbers is right to 1e-4 in float32, and a difference of mean squares to 1e-1
     has_shape = isinstance(found, Tensor) and found.shape == x.shape
@@ -165,7 +165,7 @@ def a_large_mean_does_no_harm(student: Student, probe: Probe) -> None:
 def the_gradient_takes_every_way(student: Student, probe: Probe) -> None:
     """x, weight and bias get their gradients, that of x through the mean and the variance too."""
     inputs = _tokens(probe, 3, 5, 7), *_weight_and_bias(probe, 7)
-    wanted = Student({"layer_norm": _normalised}).input_gradients(*inputs, 1e-6)
+    wanted = Student({"layer_norm": _normalized}).input_gradients(*inputs, 1e-6)
     expect_gradients_of_inputs(student.input_gradients(*inputs, 1e-6)[:3], wanted[:3], ("x", "weight", "bias"))
 
 
@@ -291,7 +291,7 @@ def statistics_over_the_first_axis(x: Tensor, weight: Tensor, bias: Tensor, eps:
     return _over(x, (0,), weight, bias, eps)
 
 
-@layer_norm.misconception("Would a token come out alike if its neighbours in the image were others?", AXIS)
+@layer_norm.misconception("Would a token come out alike if its neighbors in the image were others?", AXIS)
 def one_mean_for_a_whole_image(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """All tokens of an image share one mean and one variance, where each should have its own."""
     return _over(x, tuple(range(1, x.ndim)), weight, bias, eps)
@@ -374,12 +374,12 @@ def _made(
     centred: bool = True,
     divisor: Callable[[Tensor, float], Tensor] = lambda variance, eps: (variance + eps).sqrt(),
     applied: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda z, weight, bias: torch.addcmul(bias, z, weight),
-    told: Callable[[Tensor, Tensor], Any] = lambda result, x: result,
+    postprocess: Callable[[Tensor, Tensor], Any] = lambda result, x: result,
 ) -> Any:
     over = axes(x.ndim)
     found, mean = torch.var_mean(x, over, correction=correction, keepdim=True)
     found = variance(found, x, over)
-    return told(applied((x - mean if centred else x) / divisor(found, eps), weight, bias), x)
+    return postprocess(applied((x - mean if centred else x) / divisor(found, eps), weight, bias), x)
 
 
 def _summed(found: Tensor, x: Tensor, over: Axes) -> Tensor:
@@ -413,9 +413,9 @@ declare(
             batch_norm: {"axes": lambda ndim: tuple(range(ndim - 1))},
             one_mean_for_everything: {"axes": lambda ndim: tuple(range(ndim))},
             axis_counted_from_the_front: {"axes": lambda ndim: (2,)},
-            tokens_left_in_one_long_row: {"told": lambda result, x: result.flatten(0, -2)},
-            float32_whatever_the_input: {"told": lambda result, x: result.float()},
-            x_changed_in_place: {"told": lambda result, x: x.copy_(result)},
+            tokens_left_in_one_long_row: {"postprocess": lambda result, x: result.flatten(0, -2)},
+            float32_whatever_the_input: {"postprocess": lambda result, x: result.float()},
+            x_changed_in_place: {"postprocess": lambda result, x: x.copy_(result)},
         },
         quick=True,
     ),

@@ -209,7 +209,7 @@ def patch_size_not_squared(config: ViTConfig) -> int:
 
 @count_parameters.misconception("How many numbers has a pixel?", COUNT)
 def channels_forgotten(config: ViTConfig) -> int:
-    """A pixel is counted as one number, as if all pictures were grey."""
+    """A pixel is counted as one number, as if all pictures were gray."""
     projection = _only(config, "patch_embedding.projection.weight")
     return number_of_parameters(config) - projection + projection // config.in_channels
 
@@ -265,17 +265,17 @@ _COUNTS = (
 )
 
 
-def _counted(config: ViTConfig, *, told: Callable[[int], Any] = int, **counts: Count) -> Any:
+def _counted(config: ViTConfig, *, postprocess: Callable[[int], Any] = int, **counts: Count) -> Any:
     """What each of ``counts`` misses is missing, and what it counts too much is too much."""
     right = number_of_parameters(config)
-    return told(right + sum(count(config) - right for count in counts.values()))
+    return postprocess(right + sum(count(config) - right for count in counts.values()))
 
 
 declare(
     count_parameters,
     Parts(
         _counted,
-        {**{each: {each.__name__: each} for each in _COUNTS}, a_float_came_out: {"told": float}},
+        {**{each: {each.__name__: each} for each in _COUNTS}, a_float_came_out: {"postprocess": float}},
         quick=True,
     ),
 )

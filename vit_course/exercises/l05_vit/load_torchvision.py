@@ -195,7 +195,7 @@ def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
 
 @load_torchvision.check
 def the_weights_are_copies(student: Student, probe: Probe) -> None:
-    """The model keeps its numbers when the state dict is changed afterwards."""
+    """The model keeps its numbers when the state dict is changed afterward."""
     loading = _Loading(student, probe, MODEL)
     loading.expect_something()
     before = _numbers(loading.loaded)
@@ -448,7 +448,7 @@ def weights_shared_not_copied(model: nn.Module, state_dict: StateDict) -> nn.Mod
 
 @load_torchvision.misconception("Whose dict does pop take its entry from?", NAMES, InTraining.UNSEEN)
 def state_dict_renamed_in_place(model: nn.Module, state_dict: StateDict) -> nn.Module:
-    """The names are changed inside the caller's state dict, which nobody else can use afterwards."""
+    """The names are changed inside the caller's state dict, which nobody else can use afterward."""
     tensors = _translated(model, state_dict)
     for ours, theirs in _pairs(model).items():
         state_dict.pop(theirs)
@@ -474,7 +474,7 @@ def _loaded(
     state_dict: StateDict,
     *,
     error: Callable[[ValueError], Exception] = lambda error: error,
-    told: Callable[[nn.Module], Any] = lambda model: model,
+    postprocess: Callable[[nn.Module], Any] = lambda model: model,
     **loads: Load,
 ) -> Any:
     """Every parameter as the one of ``loads`` has it that does not load it as the others do."""
@@ -488,7 +488,7 @@ def _loaded(
         for name, parameter in load(_fill(model, own), state_dict).named_parameters():
             if not torch.equal(parameter, right[name]):
                 found[name] = parameter.detach().clone()
-    return told(_fill(model, found))
+    return postprocess(_fill(model, found))
 
 
 declare(
@@ -499,7 +499,7 @@ declare(
             **{each: {each.__name__: each} for each in _LOADS},
             error_of_torch_passed_on: {"error": lambda misfit: RuntimeError(str(misfit))},
             error_without_a_name: {"error": lambda misfit: ValueError("the weights do not fit")},
-            nothing_returned: {"told": lambda model: None},
+            nothing_returned: {"postprocess": lambda model: None},
         },
         slow=True,
     ),

@@ -558,7 +558,7 @@ class NoPositionForTheClassToken(_Model):
 
 @VisionTransformer.misconception("What does nn.Module do with a plain tensor that is an attribute?", PARTS)
 class TensorsThatAreNoParameters(_Model):
-    """Class token and positions are plain tensors, so no optimiser and no state dict knows of them."""
+    """Class token and positions are plain tensors, so no optimizer and no state dict knows of them."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
@@ -673,7 +673,7 @@ class TokensPouredIntoFloat32(_Model):
         return poured
 
 
-@VisionTransformer.misconception("Does the optimiser get to hear how the class token did?", PARTS)
+@VisionTransformer.misconception("Does the optimizer get to hear how the class token did?", PARTS)
 class ClassTokenCutFromTheGraph(_Model):
     """The class token's .data is used, through which no gradient flows, so it never learns."""
 

@@ -27,7 +27,9 @@ HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InTraining.UNSEEN)
 
 
-def _told(student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()) -> dict[str, Any]:
+def _described(
+    student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()
+) -> dict[str, Any]:
     """What the practice notes; nothing goes on record yet."""
     notes = student.practise("stopping", patience=patience, losses=list(losses), beside=list(beside))
     del student.record[-1]
@@ -57,7 +59,7 @@ def _expect_stops(
 
 
 def _answers(student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()) -> str:
-    answers = _told(student, patience, losses, beside)["answers"]
+    answers = _described(student, patience, losses, beside)["answers"]
     return "".join("x" if each is not None and bool(each) else "." for each in answers)
 
 
@@ -68,7 +70,7 @@ def _listed(losses: Sequence[float]) -> str:
 @EarlyStopping.check
 def step_gives_a_bool(student: Student, probe: Probe) -> None:
     """`step` gives True or False, every time."""
-    answers = _told(student, 2, (1.0, 0.9, 1.1, 1.2))["answers"]
+    answers = _described(student, 2, (1.0, 0.9, 1.1, 1.2))["answers"]
     kinds = ["bool" if _is_bool(each) else "None" if each is None else type(each).__name__ for each in answers]
     student.record.append(tuple(kinds))
     for number, (kind, answer) in enumerate(zip(kinds, answers, strict=True)):
@@ -163,14 +165,14 @@ def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
 def best_is_the_lowest_loss_so_far(student: Student, probe: Probe) -> None:
     """`best` is the lowest loss so far, and infinite before the first."""
     losses = (3.0, 2.0, 2.5, 1.0, 1.5)
-    found = _told(student, 2, losses)["best"]
+    found = _described(student, 2, losses)["best"]
     wanted = [math.inf, 3.0, 2.0, 2.0, 1.0, 1.0]
     student.record.append(tuple(_figure(each) for each in found))
     for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
         if _figure(here) != _figure(there):
-            told = f"after the losses {_listed(losses[:number])}" if number else "before the first loss"
+            when = f"after the losses {_listed(losses[:number])}" if number else "before the first loss"
             seen = "there is no attribute `best`" if here == "missing" else f"`best` is {_figure(here)}"
-            raise Failure(f"{told} {seen}", f"{there:g}", "When does your code write into `self.best`?")
+            raise Failure(f"{when} {seen}", f"{there:g}", "When does your code write into `self.best`?")
 
 
 def _figure(value: object) -> str:
@@ -205,7 +207,7 @@ class _Stopper:
 
     def __init__(self, patience: int) -> None:
         self.patience = self.checked(patience)
-        self.heard: list[float] = []
+        self.recorded: list[float] = []
 
     def checked(self, patience: int) -> int:
         if patience < 1:
@@ -218,7 +220,7 @@ class _Stopper:
     def rivals(self) -> list[float]:
         """What each loss had to beat."""
         rivals, rival = [], self.first_rival
-        for loss in self.heard:
+        for loss in self.recorded:
             rivals.append(rival)
             rival = loss if self.beats(loss, rival) else rival
         return [*rivals, rival]
@@ -231,12 +233,12 @@ class _Stopper:
     def bad_epochs(self) -> int:
         """How many losses in a row, up to the last one, beat nothing."""
         count = 0
-        for loss, rival in zip(self.heard, self.rivals(), strict=False):
+        for loss, rival in zip(self.recorded, self.rivals(), strict=False):
             count = 0 if self.beats(loss, rival) else count + 1
         return count
 
     def step(self, validation_loss: float) -> Any:
-        self.heard.append(validation_loss)
+        self.recorded.append(validation_loss)
         return self.stops(self.bad_epochs)
 
     def stops(self, bad_epochs: int) -> Any:
@@ -257,7 +259,7 @@ class NeverStartsAnew(_Stopper):
 
     @property
     def bad_epochs(self) -> int:
-        return sum(not self.beats(*pair) for pair in zip(self.heard, self.rivals(), strict=False))
+        return sum(not self.beats(*pair) for pair in zip(self.recorded, self.rivals(), strict=False))
 
 
 @EarlyStopping.misconception("How many bad epochs in a row are too many when patience is 1?", STOP, InTraining.HIDDEN)
@@ -291,7 +293,7 @@ class ComparedWithTheLast(_Stopper):
     """Each loss is compared with the one before it, so a slow recovery looks like progress."""
 
     def rivals(self) -> list[float]:
-        return [self.first_rival, *self.heard]
+        return [self.first_rival, *self.recorded]
 
 
 @EarlyStopping.misconception("When is the best loss written down?", STOP, InTraining.HIDDEN)
@@ -299,7 +301,7 @@ class ComparedWithTheFirst(_Stopper):
     """The best loss is written down once and never again, so each loss has to beat only the first one."""
 
     def rivals(self) -> list[float]:
-        return [self.first_rival, *self.heard[:1] * len(self.heard)]
+        return [self.first_rival, *self.recorded[:1] * len(self.recorded)]
 
 
 @EarlyStopping.misconception("Which loss is below 0?", STOP, InTraining.WORSE)
@@ -330,7 +332,9 @@ class NanBecomesTheBest(_Stopper):
 
     def rivals(self) -> list[float]:
         rivals = super().rivals()
-        return [math.nan if any(map(math.isnan, self.heard[:place])) else rival for place, rival in enumerate(rivals)]
+        return [
+            math.nan if any(map(math.isnan, self.recorded[:place])) else rival for place, rival in enumerate(rivals)
+        ]
 
 
 @EarlyStopping.misconception("By how much has a loss to be lower?", STOP, InTraining.HIDDEN)
@@ -350,10 +354,10 @@ class MemoryKeptInTheClass(_Stopper):
 
     def __init__(self, patience: int) -> None:
         super().__init__(patience)
-        type(self).memory, type(self).limit = self.heard, patience
+        type(self).memory, type(self).limit = self.recorded, patience
 
     def step(self, validation_loss: float) -> Any:
-        self.heard, self.patience = self.memory, self.limit
+        self.recorded, self.patience = self.memory, self.limit
         return super().step(validation_loss)
 
 
@@ -413,7 +417,7 @@ class EveryEpochCounts(_Stopper):
 
     @property
     def bad_epochs(self) -> int:
-        return len(self.heard)
+        return len(self.recorded)
 
 
 @EarlyStopping.misconception("Which line makes the counter larger, and when does it run?", STOP)

@@ -119,8 +119,8 @@ def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     means = [
         float(losses_of(logits_of(given.weights, images, False), labels).mean()) for images, labels in given.batches
     ]
-    told = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
-    name = f"the mean losses of the batches are {told}, and {student.name} gave"
+    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
+    name = f"the mean losses of the batches are {batch_losses}, and {student.name} gave"
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
     expect_number(student, found, loss_and_accuracy(given)[0], name, look)
 
@@ -130,8 +130,8 @@ def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     """The accuracy is the share of all images about which the model is right, from 0 to 1."""
     given = measured_setting(probe)
     _, found = _pair(student, given)
-    told = ", ".join(f"{right} of {size}" for right, size in zip(RIGHT_ANSWERS, RAGGED, strict=True))
-    name = f"the model is right about {told} images in the three batches, and {student.name} gave"
+    right_counts = ", ".join(f"{right} of {size}" for right, size in zip(RIGHT_ANSWERS, RAGGED, strict=True))
+    name = f"the model is right about {right_counts} images in the three batches, and {student.name} gave"
     look = "How many images are there in all, and about how many of them is the model right?"
     expect_number(student, found, loss_and_accuracy(given)[1], name, look)
 
@@ -413,7 +413,7 @@ def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, device:
 
 @evaluate.misconception("Can the model learn again when you are done?", MEASURING, InTraining.STOPS)
 def the_parameters_left_frozen(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The parameters are told to ask for no gradient, and nobody tells them otherwise afterwards."""
+    """The parameters are told to ask for no gradient, and nobody tells them otherwise afterward."""
     said = _said(model.requires_grad_(False), loader)
     return _loss(said), _share(said)
 
@@ -565,8 +565,8 @@ declare(
             no_answer_counts_as_right: {
                 "share": lambda said: _answers(said, lambda logits, labels: logits.amax(-1) == labels)
             },
-            accuracy_before_loss: {"told": lambda loss, share: (share, loss)},
-            accuracy_alone: {"told": lambda loss, share: share},
+            accuracy_before_loss: {"postprocess": lambda loss, share: (share, loss)},
+            accuracy_alone: {"postprocess": lambda loss, share: share},
             batches_left_where_they_are: {"moved": (False, False)},
             labels_left_behind: {"moved": (True, False)},
         },

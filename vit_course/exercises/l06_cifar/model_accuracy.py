@@ -68,7 +68,7 @@ def _no_images(advice: str) -> NotMeasured:
     return NotMeasured("the grader has no images of CIFAR-10 to measure it with; your instructor is informed", advice)
 
 
-class Exam:
+class ModelAccuracy:
     """Measures models; the same file is measured once.
 
     Args:
@@ -113,7 +113,7 @@ class Exam:
         return known
 
 
-def exam_of_class(secret: bytes) -> Exam:
+def accuracy_of_class(secret: bytes) -> ModelAccuracy:
     """The accuracy measure of all who are graded with this secret."""
 
     def images() -> ImageDataset:
@@ -122,7 +122,7 @@ def exam_of_class(secret: bytes) -> Exam:
         order = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
         return test.subset(order[:MOST_IMAGES])
 
-    return Exam(images, stamp_of_images)
+    return ModelAccuracy(images, stamp_of_images)
 
 
 def stamp_of_images() -> tuple[object, ...]:
@@ -160,7 +160,7 @@ def _accuracy(model: SavedModel, images: ImageDataset) -> Measured:
     """How many of the first images the reference is right on with these weights: as many as can be afforded."""
     config = model.config
     count = round(min(MOST_IMAGES, max(LEAST_IMAGES, OPERATIONS / operations_of(config))))
-    asked = images.subset(slice(0, count))
+    sample = images.subset(slice(0, count))
     with torch.device("meta"):
         reference = VisionTransformer(config)
     reference.load_state_dict(dict(model.weights), assign=True)
@@ -169,13 +169,13 @@ def _accuracy(model: SavedModel, images: ImageDataset) -> Measured:
     batch = max(1, _NUMBERS // (config.num_tokens * max(config.hidden_dim, 3 * config.embed_dim, scores)))
     mean, std = (torch.tensor(each).reshape(-1, 1, 1) for each in (model.mean, model.std))
     right = 0
-    for pixels, labels in zip(asked.images.split(batch), asked.labels.split(batch), strict=True):
+    for pixels, labels in zip(sample.images.split(batch), sample.labels.split(batch), strict=True):
         logits: Tensor = reference((pixels / 255 - mean) / std)
         if not logits.isfinite().all():
             look = "Do its weights grow without bounds?"
             raise Refused("finite", "its model gives logits that are not finite", "finite numbers", look)
         right += int((logits.argmax(dim=1) == labels).sum())
-    return Measured(right, len(asked))
+    return Measured(right, len(sample))
 
 
 CONFIG = ViTConfig(patch_size=16, embed_dim=16, depth=1, num_heads=2)
@@ -183,30 +183,30 @@ _IMAGES = 300
 
 
 def vit_cifar() -> HandedIn:
-    """A weights file whose model labels the images of :func:`exam_of`."""
+    """A weights file whose model labels the images of :func:`accuracy_for`."""
     return written(_model().state_dict(), described(CONFIG)), None
 
 
-def exam_of(probe: Probe) -> Exam:
+def accuracy_for(probe: Probe) -> ModelAccuracy:
     """Images drawn from ``probe``, all of which the reference is right on."""
-    images = coloured_squares(probe, _IMAGES)
-    return Exam(lambda: labelled(images))
+    images = colored_squares(probe, _IMAGES)
+    return ModelAccuracy(lambda: labeled(images))
 
 
 @torch.no_grad()
-def labelled(images: Tensor) -> ImageDataset:
+def labeled(images: Tensor) -> ImageDataset:
     """Images (num_images, 3, 32, 32) uint8 with the labels that the reference gives them."""
-    labels: Tensor = _model()(_normalised(images)).argmax(dim=1)
+    labels: Tensor = _model()(_normalized(images)).argmax(dim=1)
     return ImageDataset(images, labels, tuple(f"class {number}" for number in range(CLASSES)), "made up")
 
 
-def coloured_squares(probe: Probe, count: int) -> Tensor:
-    """Images (count, 3, 32, 32) uint8 of four squares, each of one colour."""
-    colours = probe.integers(count, 3, 2, 2, high=256).to(torch.uint8)
-    return colours.repeat_interleave(16, dim=2).repeat_interleave(16, dim=3)
+def colored_squares(probe: Probe, count: int) -> Tensor:
+    """Images (count, 3, 32, 32) uint8 of four squares, each of one color."""
+    colors = probe.integers(count, 3, 2, 2, high=256).to(torch.uint8)
+    return colors.repeat_interleave(16, dim=2).repeat_interleave(16, dim=3)
 
 
-def _normalised(images: Tensor) -> Tensor:
+def _normalized(images: Tensor) -> Tensor:
     return (images / 255 - 0.5) / 0.25
 
 
@@ -222,7 +222,7 @@ def _model() -> VisionTransformer:
     model = VisionTransformer(CONFIG).eval()
     model.load_state_dict(weights)
     head, model.head = model.head, nn.Sequential()  # hands on what the head reads
-    features = model(_normalised(coloured_squares(probe, 200)))  # (images, embed_dim)
+    features = model(_normalized(colored_squares(probe, 200)))  # (images, embed_dim)
     model.head = head
     chosen = [0]
     while len(chosen) < CLASSES:
@@ -242,12 +242,12 @@ class Results:
 
     Args:
         student: gives the file when called.
-        exam: measures the model in it.
+        accuracy: measures the model in it.
     """
 
-    def __init__(self, student: Student, exam: Exam) -> None:
+    def __init__(self, student: Student, accuracy: ModelAccuracy) -> None:
         self._student = student
-        self._exam = exam
+        self._accuracy_measure = accuracy
 
     def measured(self) -> Measured:
         """The accuracy of the model.
@@ -257,7 +257,7 @@ class Results:
             Undecided: the grader has no images.
         """
         file = handed_in(self._student)
-        return noting(self._student, lambda: self._exam.measure(file))
+        return noting(self._student, lambda: self._accuracy_measure.measure(file))
 
     def expect_at_least(self, percent: float) -> None:
         """Fail unless the model is right on so many percent of the held-out images."""

@@ -173,7 +173,7 @@ def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     )
     if missing:
         look = "Which parameters belong to no layer, but to the model itself?"
-        raise Failure(f"{listed(missing, 3)} {_are(missing)} in no group", "an optimiser that moves them too", look)
+        raise Failure(f"{listed(missing, 3)} {_are(missing)} in no group", "an optimizer that moves them too", look)
     if twice:
         look = "Are your two conditions each other's opposite?"
         raise Failure(f"{listed(twice, 3)} {_are(twice)} in more than one place", "one group for each parameter", look)
@@ -187,7 +187,7 @@ def expect_its_own(decays: dict[str, list[Any]]) -> None:
         seen = f"the groups hold {count} thing{'' if count == 1 else 's'} of type {kind} that the model does not own"
         look = "What does named_parameters() give: names, parameters, or pairs of both?"
         if kind in ("Tensor", "Parameter"):
-            look = "What does an optimiser move that was given copies?"
+            look = "What does an optimizer move that was given copies?"
         raise Failure(seen, "the model's own parameters, as they are", look)
 
 
@@ -210,9 +210,11 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
         found = [_figure(group["weight_decay"]) for group in _groups(student, VIT, weight_decay)]
         student.record.append(("decays", tuple(sorted(found))))
         if sorted(found) != ["0", _figure(weight_decay)]:
-            told = " and ".join(found)
+            decays_found = " and ".join(found)
             look = "Where does the argument weight_decay go?"
-            raise Failure(f"for weight_decay={weight_decay} the groups have {told}", f"{weight_decay} and 0.0", look)
+            raise Failure(
+                f"for weight_decay={weight_decay} the groups have {decays_found}", f"{weight_decay} and 0.0", look
+            )
 
 
 @parameter_groups.check(needs=the_decay_is_the_one_asked_for)
@@ -380,7 +382,7 @@ def matrices_of_two_axes_alone(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("Which weight decay does AdamW take for a group that names none?", DECAYED)
 def no_decay_named_for_the_second_group(model: nn.Module, weight_decay: float) -> Groups:
-    """The second group names no weight decay, so it gets the optimiser's default, which for AdamW is not 0."""
+    """The second group names no weight decay, so it gets the optimizer's default, which for AdamW is not 0."""
     groups = _dealt(model, weight_decay, _multiplies)
     del groups[1]["weight_decay"]
     return groups
@@ -405,7 +407,7 @@ def layers_alone(model: nn.Module, weight_decay: float) -> Groups:
     "Which parameters are in the second group, besides those that belong there?", DECAYED, InTraining.STOPS
 )
 def matrices_in_both_groups(model: nn.Module, weight_decay: float) -> Groups:
-    """The second group holds all parameters, and the first some of them again, which an optimiser refuses."""
+    """The second group holds all parameters, and the first some of them again, which an optimizer refuses."""
     groups = _dealt(model, weight_decay, _multiplies)
     return [groups[0], groups[1] | {"params": list(model.parameters())}]
 
@@ -420,9 +422,9 @@ def params_that_run_dry(model: nn.Module, weight_decay: float) -> Groups:
     ]
 
 
-@parameter_groups.misconception("What does an optimiser move: names, or tensors?", DECAYED, InTraining.STOPS)
+@parameter_groups.misconception("What does an optimizer move: names, or tensors?", DECAYED, InTraining.STOPS)
 def names_for_parameters(model: nn.Module, weight_decay: float) -> Groups:
-    """The groups hold the parameters' names, and an optimiser needs the parameters."""
+    """The groups hold the parameters' names, and an optimizer needs the parameters."""
     return _in_names(model, _dealt(model, weight_decay, _multiplies))
 
 
@@ -431,9 +433,9 @@ def _in_names(model: nn.Module, groups: Iterable[dict[str, Any]]) -> Groups:
     return [group | {"params": [names[id(tensor)] for tensor in group["params"]]} for group in groups]
 
 
-@parameter_groups.misconception("What does an optimiser move that was given copies?", DECAYED, InTraining.STUCK)
+@parameter_groups.misconception("What does an optimizer move that was given copies?", DECAYED, InTraining.STUCK)
 def copies_of_the_parameters(model: nn.Module, weight_decay: float) -> Groups:
-    """The groups hold copies of the parameters, so an optimiser moves the copies and the model learns nothing."""
+    """The groups hold copies of the parameters, so an optimizer moves the copies and the model learns nothing."""
     groups = _dealt(model, weight_decay, _multiplies)
     return [group | {"params": [nn.Parameter(each.detach().clone()) for each in group["params"]]} for group in groups]
 
@@ -453,7 +455,7 @@ def frozen_ones_left_out(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("How often do you meet a tensor that two layers share?", DECAYED, InTraining.UNSEEN)
 def shared_weights_listed_twice(model: nn.Module, weight_decay: float) -> Groups:
-    """A weight that two layers share is listed once for each of them, and an optimiser moves it twice."""
+    """A weight that two layers share is listed once for each of them, and an optimizer moves it twice."""
     chosen = {id(each) for each in _dealt(model, weight_decay, _multiplies)[0]["params"]}
     every = [tensor for _, tensor in model.named_parameters(remove_duplicate=False)]
     piles = [each for each in every if id(each) in chosen], [each for each in every if id(each) not in chosen]
@@ -517,10 +519,10 @@ declare(
         {
             **{each: {"rule": each} for each in _RULES},
             a_decay_written_into_the_code: {"amount": lambda weight_decay: 0.05},
-            no_decay_named_for_the_second_group: {"told": _unnamed},
-            params_that_run_dry: {"told": _running_dry},
-            names_for_parameters: {"told": _in_names},
-            a_single_group: {"told": lambda model, groups: groups[:1]},
+            no_decay_named_for_the_second_group: {"postprocess": _unnamed},
+            params_that_run_dry: {"postprocess": _running_dry},
+            names_for_parameters: {"postprocess": _in_names},
+            a_single_group: {"postprocess": lambda model, groups: groups[:1]},
         },
         quick=True,
     ),

@@ -23,7 +23,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_cifar import LESSON
 
 Case = tuple[int, int, int]
-# num_samples, num_validation, seed: a random choice of these sizes is a run of neighbours once in 10**8 times
+# num_samples, num_validation, seed: a random choice of these sizes is a run of neighbors once in 10**8 times
 CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
 
 # the judge looks at every one; no check asks for a thousandth of them
@@ -136,7 +136,7 @@ def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
         if both:
             raise Failure(
                 f"{_called(case)} put {_counted(both)} into both parts",
-                "none: an image that the model has learnt by heart says nothing about new ones",
+                "none: an image that the model has learned by heart says nothing about new ones",
                 "Are the two parts cut from one and the same order?",
             )
 

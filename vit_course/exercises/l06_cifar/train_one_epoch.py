@@ -138,7 +138,7 @@ def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe) -> Non
     )
 
 
-def _expect_weights(found: Weights, given: Setting, told: str, look: str) -> None:
+def _expect_weights(found: Weights, given: Setting, context: str, look: str) -> None:
     right, _ = after_an_epoch(given, RATE, MOMENTUM)
     if all(close(found[name], right[name]) for name in right):
         return
@@ -147,12 +147,12 @@ def _expect_weights(found: Weights, given: Setting, told: str, look: str) -> Non
         torch.cat([(after[name] - given.weights[name]).flatten() for name in right]) for after in (found, right)
     )
     if close(moved, torch.zeros_like(moved)):
-        raise Failure(f"no weight has moved; {told}", expected, look)
+        raise Failure(f"no weight has moved; {context}", expected, look)
     factor = float((moved * should).sum() / should.square().sum())
     if close(moved, factor * should):
-        seen = f"the weights have moved in the right direction, but {factor:.3g} times as far; {told}"
+        seen = f"the weights have moved in the right direction, but {factor:.3g} times as far; {context}"
         raise Failure(seen, expected, "What stretches or shrinks the loss, or its gradient, before the step?")
-    raise Failure(f"the weights have moved, but to other values; {told}", expected, look)
+    raise Failure(f"the weights have moved, but to other values; {context}", expected, look)
 
 
 @train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
@@ -197,8 +197,8 @@ def the_mean_is_over_images(student: Student, probe: Probe) -> None:
     means = [
         float(losses_of(logits_of(given.weights, images, True), labels).mean()) for images, labels in given.batches
     ]
-    told = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
-    name = f"with a learning rate of 0, the mean losses of the batches are {told}, and {student.name} gave"
+    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
+    name = f"with a learning rate of 0, the mean losses of the batches are {batch_losses}, and {student.name} gave"
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
     expect_number(student, found, right, name, look)
 
@@ -479,10 +479,10 @@ def step_along_the_sum(model: nn.Module, loader: Loader, optimizer: Optimizer, d
 
 
 @train_one_epoch.misconception(
-    "Which optimiser were you given, and which one does your loop use?", LOOP, InTraining.HIDDEN
+    "Which optimizer were you given, and which one does your loop use?", LOOP, InTraining.HIDDEN
 )
 def an_optimizer_of_its_own(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The loop makes an optimiser of its own, and the one that it is given, with its learning rate, does nothing."""
+    """The loop makes an optimizer of its own, and the one that it is given, with its learning rate, does nothing."""
     return _mean(_planned(model.train(), loader, torch.optim.AdamW(model.parameters(), lr=1e-3)))
 
 

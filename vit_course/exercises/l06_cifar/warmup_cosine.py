@@ -62,8 +62,8 @@ def _expect_factors(student: Student, warmup_steps: int, total_steps: int, steps
     right = factors_of(warmup_steps, total_steps)[list(steps)].float()
     for step, here, there in zip(steps, found, right, strict=True):
         if not close(here, there):
-            told = ", ".join(f"{number:.3g}" for number in found[:6].tolist())
-            several = f"; from step {steps[0]} on it gives {told}" if len(steps) > 1 else ""
+            factors = ", ".join(f"{number:.3g}" for number in found[:6].tolist())
+            several = f"; from step {steps[0]} on it gives {factors}" if len(steps) > 1 else ""
             called = _called(student, step, warmup_steps, total_steps)
             raise Failure(f"{called} is {here:.4g}{several}", f"{there:.4g} at step {step}", look)
 
@@ -301,10 +301,10 @@ def _made(
     *,
     rise: Factor = _right,
     fall: Factor = _right,
-    told: Callable[[float], Any] = lambda factor: factor,
+    postprocess: Callable[[float], Any] = lambda factor: factor,
 ) -> Any:
     rises = step < warmup_steps or (rise is the_warm_up_overshoots and step == warmup_steps)
-    return told((rise if rises else fall)(step, warmup_steps, total_steps))
+    return postprocess((rise if rises else fall)(step, warmup_steps, total_steps))
 
 
 _RISES = (
@@ -338,7 +338,7 @@ declare(
             warm_up_times_cosine: {"rise": warm_up_times_cosine, "fall": warm_up_times_cosine},
             divided_by_no_descent: {"rise": divided_by_no_descent, "fall": divided_by_no_descent},
             divided_by_no_warm_up: {"rise": divided_by_no_warm_up, "fall": divided_by_no_warm_up},
-            a_tensor_for_a_number: {"told": torch.tensor},
+            a_tensor_for_a_number: {"postprocess": torch.tensor},
         },
         quick=True,
     ),

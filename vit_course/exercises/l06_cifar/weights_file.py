@@ -78,9 +78,9 @@ def read_weights(content: bytes | str, beside: bytes | None = None) -> WeightsFi
         raise Refused("size", seen, f"{wanted}, room for {MOST_PARAMETERS:,} parameters in float32", look)
     header, start = _header(content)
     notes = header.pop("__metadata__", None)
-    told = notes.get("vit_course") if isinstance(notes, dict) else None
+    metadata = notes.get("vit_course") if isinstance(notes, dict) else None
     tensors = _tensors(header, content, start)
-    text = told if isinstance(told, str) else beside
+    text = metadata if isinstance(metadata, str) else beside
     return WeightsFile(tensors, None if text is None else _described(text))
 
 
@@ -116,7 +116,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _tensors(header: Mapping[str, Any], content: bytes, start: int) -> dict[str, Tensor]:
     """The tensors, which lie side by side behind the header, without a gap and to the end of the file."""
-    places = sorted((_place(name, told) for name, told in header.items()), key=lambda place: place[1:3])
+    places = sorted((_place(name, entry) for name, entry in header.items()), key=lambda place: place[1:3])
     end = 0
     for name, begin, stop, *_ in places:
         if begin != end:
@@ -133,9 +133,9 @@ def _tensors(header: Mapping[str, Any], content: bytes, start: int) -> dict[str,
     return {name: cut(begin, stop, shape, dtype) for name, begin, stop, shape, dtype in places}
 
 
-def _place(name: str, told: Any) -> _Place:
+def _place(name: str, entry: Any) -> _Place:
     """Name, first and last byte, shape and dtype of a tensor, as the header has them."""
-    fields = told if isinstance(told, dict) else {}
+    fields = entry if isinstance(entry, dict) else {}
     dtype, sizes, offsets = str(fields.get("dtype")), fields.get("shape"), fields.get("data_offsets")
     if dtype not in _DTYPES and isinstance(fields.get("dtype"), str):
         seen = f"{_called(name)} is of the dtype {quoted(dtype, 20)}"
@@ -195,7 +195,7 @@ VERSION = 1
 IMAGE_SIZE, CHANNELS, CLASSES = (32, 32), 3, 10
 MOST_OPERATIONS = 3e9
 _MOST_DEPTH, _MOST_SIZE = 100, 1 << 20
-_LOOK = "What did `save_model` write, and what was changed afterwards?"
+_LOOK = "What did `save_model` write, and what was changed afterward?"
 _WHOLE = ("patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads", "representation_size")
 # field → the least and the most that it can be; the others are words or whole numbers
 _REAL = {
@@ -224,7 +224,7 @@ def config_of(file: WeightsFile) -> ViTConfig:
     """The config that stands in a file.
 
     Raises:
-        Refused: there is none, it is of another version, or is none of a model for small colour images.
+        Refused: there is none, it is of another version, or is none of a model for small color images.
     """
     if file.described is None:
         seen = "the file tells nothing of its model, and no JSON file of its name lies beside it"
@@ -233,14 +233,14 @@ def config_of(file: WeightsFile) -> ViTConfig:
         )
     if file.described.get("version") != VERSION:
         raise Refused("config", f"the file is of version {_said(file.described.get('version'))}", str(VERSION), _LOOK)
-    told = file.described.get("model")
-    if not isinstance(told, dict):
+    settings = file.described.get("model")
+    if not isinstance(settings, dict):
         raise Refused("config", "the file tells no config of its model", "the fields of its ViTConfig", _LOOK)
     known = {field.name for field in fields(ViTConfig)}
-    if strangers := [quoted(name, 40) for name in told if name not in known]:
+    if strangers := [quoted(name, 40) for name in settings if name not in known]:
         raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
     try:
-        config = ViTConfig(**{name: _field(name, value) for name, value in told.items()})
+        config = ViTConfig(**{name: _field(name, value) for name, value in settings.items()})
         sides = (config.height, config.width)
     except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
         raise Refused("config", f"its config is none of a model: {quoted(error)}", "a ViTConfig", _LOOK) from None
@@ -357,8 +357,8 @@ def saved_model(file: WeightsFile) -> SavedModel:
 
 
 def _statistics(data: object, name: str) -> tuple[float, ...]:
-    told = data.get(name) if isinstance(data, dict) else None
-    numbers = told if isinstance(told, list) and len(told) == CHANNELS else []
+    numbers_read = data.get(name) if isinstance(data, dict) else None
+    numbers = numbers_read if isinstance(numbers_read, list) and len(numbers_read) == CHANNELS else []
     if not numbers or not all(type(each) in (int, float) and abs(each) < 1e6 for each in numbers):
         raise Refused("data", f"the file tells no {name} for each of the {CHANNELS} channels", "three numbers", _LOOK)
     if name == "std" and min(numbers) < 1e-6:

@@ -61,8 +61,8 @@ attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining
 @attention_rollout.check
 def each_image_gets_one_table(student: Student, probe: Probe) -> None:
     """However many layers and heads there are, each image gets one (tokens, tokens) table."""
-    for depth, told in ((1, "attention_rollout of 1 layer"), (DEPTH, f"attention_rollout of {DEPTH} layers")):
-        expect_tensor(student(attention_layers(probe, depth)), (BATCH, TOKENS, TOKENS), told)
+    for depth, subject in ((1, "attention_rollout of 1 layer"), (DEPTH, f"attention_rollout of {DEPTH} layers")):
+        expect_tensor(student(attention_layers(probe, depth)), (BATCH, TOKENS, TOKENS), subject)
 
 
 @attention_rollout.check(needs=each_image_gets_one_table)
@@ -302,11 +302,11 @@ def _rolled(
     shared: Callable[[Tensor], Tensor] = _shared_out,
     ordered: Callable[[Steps], Steps] = list,
     product: Callable[[Steps], Tensor] = followed,
-    told: Callable[[Tensor, Sequence[Tensor]], Tensor] = lambda rollout, weights: rollout,
+    postprocess: Callable[[Tensor, Sequence[Tensor]], Tensor] = lambda rollout, weights: rollout,
 ) -> Tensor:
     layers = [heads(layer.double()) for layer in _layers(weights)]
     rollout = product(ordered([shared(layer + itself(layer)) for layer in layers]))
-    return told(rollout.to(weights[0].dtype), weights)
+    return postprocess(rollout.to(weights[0].dtype), weights)
 
 
 def _overwritten(rollout: Tensor, weights: Sequence[Tensor]) -> Tensor:
@@ -330,8 +330,8 @@ declare(
             multiplied_place_by_place: {"product": lambda steps: torch.stack(steps).prod(0)},
             columns_sum_to_one: {"shared": lambda step: _shared_out(step.mT).mT},
             averaged_over_the_images: {"heads": lambda layer: layer.mean(0)},
-            first_image_only: {"told": lambda rollout, weights: rollout[0]},
-            written_into_the_weights: {"told": _overwritten},
+            first_image_only: {"postprocess": lambda rollout, weights: rollout[0]},
+            written_into_the_weights: {"postprocess": _overwritten},
         },
     ),
 )

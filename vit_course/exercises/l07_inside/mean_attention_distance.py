@@ -91,7 +91,7 @@ def known_distances_are_found(student: Student, probe: Probe) -> None:
 
     found = expect_tensor(student(weights, grid_size, PATCH_SIZE), (len(heads),), student.name)
     name = f"mean_attention_distance on 2 rows and 6 columns of patches of {PATCH_SIZE} pixels"
-    look = "Put a ruler on the centres of two such patches. Which rows, columns and units does your code use?"
+    look = "Put a ruler on the centers of two such patches. Which rows, columns and units does your code use?"
     seen_and_expected = describe(found, expected)
     if seen_and_expected:
         raise Failure(f"{name}: {seen_and_expected[0]}", seen_and_expected[1], look)
@@ -104,9 +104,9 @@ def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
     for grid_size in (WIDE, TALL):
         weights = random_attention(probe, grid_size, class_token=False)
         expected = right_distance(weights, grid_size, PATCH_SIZE)
-        told = f"mean_attention_distance on {grid_size[0]} rows and {grid_size[1]} columns"
+        subject = f"mean_attention_distance on {grid_size[0]} rows and {grid_size[1]} columns"
         look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
-        expect_equal(student(weights, grid_size, PATCH_SIZE), expected, told, ("head",), look=look)
+        expect_equal(student(weights, grid_size, PATCH_SIZE), expected, subject, ("head",), look=look)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
@@ -114,17 +114,17 @@ def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
     """A class token in front is left out, and what was given to it is shared out among the patches again."""
     weights = random_attention(probe, WIDE, class_token=True)
     expected = right_distance(weights, WIDE, PATCH_SIZE)
-    told = "mean_attention_distance with a class token in front"
+    subject = "mean_attention_distance with a class token in front"
     look = "Where is the class token among queries and keys, and what do the rows sum to once it is gone?"
-    expect_equal(student(weights, WIDE, PATCH_SIZE), expected, told, ("head",), look=look)
+    expect_equal(student(weights, WIDE, PATCH_SIZE), expected, subject, ("head",), look=look)
 
 
 @mean_attention_distance.check(needs=each_key_counts_by_its_weight)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 weights give float64 distances, to the last digits."""
     weights = random_attention(probe, TALL, class_token=True, dtype=torch.float64)
-    told = "mean_attention_distance of float64 weights"
-    expect_equal(student(weights, TALL, PATCH_SIZE), right_distance(weights, TALL, PATCH_SIZE), told, ("head",))
+    subject = "mean_attention_distance of float64 weights"
+    expect_equal(student(weights, TALL, PATCH_SIZE), right_distance(weights, TALL, PATCH_SIZE), subject, ("head",))
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5)
@@ -368,7 +368,7 @@ declare(
             images_kept_apart: {"mean": lambda by_patch: by_patch.mean(2)},
             query_patches_summed: {"mean": lambda by_patch: by_patch.mean(0).sum(1)},
             strongest_key_only: {"peaked": _strongest},
-            always_float32: {"told": lambda distances, weights: distances.float()},
+            always_float32: {"postprocess": lambda distances, weights: distances.float()},
         },
     ),
 )

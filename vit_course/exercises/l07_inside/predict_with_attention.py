@@ -64,7 +64,7 @@ def right_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tupl
 predict_with_attention = Exercise("predict_with_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
-class _Asked:
+class _JudgeCall:
     """One question: a model, an image, the student's answer, and all else that the practice has noted."""
 
     def __init__(
@@ -89,26 +89,26 @@ class _Asked:
         rows, columns = self.config.grid_size
         expect_tensor(self.map, (rows, columns), f"the second tensor, the map of {rows} rows and {columns} columns,")
 
-    def expect_right(self, told: str, look: str = "") -> None:
+    def expect_right(self, context: str, look: str = "") -> None:
         """Fail in words unless both tensors hold the right numbers."""
         self.expect_shapes()
         probabilities, seen = right_prediction(self.weights, self.config, self.image)
-        expect_equal(self.probabilities, probabilities, f"the probabilities tensor{told}", ("class",), look=look)
-        expect_equal(self.map, seen, f"the map{told}", MAP_AXES, look=look)
+        expect_equal(self.probabilities, probabilities, f"the probabilities tensor{context}", ("class",), look=look)
+        expect_equal(self.map, seen, f"the map{context}", MAP_AXES, look=look)
 
 
 @predict_with_attention.check
 def two_tensors_come_back(student: Student, probe: Probe) -> None:
     """It returns the probabilities (num_classes,) and the map (rows, columns), without a batch axis."""
     for config in (WIDE, TALL):
-        _Asked(student, probe, config).expect_shapes()
+        _JudgeCall(student, probe, config).expect_shapes()
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     """The probabilities are what the softmax makes of the model's logits."""
-    asked = _Asked(student, probe, WIDE)
-    expected, _ = right_prediction(asked.weights, WIDE, asked.image)
+    answer = _JudgeCall(student, probe, WIDE)
+    expected, _ = right_prediction(answer.weights, WIDE, answer.image)
 
     def describe(found: Tensor, _: Tensor) -> tuple[str, str] | None:
         if found.min() < 0 or found.max() > 1:
@@ -116,13 +116,13 @@ def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
         return None
 
     look = "What does the model give, and what makes probabilities of it, along which axis?"
-    expect_equal(asked.probabilities, expected, "the probabilities tensor", ("class",), describe, look)
+    expect_equal(answer.probabilities, expected, "the probabilities tensor", ("class",), describe, look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_map_sums_to_one(student: Student, probe: Probe) -> None:
     """The map sums to one: of what went to patches at all, it says how it was shared out."""
-    total = float(_Asked(student, probe, WIDE).map.detach().sum())
+    total = float(_JudgeCall(student, probe, WIDE).map.detach().sum())
     if abs(total - 1) > 1e-4:
         look = "The row of the class token sums to 1 with all its tokens. Which of them is not on the map?"
         raise Failure(f"the map sums to {total:.4g}", "1", look)
@@ -132,29 +132,29 @@ def the_map_sums_to_one(student: Student, probe: Probe) -> None:
 def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) -> None:
     """The map is the class token's attention to the patches in the last block, the mean over the heads."""
     for config in (WIDE, TALL):
-        asked = _Asked(student, probe, config)
-        _, seen = right_prediction(asked.weights, config, asked.image)
+        answer = _JudgeCall(student, probe, config)
+        _, seen = right_prediction(answer.weights, config, answer.image)
         rows, columns = config.grid_size
         look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
-        expect_equal(asked.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
+        expect_equal(answer.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is asked in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
-    _Asked(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
+    _JudgeCall(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
-    """Afterwards the model is in the mode in which it came, be it training or evaluation."""
+    """Afterward the model is in the mode in which it came, be it training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
-        asked = _Asked(student, probe, WIDE, "modes", training=training)
-        asked.expect_shapes()
-        if asked.notes["modes"]:
+        answer = _JudgeCall(student, probe, WIDE, "modes", training=training)
+        answer.expect_shapes()
+        if answer.notes["modes"]:
             raise Failure(
-                f"a model that came in {mode} mode is in {other} mode afterwards: {listed(asked.notes['modes'], 2)}",
+                f"a model that came in {mode} mode is in {other} mode afterward: {listed(answer.notes['modes'], 2)}",
                 f"{mode} mode, as before",
                 "What do you know about the model's mode before you change it, and where do you keep it?",
             )
@@ -163,22 +163,22 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """Nothing keeps the graph of a backward pass that nobody will ask for."""
-    asked = _Asked(student, probe, WIDE, "gradients")
-    kept = [name for name in ("probabilities", "map") if getattr(asked, name).requires_grad]
+    answer = _JudgeCall(student, probe, WIDE, "gradients")
+    kept = [name for name in ("probabilities", "map") if getattr(answer, name).requires_grad]
     student.record.append(("keeps a graph", tuple(kept)))
     if kept:
         look = "Every intermediate tensor stays in memory for it. What tells torch that no backward pass will come?"
         raise Failure(
             f"the {' and the '.join(kept)} still know how they were computed", "tensors without a graph", look
         )
-    asked.expect_shapes()
+    answer.expect_shapes()
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter, no other gradient."""
-    asked = _Asked(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
-    asked.expect_shapes()
+    answer = _JudgeCall(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
+    answer.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
         (
             "hooks",
@@ -194,9 +194,9 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
         ("gradients", "{} has another gradient than before", "Which line clears gradients, or makes them?"),
     )
     for note, seen, look in left:
-        if asked.notes[note]:
-            raise Failure(seen.format(listed(asked.notes[note], 2)), "the model as it came", look)
-    if not asked.notes["recording"]:
+        if answer.notes[note]:
+            raise Failure(seen.format(listed(answer.notes[note], 2)), "the model as it came", look)
+    if not answer.notes["recording"]:
         look = "Where does your no_grad end? It has a `with`."
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
 
@@ -204,7 +204,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back, worth=0.5)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are asked there."""
-    _Asked(student, probe, WIDE).expect_shapes()
+    _JudgeCall(student, probe, WIDE).expect_shapes()
     weights = probe.weights(parameter_shapes(WIDE))
     image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
     notes = student.practise("predict_elsewhere", weights=weights, config=WIDE, image=image)
@@ -214,7 +214,7 @@ def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks)
 def a_float64_model_answers_in_float64(student: Student, probe: Probe) -> None:
     """A float64 model gives float64 probabilities and a float64 map."""
-    _Asked(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
+    _JudgeCall(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
 
 
 predict_with_attention.example("""
@@ -334,7 +334,7 @@ def hook_left_behind(model: Any, image: Tensor) -> Pair:
 
 @predict_with_attention.misconception("Does a question change the one who is asked?", HEARD, InTraining.STOPS)
 def parameters_frozen(model: Any, image: Tensor) -> Pair:
-    """The parameters are told to want no gradient, and will not learn any more afterwards."""
+    """The parameters are told to want no gradient, and will not learn any more afterward."""
     model.requires_grad_(False)
     return _right(model, image)
 
@@ -447,12 +447,12 @@ def _predicted(
     drawn: Callable[[Tensor], Tensor] = lambda row: F.normalize(row[1:], p=1.0, dim=0),
     laid: Callable[[Tensor, Grid], Tensor] = lambda patches, grid: patches.unflatten(0, grid),
     left: Callable[[Any], object] = lambda model: None,
-    told: Callable[[Tensor, Tensor], Any] = lambda probabilities, seen: (probabilities, seen),
+    postprocess: Callable[[Tensor, Tensor], Any] = lambda probabilities, seen: (probabilities, seen),
 ) -> Any:
     logits = logits_of(_weights(model), image[None], _config(model, image))[0]
     seen = laid(drawn(row(_attention(model, image, block))), _config(model, image).grid_size)
     left(model)
-    return told(likely(logits), seen)
+    return postprocess(likely(logits), seen)
 
 
 def _largest_one(row: Tensor) -> Tensor:
@@ -474,8 +474,8 @@ declare(
             always_put_into_training_mode: {"left": lambda model: model.train()},
             hook_left_behind: {"left": lambda model: model.blocks[-1].attention.register_forward_hook(lambda *_: None)},
             parameters_frozen: {"left": lambda model: model.requires_grad_(False)},
-            map_before_probabilities: {"told": lambda probabilities, seen: (seen, probabilities)},
-            batch_axis_left: {"told": lambda probabilities, seen: (probabilities[None], seen[None])},
+            map_before_probabilities: {"postprocess": lambda probabilities, seen: (seen, probabilities)},
+            batch_axis_left: {"postprocess": lambda probabilities, seen: (probabilities[None], seen[None])},
             first_blocks_attention: {"block": 0},
             first_head_only: {"row": lambda heads: heads[0, 0]},
             strongest_head_only: {"row": lambda heads: heads[:, 0].amax(0)},
