@@ -518,12 +518,12 @@ def _evaluated(
     for_good: bool = False,
     loss: Callable[[Said], float] = _loss,
     share: Callable[[Said], float] = _share,
-    told: Callable[[float, float], Any] = lambda loss, share: (loss, share),
+    postprocess: Callable[[float, float], Any] = lambda loss, share: (loss, share),
 ) -> Any:
     if for_good:
         torch.set_grad_enabled(False)
     said = _said(model, batches(loader), before, after, recording, moved)
-    return told(loss(said), share(said))
+    return postprocess(loss(said), share(said))
 
 
 def _in_mean(said: Said) -> float:

@@ -483,9 +483,9 @@ def _grouped(
     *,
     rule: Rule = lambda model, weight_decay: _dealt(model, weight_decay, _multiplies),
     amount: Callable[[float], float] = float,
-    told: Callable[[nn.Module, Groups], Any] = lambda model, groups: groups,
+    postprocess: Callable[[nn.Module, Groups], Any] = lambda model, groups: groups,
 ) -> Any:
-    return told(model, rule(model, amount(weight_decay)))
+    return postprocess(model, rule(model, amount(weight_decay)))
 
 
 def _unnamed(model: nn.Module, groups: Groups) -> Groups:

@@ -326,11 +326,11 @@ def _distances(
     shared: Callable[[Tensor], Tensor] = _shared_out,
     peaked: Callable[[Tensor], Tensor] = lambda patches: patches,
     mean: Means = lambda by_patch: by_patch.mean((0, 2)),
-    told: Callable[[Tensor, Tensor], Tensor] = lambda distances, weights: distances,
+    postprocess: Callable[[Tensor, Tensor], Tensor] = lambda distances, weights: distances,
 ) -> Tensor:
     _patches_alone(weights, grid_size)
     patches = peaked(shared(chosen(weights, grid_size)))
-    return told(mean(_by_patch(patches, grid_size, ruler)) * unit(patch_size), weights)
+    return postprocess(mean(_by_patch(patches, grid_size, ruler)) * unit(patch_size), weights)
 
 
 def _around_the_corner(query: int, key: int, grid: Grid) -> float:
