@@ -70,7 +70,8 @@ def reply_of(observation: Observation) -> dict[str, Any]:
 
 def cotangent(output: Tensor, seed: int = 0) -> Tensor:
     """Normal numbers of the shape, dtype and device of ``output``, the same in the judge's process."""
-    return torch.randn(output.shape, generator=torch.Generator().manual_seed(seed)).to(output)
+    draws = torch.Generator("cpu").manual_seed(seed)  # whatever default dtype and device the call has left behind
+    return torch.randn(output.shape, generator=draws, dtype=torch.float32, device="cpu").to(output)
 
 
 def pull_back(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> None:

@@ -45,7 +45,9 @@ def test_nothing_is_tracked_without_a_folder(tiny_model, random_dataset, tmp_pat
 )
 def test_what_is_missing_is_named(missing: str, words: str, tiny_model, random_dataset, tmp_path, monkeypatch) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == missing else found("json"))
+    monkeypatch.setattr(
+        "vit_course.training.progress.find_spec", lambda name: None if name == missing else found("json")
+    )
     with pytest.raises(ImportError, match=words):
         fit(
             tiny_model(),
