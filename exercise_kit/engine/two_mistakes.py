@@ -164,6 +164,15 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     return built
 
 
+def from_settings(exercise: Exercise) -> Iterator[tuple[Misconception, Objects]]:
+    """Each mistake that has settings, with what its settings alone make: it has to behave as the mistake does."""
+    for library, source in _DECLARED:
+        if library is exercise.misconceptions and isinstance(source, Parts):
+            for wrong in library:
+                if (settings := source.settings.get(_wrong(wrong))) is not None:
+                    yield wrong, _with(wrong, _named(partial(source.make, **settings), _wrong(wrong)))
+
+
 def most_evaluated(exercise: Exercise) -> int:
     """How many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]

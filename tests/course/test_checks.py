@@ -6,6 +6,7 @@ from importlib import import_module
 import pytest
 
 from exercise_kit.engine import check
+from exercise_kit.engine.two_mistakes import from_settings
 from vit_course.exercises.catalog import EXERCISES
 
 LESSONS = ("start", "patches", "positions", "attention", "block", "vit", "inside")
@@ -47,6 +48,22 @@ def test_a_misconception_fails_and_is_named(exercise, wrong):
     assert not report.passed, f"every check passes {wrong.name}"
     assert report.score < 10
     assert wrong.name in report.misconceptions, str(report)
+
+
+def _with_settings():
+    for exercise in EXERCISES.values():
+        for wrong, objects in from_settings(exercise):
+            yield pytest.param(exercise.name, wrong, objects, id=f"{exercise.name}-{wrong.name}")
+
+
+@pytest.mark.parametrize(("exercise", "wrong", "objects"), list(_with_settings()))
+def test_the_settings_of_a_misconception_make_the_same_mistake(exercise, wrong, objects):
+    """What two mistakes at once are made of passes and fails as the mistake alone does."""
+    made, known = (
+        {each.name: each.verdict for each in report.results}
+        for report in (check(exercise, *objects), reported(exercise, wrong))
+    )
+    assert made == known
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)

@@ -16,9 +16,15 @@ from dataclasses import replace
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation
+from vit_course.recipes.deviations import (
+    GELU_AFTER_MLP,
+    HEADS_ON_SLICES,
+    NO_PROJECTION,
+    SOFTMAX_BEFORE_LOSS,
+    TORCH_START,
+)
 from vit_course.recipes.presets import PRESETS
 from vit_course.recipes.recipe import Published, Recipe
-from vit_course.recipes.slips import GELU_AFTER_MLP, HEADS_ON_SLICES, NO_PROJECTION, SOFTMAX_BEFORE_LOSS, TORCH_START
 from vit_course.training import TrainingSettings
 
 TWO_CORES, T4, H200 = "2 CPU cores", "Tesla T4", "H200"

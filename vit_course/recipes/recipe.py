@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
-from vit_course.recipes.slips import Deviation
+from vit_course.recipes.deviations import Deviation
 from vit_course.training import TrainingSettings
 from vit_course.vit import VisionTransformer
 

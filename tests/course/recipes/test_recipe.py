@@ -78,14 +78,14 @@ def test_what_was_published_stands_beside_the_recipe_and_its_mended_twin(name: s
         published = recipe.published
         assert (published.accuracy, published.epochs, published.seconds) == REPORTED[name]
     assert RECIPES[name].settings.epochs == (REPORTED[name][1] or RECIPES[name].settings.epochs)
-    assert RECIPES[f"{name}-mended"].slips == ()
+    assert RECIPES[f"{name}-mended"].deviations == ()
     assert RECIPES[f"{name}-mended"].dataset == RECIPES[name].dataset
 
 
 def test_the_slips_are_named() -> None:
     lab = {"torch's own start", "heads on slices", "no output projection", "softmax before the loss"}
     critical = {"torch's own start", "no output projection", "GELU after the MLP", "softmax before the loss"}
-    named = {recipe.name: {slip.name for slip in recipe.slips} for recipe in AS_PUBLISHED}
+    named = {recipe.name: {deviation.name for deviation in recipe.deviations} for recipe in AS_PUBLISHED}
     assert named["seed-a-mnist"] == named["seed-a-cifar10"] == lab
     assert named["seed-d-cifar100"] == critical
     assert not any(named[name] for name in ("seed-b-mnist", "seed-c-cifar10", "seed-c-cifar100", "seed-e-cifar10"))
@@ -96,7 +96,7 @@ def test_the_gpu_recipes_are_plain_vits_of_at_most_ten_million_parameters(name: 
     model = RECIPES[name].build(RECIPES[name].config)
     assert sum(each.numel() for each in model.parameters()) <= 10_000_000
     assert not [module for module in model.modules() if isinstance(module, torch.nn.Conv2d)]
-    assert not RECIPES[name].slips
+    assert not RECIPES[name].deviations
 
 
 def test_the_walkthrough_keeps_its_head_of_two_layers_when_mended() -> None:

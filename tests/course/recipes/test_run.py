@@ -14,7 +14,7 @@ import torch
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, DatasetError, load_dataset, shapes
 from vit_course.metrics import measure
-from vit_course.recipes import Recipe, RecipeError, run, slips
+from vit_course.recipes import Recipe, RecipeError, deviations, run
 from vit_course.recipes.evaluate import evaluate_checkpoint, open_checkpoint, refuse_what_does_not_fit
 from vit_course.recipes.finalize import predict
 from vit_course.recipes.images import load_images, split_validation
@@ -294,7 +294,7 @@ class TestImages:
                 load_images(name, data, 32)
 
 
-WRONG = replace(TINY, slips=(slips.TORCH_START, slips.NO_PROJECTION, slips.GELU_AFTER_MLP))
+WRONG = replace(TINY, deviations=(deviations.TORCH_START, deviations.NO_PROJECTION, deviations.GELU_AFTER_MLP))
 
 
 @pytest.fixture(scope="module")
@@ -364,6 +364,6 @@ def test_recipe_json_tells_what_the_folder_holds(finished: Path) -> None:
         "version": 1,
         "recipe": "tiny",
         "seed": 4,
-        "slips": [],
+        "deviations": [],
         "data": "few_shapes",
     }

@@ -9,7 +9,7 @@ import pytest
 
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
-from tests.course import variants
+from tests.hidden import variants
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from vit_course.exercises.rules import RULES
 

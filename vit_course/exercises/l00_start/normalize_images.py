@@ -29,7 +29,7 @@ STDS = (0.5, 0.25, 0.125, 0.375, 0.75)
 
 def normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
     """The oracle of normalize_images, (batch, channels, height, width)."""
-    means, stds = torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64)
+    means, stds = (torch.tensor(each, dtype=torch.float64, device=images.device) for each in (mean, std))
     return F.batch_norm(images.double(), means, stds.square(), eps=0.0).to(images.dtype)
 
 
@@ -148,13 +148,6 @@ def _by_channel(
     return made
 
 
-def _right(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """The oracle, for mistakes that lie elsewhere."""
-    if len(mean) != images.shape[1]:
-        raise ValueError(f"{images.shape[1]} channels but {len(mean)} means")
-    return normalized(images, tuple(float(each) for each in mean), tuple(float(each) for each in std))
-
-
 @normalize_images.misconception("Which comes first in the formula, the minus or the division?", FORMULA)
 def divided_before_subtracting(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by std first, and the mean is subtracted from what is left."""
@@ -260,7 +253,7 @@ def tensors_taken_for_granted(images: Tensor, mean: Statistics, std: Statistics)
     """A method of tensors is called on mean and std, which a plain list or tuple does not have."""
     if not isinstance(mean, Tensor):
         raise AttributeError("'list' object has no attribute 'reshape'")
-    return _right(images, mean, std)
+    return _made(images, mean, std)
 
 
 @normalize_images.misconception(
@@ -270,7 +263,7 @@ def lists_indexed_like_tensors(images: Tensor, mean: Statistics, std: Statistics
     """Mean and std are indexed or subtracted as only tensors can be, and a plain list is none."""
     if not isinstance(mean, Tensor):
         raise TypeError("list indices must be integers or slices, not tuple")
-    return _right(images, mean, std)
+    return _made(images, mean, std)
 
 
 @normalize_images.misconception("Where could the number of channels come from?", YOURS, InTraining.UNSEEN)
@@ -280,7 +273,7 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
         raise ValueError(f"{images.shape[1]} channels but {len(mean)} means")
     if len(mean) != 3:
         raise RuntimeError(f"shape '[1, 3, 1, 1]' is invalid for input of size {len(mean)}")
-    return _right(images, mean, std)
+    return _made(images, mean, std)
 
 
 @normalize_images.misconception(
@@ -288,20 +281,20 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
 )
 def only_three_channels_normalised(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """A loop goes through three channels, and any others stay as they were."""
-    made = _right(images, mean, std)
+    made = _made(images, mean, std)
     return torch.cat([made[:, :3], images[:, 3:]], dim=1)
 
 
 @normalize_images.misconception("Which dtype does your result get, and which had the images?", YOURS, InTraining.UNSEEN)
 def float32_whatever_the_input(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The result is float32, whatever the dtype of the images."""
-    return _right(images, mean, std).float()
+    return _made(images, mean, std).float()
 
 
 @normalize_images.misconception("Is the tensor that you write into yours, or the caller's?", YOURS, InTraining.UNSEEN)
 def images_changed_in_place(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images themselves are changed, so the caller's picture is spoilt."""
-    return images.copy_(_right(images, mean, std))
+    return images.copy_(_made(images, mean, std))
 
 
 @normalize_images.misconception("What does broadcasting make of an axis of length 1?", BROADCAST, InTraining.UNSEEN)
@@ -326,7 +319,7 @@ def statistics_left_on_the_cpu(images: Tensor, mean: Statistics, std: Statistics
 @normalize_images.misconception("How many axes has a batch of one image?", BROADCAST, InTraining.UNSEEN)
 def batch_of_one_squeezed(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
-    return _right(images, mean, std).squeeze()
+    return _made(images, mean, std).squeeze()
 
 
 def _refuse(images: Tensor, mean: Statistics) -> None:

@@ -33,7 +33,7 @@ resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.H
 def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
     """The oracle of resize_positions: the old grid looked up at the centers of the new patches."""
     picture = positions[:, 1:].mT.unflatten(2, old_grid)  # (1, embed_dim, rows, columns)
-    down, across = ((torch.arange(size, dtype=positions.dtype) + 0.5) / size * 2 - 1 for size in new_grid)
+    down, across = ((torch.arange(size).to(positions) + 0.5) / size * 2 - 1 for size in new_grid)
     places = torch.stack(torch.broadcast_tensors(across, down[:, None]), dim=-1)  # (rows, columns, 2)
     found = F.grid_sample(picture, places[None], mode="bicubic", padding_mode="border", align_corners=False)
     return torch.cat([positions[:, :1], found.flatten(2).mT], dim=1)
@@ -249,6 +249,7 @@ def new_grid_read_column_by_column(positions: Tensor, old_grid: Grid, new_grid: 
 )
 def old_rows_and_columns_swapped(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """old_grid is read as (columns, rows)."""
+    _fit(positions, old_grid)
     return resized(positions, (old_grid[1], old_grid[0]), new_grid)
 
 

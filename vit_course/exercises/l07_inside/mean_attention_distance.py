@@ -32,7 +32,7 @@ def right_distance(weights: Tensor, grid_size: Grid, patch_size: float) -> Tenso
     num_patches = grid_size[0] * grid_size[1]
     shares = weights.double()[..., -num_patches:, -num_patches:]
     shares = shares / shares.sum(-1, keepdim=True)
-    total = torch.zeros(weights.shape[1], dtype=torch.float64)
+    total = torch.zeros(weights.shape[1], dtype=torch.float64, device=weights.device)
     for query in range(num_patches):
         for key in range(num_patches):
             total += shares[:, :, query, key].mean(0) * patch_size * distance(query, key, grid_size)
@@ -176,7 +176,9 @@ def _by_patch(patches: Tensor, grid_size: Grid, ruler: Ruler = distance) -> Tens
     """(batch, num_heads, num_patches): for each query patch the sum of its weights times the ruler's lengths."""
     numbers = range(patches.shape[-1])
     lengths = [[ruler(query, key, grid_size) for key in numbers] for query in numbers]
-    return F.linear(patches, torch.tensor(lengths, dtype=patches.dtype)).diagonal(dim1=-2, dim2=-1)
+    return F.linear(patches, torch.tensor(lengths, dtype=patches.dtype, device=patches.device)).diagonal(
+        dim1=-2, dim2=-1
+    )
 
 
 def _measured(weights: Tensor, grid_size: Grid, patch_size: float, ruler: Ruler) -> Tensor:
@@ -293,7 +295,7 @@ def written_into_the_weights(weights: Tensor, grid_size: Grid, patch_size: int) 
 @mean_attention_distance.misconception("Which line makes a new tensor, and which dtype does it choose?", FAR)
 def always_float32(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """The answer is float32 whatever the weights are."""
-    return right_distance(weights, grid_size, patch_size).float()
+    return _measured(weights, grid_size, patch_size, distance).float()
 
 
 @mean_attention_distance.misconception("What would you like to read when the grid is wrong?", FAR)

@@ -1,4 +1,4 @@
-"""The published slips compute what the notebooks compute, and stay what they are while a model trains."""
+"""The published deviations compute what the notebooks compute, and stay what they are while a model trains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
 from vit_course.interpret import record
-from vit_course.recipes import slips
+from vit_course.recipes import deviations
 from vit_course.training import CheckpointError, load_model, save_model
 from vit_course.vit import VisionTransformer
 
@@ -20,12 +20,12 @@ CONFIG = ViTConfig(image_size=8, patch_size=4, in_channels=1, num_classes=5, emb
 HEAD_OF_TWO = ViTConfig(**{**vars(CONFIG), "representation_size": 7})
 
 
-def model_with(*applied: slips.Slip, config: ViTConfig = CONFIG) -> VisionTransformer:
+def model_with(*applied: deviations.Deviation, config: ViTConfig = CONFIG) -> VisionTransformer:
     torch.manual_seed(0)
     model = VisionTransformer(config)
     nn.init.normal_((model.head if isinstance(model.head, nn.Linear) else model.head[2]).weight)  # it starts at zero
-    for slip in applied:
-        slip.apply(model)
+    for deviation in applied:
+        deviation.apply(model)
     return model.eval()
 
 
@@ -52,7 +52,7 @@ def train_a_little(model: VisionTransformer, steps: int = 3) -> None:
 
 @pytest.mark.parametrize("config", [CONFIG, HEAD_OF_TWO], ids=["one Linear", "head of two layers"])
 def test_softmax_before_the_loss_gives_probabilities(config: ViTConfig) -> None:
-    probabilities = model_with(slips.SOFTMAX_BEFORE_LOSS, config=config)(images())
+    probabilities = model_with(deviations.SOFTMAX_BEFORE_LOSS, config=config)(images())
     torch.testing.assert_close(probabilities, model_with(config=config)(images()).softmax(-1))
 
 
@@ -60,12 +60,12 @@ def test_the_loss_on_probabilities_cannot_fall_below_1_46() -> None:
     certain = F.one_hot(torch.arange(10), 10).float()
     assert F.cross_entropy(certain, torch.arange(10)).item() == pytest.approx(math.log(math.e + 9) - 1)
     assert math.log(math.e + 9) - 1 == pytest.approx(1.46, abs=0.005)
-    assert "1.46" in slips.SOFTMAX_BEFORE_LOSS.sentence
+    assert "1.46" in deviations.SOFTMAX_BEFORE_LOSS.sentence
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_heads_on_slices_equals_small_maps_in_a_loop_over_heads(trained: bool) -> None:
-    model = model_with(slips.HEADS_ON_SLICES, slips.NO_PROJECTION)
+    model = model_with(deviations.HEADS_ON_SLICES, deviations.NO_PROJECTION)
     if trained:
         train_a_little(model)
     attention = model.blocks[0].attention
@@ -83,7 +83,7 @@ def test_heads_on_slices_equals_small_maps_in_a_loop_over_heads(trained: bool) -
 
 
 def test_what_is_zero_on_the_slices_stays_zero_and_the_rest_learns() -> None:
-    model = model_with(slips.HEADS_ON_SLICES)
+    model = model_with(deviations.HEADS_ON_SLICES)
     weight = model.blocks[1].attention.qkv.weight
     before = weight.detach().clone()
     train_a_little(model)
@@ -94,7 +94,7 @@ def test_what_is_zero_on_the_slices_stays_zero_and_the_rest_learns() -> None:
 
 
 def test_no_projection_stays_the_identity() -> None:
-    model = model_with(slips.NO_PROJECTION)
+    model = model_with(deviations.NO_PROJECTION)
     train_a_little(model)
     projection = model.blocks[0].attention.projection
     assert torch.equal(projection.weight, torch.eye(12))
@@ -102,21 +102,23 @@ def test_no_projection_stays_the_identity() -> None:
 
 
 def test_weights_of_the_lab_sheet_mean_the_same_in_the_right_model() -> None:
-    model = model_with(slips.TORCH_START, slips.HEADS_ON_SLICES, slips.NO_PROJECTION, slips.SOFTMAX_BEFORE_LOSS)
+    model = model_with(
+        deviations.TORCH_START, deviations.HEADS_ON_SLICES, deviations.NO_PROJECTION, deviations.SOFTMAX_BEFORE_LOSS
+    )
     train_a_little(model)
     logits = right_model_with_weights_of(model)(images())
     torch.testing.assert_close(logits.softmax(-1), model(images()))
 
 
 def test_gelu_after_the_mlp_is_one_more_gelu_in_each_block() -> None:
-    wrong, right = model_with(slips.GELU_AFTER_MLP).blocks[0], model_with().blocks[0]
+    wrong, right = model_with(deviations.GELU_AFTER_MLP).blocks[0], model_with().blocks[0]
     x = torch.randn(2, 5, 12)
     torch.testing.assert_close(wrong.mlp(x), F.gelu(right.mlp(x)))
 
 
 def test_weights_that_only_the_wrong_model_understands_do_not_load_in_the_right_one(tmp_path) -> None:
     data = ImageDataset(torch.zeros(5, 1, 8, 8, dtype=torch.uint8), torch.arange(5), tuple("abcde"), "five")
-    save_model(tmp_path / "best.safetensors", model_with(slips.GELU_AFTER_MLP), data)
+    save_model(tmp_path / "best.safetensors", model_with(deviations.GELU_AFTER_MLP), data)
     with pytest.raises(CheckpointError, match="mlp"):
         load_model(tmp_path / "best.safetensors")
 
@@ -125,14 +127,16 @@ def test_torchs_own_start_leaves_no_head_at_zero() -> None:
     torch.manual_seed(0)
     model = VisionTransformer(CONFIG)
     assert (model.head.weight == 0).all()
-    slips.TORCH_START.apply(model)
+    deviations.TORCH_START.apply(model)
     assert (model.head.weight != 0).all()
     assert model.head.weight.abs().max() <= 12**-0.5
 
 
-@pytest.mark.parametrize("slip", [value for value in vars(slips).values() if isinstance(value, slips.Slip)])
-def test_every_slip_still_gives_every_intermediate(slip: slips.Slip) -> None:
-    model = model_with(slip)
+@pytest.mark.parametrize(
+    "deviation", [value for value in vars(deviations).values() if isinstance(value, deviations.Deviation)]
+)
+def test_every_deviation_still_gives_every_intermediate(deviation: deviations.Deviation) -> None:
+    model = model_with(deviation)
     stages = record(model, images())
     torch.testing.assert_close(stages["logits"], model(images()))
     assert stages["blocks.1.attention.weights"].shape == (4, 3, 5, 5)
