@@ -22,7 +22,9 @@ from exercise_kit.engine.course import course, package
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import fork_server, readable_paths
 
-_START = "import sys; sys.path.insert(0, {home!r}); from worker.warm import main; del sys.path[0]; main({number})"
+_START = (
+    "import sys; sys.path.insert(0, {home!r}); from worker.fork_server import main; del sys.path[0]; main({number})"
+)
 _HERE = Path(__file__).parents[1]
 _FOR_CUDA = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _SECONDS_TO_START = 120.0

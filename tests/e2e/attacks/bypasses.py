@@ -245,11 +245,11 @@ _BY_SEARCH = "g = [v for k, v in vars(F).items() if k.startswith('layer_n')][0]"
 _COUNTED = "def count_parameters(config):\n    with torch.device('meta'):\n        "
 READY_MADE = [
     _norm("called by the course's own code", "from types import SimpleNamespace", "from functools import partial",
-          "from vit_course.attention import MultiHeadSelfAttention", _BY_SEARCH, """
+          "from vit_course.patches import PatchEmbedding", _BY_SEARCH, """
 def f(x, eps):
     part = partial(g, normalized_shape=x.shape[-1:], eps=eps)
-    own = SimpleNamespace(projection=part, projection_dropout=nn.Identity())
-    return MultiHeadSelfAttention._mix(own, x.reshape(1, 1, -1, x.shape[-1])).reshape(x.shape)
+    own = SimpleNamespace(projection=part, in_channels=1, patch_size=1)
+    return PatchEmbedding.forward(own, x.reshape(1, 1, -1, x.shape[-1])).reshape(x.shape)
 """),
     Case("the course's block counted", """
 import inspect, math
@@ -324,7 +324,7 @@ class VisionTransformer(nn.Module):
 FLAGGED = [
     _norm("its source executed", "import inspect", "exec(inspect.getsource(F.local_response_norm))",
           "f = lambda x, eps: x"),
-    _norm("variables of the watch", "import sys", "w = sys.modules['worker.watch']", "f = lambda x, eps: w and x"),
+    _norm("variables of the watch", "import sys", "w = sys.modules['worker.call_trace']", "f = lambda x, eps: w and x"),
     _norm("objects of the garbage collector", "import gc", "found = gc.get_objects()[:1]",
           "f = lambda x, eps: found and x"),
 ]  # fmt: skip
@@ -359,7 +359,7 @@ FLAGGED += [
           "pool = ThreadPoolExecutor(1)", "f = lambda x, eps: pool.submit(int).result() or x"),
     _norm("code under the course's file name", "import vit_course", "def f(x, eps): return x",
           'setattr(f, "__code__", getattr(f, "__code__").replace(co_filename=vit_course.__file__))'),
-    _norm("the watch imported", "import worker.watch as w", "w.Watch.note = lambda *a: None",
+    _norm("the watch imported", "import worker.call_trace as w", "w.Watch.note = lambda *a: None",
           "f = lambda x, eps: w and x"),
     _norm("a name that is got", "from operator import attrgetter", "c = attrgetter('_' + 'C')(torch)",
           "f = lambda x, eps: c and x"),

@@ -117,7 +117,7 @@ def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(pla
 
 
 def test_a_judge_that_hangs_is_stopped(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors, "PATIENCE", 0.0)
+    monkeypatch.setattr(executors, "TIMEOUT_SECONDS", 0.0)
     with Grader(place) as grader:
         results = list(grader.grade(rejected[:1]))
     assert "did not end" in results[0].reason
@@ -151,7 +151,7 @@ def _takes_it_all(_):
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors.job, "do", memory_hungry)
+    monkeypatch.setattr(executors, "do", memory_hungry)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"
@@ -160,7 +160,7 @@ def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch)
 
 
 def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(executors, "PATIENCE", 0.1)
+    monkeypatch.setattr(executors, "TIMEOUT_SECONDS", 0.1)
     asked = Future()
     asked.cancel()
     with pytest.raises(CancelledError):

@@ -94,7 +94,7 @@ def test_nothing_is_found_once_it_may_be_another(task, change):
 
 @pytest.mark.parametrize(
     "other",
-    [{"exercise": "patchify"}, {"confined": False}, {"device": "cuda:0"}, {"fresh": True}],
+    [{"exercise": "patchify"}, {"sandboxed": False}, {"device": "cuda:0"}, {"fresh": True}],
     ids=lambda other: next(iter(other)),
 )
 def test_another_request_is_another_result(task, other):

@@ -257,7 +257,7 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
 
     monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
     monkeypatch.setattr(job, "_warm_process", lambda task: "warm")
-    for other in ({"confined": False}, {"device": "cuda:0"}, {}):
+    for other in ({"sandboxed": False}, {"device": "cuda:0"}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
         harness.with_judge(replace(task, **other), lambda judge: None)

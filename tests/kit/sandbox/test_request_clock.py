@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from exercise_kit.sandbox import limits, warm_process
+from exercise_kit.sandbox import request_clock, warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP, RequestClock
 from exercise_kit.sandbox.sandbox import Sandbox
@@ -22,28 +22,28 @@ class Machine:
     def monotonic(self):
         return self.now
 
-    def until_late(self, patience):
+    def until_late(self, clock):
         began = self.now
         with contextlib.suppress(Late):
             while True:
-                passed = max(0.0, limits.deadline - self.now) + 1e-6
+                passed = max(0.0, clock.deadline - self.now) + 1e-6
                 self.now += passed
                 self.waited += self.busy * passed
-                limits.more()
+                clock.more()
         return self.now - began
 
 
 @pytest.mark.parametrize(("busy", "factor"), [(0.0, 1.0), (0.5, 2.0), (0.75, 4.0), (1.0, BACKSTOP)])
 def test_who_stands_in_line_has_longer(monkeypatch, busy, factor):
     machine = Machine(busy)
-    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(request_clock.time, "monotonic", machine.monotonic)
     took = machine.until_late(RequestClock(10.0, lambda: machine.waited))
     assert took == pytest.approx(10.0 * factor, rel=0.1)
 
 
 def test_a_cell_is_interrupted_first(monkeypatch):
     machine, told = Machine(), []
-    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(request_clock.time, "monotonic", machine.monotonic)
     limit = RequestClock(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
     assert machine.until_late(limit) == pytest.approx(12.0, abs=0.1)
     assert told == [pytest.approx(10.0, abs=0.1)]
@@ -52,7 +52,7 @@ def test_a_cell_is_interrupted_first(monkeypatch):
 
 def test_the_judge_s_own_work_does_not_count(monkeypatch):
     machine = Machine()
-    monkeypatch.setattr(limits.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr(request_clock.time, "monotonic", machine.monotonic)
     limit = RequestClock(10.0, lambda: machine.waited)
     machine.now += 30.0
     limit.leave_out(30.0)
@@ -64,8 +64,8 @@ SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
 
 
 def test_a_busy_machine_stops_nobody(monkeypatch):
-    began = limits.time.monotonic()
-    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: limits.time.monotonic() - began)
+    began = request_clock.time.monotonic()
+    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: request_clock.time.monotonic() - began)
     with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
@@ -86,4 +86,4 @@ def test_the_kernel_tells_how_long_a_worker_waited():
     with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
         assert worker._warm.waited(worker._child) >= 0
         assert worker._warm.waited(worker._child + 1) == 0
-        assert limits.queued_seconds() >= 0
+        assert request_clock.queued_seconds() >= 0

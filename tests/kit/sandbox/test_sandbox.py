@@ -24,8 +24,8 @@ PATIENCE = 8.0  # a judge that waits longer for one second's work hangs
 FIND_WIRE = """
 import gc, json, os, time
 from worker.wire import Wire, MAGIC
-from worker.requests import Answers
-answers = next(each for each in gc.get_objects() if type(each) is Answers)
+from worker.requests import RequestServer
+answers = next(each for each in gc.get_objects() if type(each) is RequestServer)
 wire, channel = answers._wire, answers._wire._descriptor
 
 def raw(header, payload=b"", said=None):
@@ -360,8 +360,8 @@ def test_output_is_limited_by_the_judge_too(sandbox, output):
     lie = (
         "import torch\nfrom worker.requests import _KINDS\n"
         f"_KINDS['cell'] = lambda *_, **__: {{'outputs': [{output}], 'seconds': 0}}\n"
-        "from worker.requests import Answers\nimport gc\n"
-        "next(each for each in gc.get_objects() if type(each) is Answers)._longest = 10**6"
+        "from worker.requests import RequestServer\nimport gc\n"
+        "next(each for each in gc.get_objects() if type(each) is RequestServer)._longest = 10**6"
     )
     with sandbox.worker() as worker, pytest.raises(WorkerLost) as caught:
         list(worker.run([CellSource(0, lie), *(CellSource(number, "1") for number in range(1, 60))]))

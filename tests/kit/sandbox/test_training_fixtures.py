@@ -121,7 +121,7 @@ FORGE = """
 import sys
 def f(*inputs):
     frame = sys._getframe()
-    while type(frame.f_locals.get("self")).__name__ != "Answers":
+    while type(frame.f_locals.get("self")).__name__ != "RequestServer":
         frame = frame.f_back
     server = frame.f_locals["self"]
     server._wire.send({"number": server._number, "reply": {"dict": [["result", %s]]}}, [])

@@ -9,8 +9,8 @@ import pytest
 
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
-from tests.hidden import variants
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
+from tests.hidden import variants
 from vit_course.exercises.rules import RULES
 
 VARIANTS = Path(variants.__file__).parent

@@ -13,7 +13,7 @@ GRADING = Path(outputs.__file__).parents[1]
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (f'File "{GRADING}/worker/watch.py", line 3', 'File "worker/call_trace.py", line 3'),
+        (f'File "{GRADING}/worker/call_trace.py", line 3', 'File "worker/call_trace.py", line 3'),
         (f"in {Path(torch.__file__).parent}/jit/frontend.py", "in torch/jit/frontend.py"),
         ("at /srv/grader/site-packages/torch/x.py", "at site-packages/torch/x.py"),
         ("a / b, 3/4 and cells/5", "a / b, 3/4 and cells/5"),

@@ -26,7 +26,7 @@ from exercise_kit.worker import limits, policy
 from exercise_kit.worker.syscalls import ProtectionError
 from tests.machine import CAPABILITIES, needs_sandbox
 
-WARM = Path(__file__).with_name("attempts.py")
+WARM = Path(__file__).with_name("sandbox_attempts.py")
 NOBODY = 65534
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 SCENES = [
