@@ -117,7 +117,7 @@ class TestListing:
         assert [each["device"] for each in entry["measured"]] == ["CPU, 2 threads", "Tesla T4"]
         assert other["measured"] == []
         assert other["published"]["accuracy"] == 0.37
-        assert "GELU after the MLP" in other["deviations"]
+        assert "GELU after the MLP" in other["slips"]
 
 
 class TestResultFile:

@@ -364,6 +364,6 @@ def test_recipe_json_tells_what_the_folder_holds(finished: Path) -> None:
         "version": 1,
         "recipe": "tiny",
         "seed": 4,
-        "deviations": [],
+        "slips": [],
         "data": "few_shapes",
     }
