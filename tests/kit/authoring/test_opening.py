@@ -22,7 +22,7 @@ shell.register_magic_function(asked.append, "line", "pip")
 prelude, cell = json.loads(sys.stdin.read())
 exec(prelude)
 result = shell.run_cell(cell)
-print(json.dumps({"done": result.success, "request": asked, "check": str(shell.user_ns.get("check"))}))
+print(json.dumps({"done": result.success, "asked": asked, "check": str(shell.user_ns.get("check"))}))
 """
 # as on a machine where the course is not installed
 FORGET = """

@@ -108,7 +108,7 @@ def test_few_are_evaluated(checks, monkeypatch, most):
     asked = []
 
     def observe(wrong, name):
-        name.append((wrong.name, name))
+        asked.append((wrong.name, name))
         return False, []
 
     monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
@@ -121,7 +121,7 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch):
     asked = set()
 
     def observe(wrong, name):
-        name.add(name)
+        asked.add(name)
         return False, []
 
     monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", 2)
