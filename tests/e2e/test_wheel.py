@@ -1,6 +1,7 @@
 """What a student installs: the wheel alone, where neither nbgrader nor JupyterLab nor this clone is."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -68,7 +69,9 @@ def test_the_wheel_holds_no_answer_and_no_test(installed):
     top = {path.name for path in installed.iterdir()}
     assert {name.split("-")[0] for name in top} == {"vit_course", "exercise_kit"}
     assert not list(installed.rglob("*.ipynb"))
-    assert not [path for path in installed.rglob("*.py") if "test" in path.name or "hidden" in path.parts]
+    assert not [
+        path for path in installed.rglob("*.py") if re.search(r"(^|_)tests?(_|\.)", path.name) or "hidden" in path.parts
+    ]
     assert list(installed.glob("exercise_kit/templates/*"))
 
 

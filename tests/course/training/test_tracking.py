@@ -77,7 +77,7 @@ class TestWeightsAndBiases:
         monkeypatch.syspath_prepend(tmp_path / "packages")
         for name in ("wandb", "wandb.errors"):
             monkeypatch.delitem(sys.modules, name, raising=False)
-        yield importlib.import_module("wandb").sentence
+        yield importlib.import_module("wandb").told
         for name in ("wandb", "wandb.errors"):
             sys.modules.pop(name, None)
 

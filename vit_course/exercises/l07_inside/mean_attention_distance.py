@@ -172,11 +172,11 @@ def _shared_out(weights: Tensor) -> Tensor:
     return F.normalize(weights, p=1.0, dim=-1)
 
 
-def _by_patch(patches: Tensor, grid_size: Grid, ruler: Ruler = distance) -> Tensor:
+def _by_patch(patches: Tensor, grid_size: Grid, ruler: Ruler = distance, device: torch.device | None = None) -> Tensor:
     """(batch, num_heads, num_patches): for each query patch the sum of its weights times the ruler's lengths."""
     numbers = range(patches.shape[-1])
     lengths = [[ruler(query, key, grid_size) for key in numbers] for query in numbers]
-    return F.linear(patches, torch.tensor(lengths, dtype=patches.dtype, device=patches.device)).diagonal(
+    return F.linear(patches, torch.tensor(lengths, dtype=patches.dtype, device=device or patches.device)).diagonal(
         dim1=-2, dim2=-1
     )
 
@@ -311,7 +311,7 @@ def misfit_left_to_torch(weights: Tensor, grid_size: Grid, patch_size: int) -> T
 def distances_on_the_cpu(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """The table of distances is made on the CPU, wherever the weights are, and on a GPU the two do not meet."""
     patches = _shared_out(_patches_alone(weights, grid_size))
-    return (_by_patch(patches, grid_size) * patch_size).mean((0, 2))
+    return (_by_patch(patches, grid_size, device=torch.device("cpu")) * patch_size).mean((0, 2))
 
 
 Means = Callable[[Tensor], Tensor]

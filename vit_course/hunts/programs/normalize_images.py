@@ -1,4 +1,4 @@
-"""Normalization as torchvision does it: on a copy, and in place there."""
+"""Normalisation as torchvision does it: on a copy, and in place there."""
 
 import torch
 
