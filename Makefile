@@ -55,13 +55,17 @@ bench: install
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")
 	$(RUN) benchmarks/readme_tables.py
 
+# by uv in a minute or two; by pip, which takes five times as long, where uv does not find what a pip of yours is set up for
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PACKAGES := --constraint constraints.txt --editable ".[dev]"
+
 install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vit_course needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
-	@echo "Setting up $(VENV): once, a few minutes, several gigabytes (PyTorch)."
+	@echo "Setting up $(VENV): once, a minute or more, several gigabytes (PyTorch)."
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	$(PIP) uv && $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --compile-bytecode $(PACKAGES) || $(PIP) $(PACKAGES)
 	touch $(VENV)/installed
 
 clean:

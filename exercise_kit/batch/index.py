@@ -64,7 +64,7 @@ def look_up(task: Task) -> Result | None:
         return None
 
 
-def enter_namespaces(task: Task, digest: str, grader: str, kept: Path, result: Result) -> None:
+def add(task: Task, digest: str, grader: str, kept: Path, result: Result) -> None:
     """Remember the whole result of a task.
 
     Args:

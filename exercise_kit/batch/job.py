@@ -141,9 +141,9 @@ def do(task: Task) -> Done:
 
 
 def _done(task: Task) -> Done:
+    _judge_pool.warm_up(task)
     from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
-    _judge_pool.warm_up(task)
     try:
         released = index.released_stamp(task.place)
         grader = index.grader_digest(task.place)
@@ -162,7 +162,7 @@ def _done(task: Task) -> Done:
     done = replace(_cached_or_graded(task, submission, refused), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         with suppress(OSError):  # then it is looked up in the store itself
-            index.enter_namespaces(task, submission.digest, grader, _store(task).path_of(submission), done.result)
+            index.add(task, submission.digest, grader, _store(task).path_of(submission), done.result)
     return done
 
 

@@ -64,7 +64,7 @@ def right_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tupl
 predict_with_attention = Exercise("predict_with_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
-class _JudgeCall:
+class _Prediction:
     """One question: a model, an image, the student's answer, and all else that the practice has noted."""
 
     def __init__(
@@ -101,13 +101,13 @@ class _JudgeCall:
 def two_tensors_come_back(student: Student, probe: Probe) -> None:
     """It returns the probabilities (num_classes,) and the map (rows, columns), without a batch axis."""
     for config in (WIDE, TALL):
-        _JudgeCall(student, probe, config).expect_shapes()
+        _Prediction(student, probe, config).expect_shapes()
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     """The probabilities are what the softmax makes of the model's logits."""
-    answer = _JudgeCall(student, probe, WIDE)
+    answer = _Prediction(student, probe, WIDE)
     expected, _ = right_prediction(answer.weights, WIDE, answer.image)
 
     def describe(found: Tensor, _: Tensor) -> tuple[str, str] | None:
@@ -122,7 +122,7 @@ def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_map_sums_to_one(student: Student, probe: Probe) -> None:
     """The map sums to one: of what went to patches at all, it says how it was shared out."""
-    total = float(_JudgeCall(student, probe, WIDE).map.detach().sum())
+    total = float(_Prediction(student, probe, WIDE).map.detach().sum())
     if abs(total - 1) > 1e-4:
         look = "The row of the class token sums to 1 with all its tokens. Which of them is not on the map?"
         raise Failure(f"the map sums to {total:.4g}", "1", look)
@@ -132,7 +132,7 @@ def the_map_sums_to_one(student: Student, probe: Probe) -> None:
 def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) -> None:
     """The map is the class token's attention to the patches in the last block, the mean over the heads."""
     for config in (WIDE, TALL):
-        answer = _JudgeCall(student, probe, config)
+        answer = _Prediction(student, probe, config)
         _, seen = right_prediction(answer.weights, config, answer.image)
         rows, columns = config.grid_size
         look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
@@ -143,14 +143,14 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is asked in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
-    _JudgeCall(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
+    _Prediction(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
     """Afterward the model is in the mode in which it came, be it training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
-        answer = _JudgeCall(student, probe, WIDE, "modes", training=training)
+        answer = _Prediction(student, probe, WIDE, "modes", training=training)
         answer.expect_shapes()
         if answer.notes["modes"]:
             raise Failure(
@@ -163,7 +163,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """Nothing keeps the graph of a backward pass that nobody will ask for."""
-    answer = _JudgeCall(student, probe, WIDE, "gradients")
+    answer = _Prediction(student, probe, WIDE, "gradients")
     kept = [name for name in ("probabilities", "map") if getattr(answer, name).requires_grad]
     student.record.append(("keeps a graph", tuple(kept)))
     if kept:
@@ -177,7 +177,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter, no other gradient."""
-    answer = _JudgeCall(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
+    answer = _Prediction(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
     answer.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
         (
@@ -204,7 +204,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back, worth=0.5)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are asked there."""
-    _JudgeCall(student, probe, WIDE).expect_shapes()
+    _Prediction(student, probe, WIDE).expect_shapes()
     weights = probe.weights(parameter_shapes(WIDE))
     image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
     notes = student.practise("predict_elsewhere", weights=weights, config=WIDE, image=image)
@@ -214,7 +214,7 @@ def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks)
 def a_float64_model_answers_in_float64(student: Student, probe: Probe) -> None:
     """A float64 model gives float64 probabilities and a float64 map."""
-    _JudgeCall(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
+    _Prediction(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
 
 
 predict_with_attention.example("""
