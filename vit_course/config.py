@@ -43,7 +43,7 @@ def _sides(image_size: int | tuple[int, int]) -> tuple[int, int]:
 class ViTConfig:
     """All that a :class:`~vit_course.vit.VisionTransformer` needs to be built.
 
-    The defaults are a small ViT for 32x32 colour images. ``dataclasses.replace(config, depth=12)``
+    The defaults are a small ViT for 32x32 color images. ``dataclasses.replace(config, depth=12)``
     makes a variant; ``vit_course.PRESETS`` holds the papers' sizes and those of published notebooks.
 
     Sizes: ``image_size`` is one side or (height, width) in pixels, kept as (height, width);

@@ -1,4 +1,4 @@
-"""The Transformer encoder: attention and MLP, each on a normalised copy, each added to the stream."""
+"""The Transformer encoder: attention and MLP, each on a normalized copy, each added to the stream."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def predict_with_attention(model: nn.Module, image: Tensor) -> tuple[Tensor, Ten
 
     Args:
         model: with a class token.
-        image: (channels, height, width), normalised, of the model's dtype and on its device.
+        image: (channels, height, width), normalized, of the model's dtype and on its device.
 
     Returns:
         probabilities (num_classes,), and a map (rows, columns) of the class token's attention to the patches, the

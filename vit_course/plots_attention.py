@@ -171,7 +171,7 @@ def plot_attention_distance(
 
 
 def show_filters(filters: Tensor, titles: Sequence[str] | None = None, columns: int = 14) -> Figure:
-    """Filters as little pictures: grey is zero, a channel above zero shines, one below zero is dark.
+    """Filters as little pictures: gray is zero, a channel above zero shines, one below zero is dark.
 
     Args:
         filters: (count, channels, patch_size, patch_size), 1 or 3 channels; each is scaled by its largest size.

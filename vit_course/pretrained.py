@@ -107,10 +107,10 @@ def from_timm(state: State) -> dict[str, Tensor]:
     """The state dict of a plain timm ViT (class token or mean pooling) under our names.
 
     Raises:
-        ValueError: the model normalises after the mean (``fc_norm``); ours does so before it.
+        ValueError: the model normalizes after the mean (``fc_norm``); ours does so before it.
     """
     if "fc_norm.weight" in state:
-        raise ValueError("this timm model normalises after pooling; build it with fc_norm=False to fit ours")
+        raise ValueError("this timm model normalizes after pooling; build it with fc_norm=False to fit ours")
     return _rename(state, _TIMM)
 
 

@@ -2,7 +2,7 @@
 
 How a mistake looks in training: does the loss fall anyway?
 
-Training here is that of lesson 06: square colour pictures, float32, the course's loop; for weights that are loaded
+Training here is that of lesson 06: square color pictures, float32, the course's loop; for weights that are loaded
 it is the fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py,
 which trains every one of them and writes exercises/in_training.json. All others were decided one by one.
 

@@ -72,7 +72,7 @@ class ImageDataset:
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
     def with_statistics_of(self, other: ImageDataset) -> ImageDataset:
-        """The same images, to be normalised like `other`, which is what the model was trained on."""
+        """The same images, to be normalized like `other`, which is what the model was trained on."""
         return replace(self, mean=other.mean, std=other.std)
 
     def normalize(self, images: Tensor) -> Tensor:

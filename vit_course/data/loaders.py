@@ -16,7 +16,7 @@ from vit_course.data.image_dataset import ImageDataset
 class Batches:
     """A data set in batches, again and again: (images, labels) on the device.
 
-    Images are (batch, channels, height, width) float32, normalised by the data set's statistics; labels are
+    Images are (batch, channels, height, width) float32, normalized by the data set's statistics; labels are
     (batch,) int64. Where the augmentation mixes (`Augmentation.mixes`), targets (batch, num_classes) float32
     stand in for the labels; `F.cross_entropy` takes either.
 

@@ -1,11 +1,11 @@
 """What training code is tried out on: a small model, loaders, optimizers, schedules and stories of losses.
 
-What training code is practised on: a small model, a loader and an optimiser that note what is done with them.
+What training code is practised on: a small model, a loader and an optimizer that note what is done with them.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
 out; it imports nothing else of the package, holds no answer, and judges nothing.
 
-What the smaller pieces of a training recipe are practised on: see :mod:`vit_course.exercises.training_fixtures`.
+What the smaller pieces of a training recipe are tried out on: see :mod:`vit_course.exercises.training_fixtures`.
 
 This too runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
 """
@@ -207,7 +207,7 @@ def groups(
     frozen: Sequence[str] = (),
     tied: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Call ``function(model, weight_decay)``, which sorts the parameters of a model for an optimiser.
+    """Call ``function(model, weight_decay)``, which sorts the parameters of a model for an optimizer.
 
     Args:
         parts: of the model, by their dotted names: a kind (a key of ``_PARTS``) and what makes one.

@@ -1,7 +1,7 @@
 """Bug hunts: programs with a bug from the library of misconceptions, another one for each seed.
 
 A hunting ground is a module in ``vit_course/hunts/programs``, named after an exercise; :mod:`vit_course.hunts.draw`
-tells how its lines are spoilt. Every ground holds an answer, so none of this is there while a submission is graded.
+tells how its lines are spoiled. Every ground holds an answer, so none of this is there while a submission is graded.
 """
 
 from __future__ import annotations

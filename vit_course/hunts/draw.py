@@ -1,6 +1,6 @@
 """Hunting grounds, and which of their bugs a seed draws.
 
-A ground is a right program whose comments tell how its lines can be spoilt, and which mistake that makes.
+A ground is a right program whose comments tell how its lines can be spoiled, and which mistake that makes.
 
 A line of a ground may be followed by comments of this form::
 

@@ -66,7 +66,7 @@ def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5)
 def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> None:
-    """A single image, with one channel or with several, is normalised like any other, and keeps its four axes."""
+    """A single image, with one channel or with several, is normalized like any other, and keeps its four axes."""
     for channels, height, width in ((1, 6, 4), (3, 4, 6)):
         _expect_normalized(student, probe.integers(1, channels, height, width, high=11) / 10)
 
@@ -213,7 +213,7 @@ def statistics_of_all_pixels(images: Tensor, mean: Statistics, std: Statistics) 
 
 @normalize_images.misconception("How many means are there, and how many of them do you use?", BROADCAST)
 def first_channel_for_all(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """Every channel is normalised with the mean and std of channel 0."""
+    """Every channel is normalized with the mean and std of channel 0."""
     first, spread = float(mean[0]), float(std[0])
     return _by_channel(images, mean, std, lambda pixels, _, __: (pixels - first) / spread)
 

@@ -237,7 +237,7 @@ def squares_summed_not_averaged(x: Tensor, weight: Tensor, bias: Tensor, eps: fl
 
 @layer_norm.misconception("What are weight and bias given to the function for?", TOKEN)
 def weight_and_bias_never_used(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The token is normalised, and weight and bias are left out."""
+    """The token is normalized, and weight and bias are left out."""
     return F.layer_norm(x, x.shape[-1:], eps=eps)
 
 
@@ -249,7 +249,7 @@ def bias_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor
 
 @layer_norm.misconception("Which of your four arguments does no line of yours read?", TOKEN)
 def weight_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The bias is added to the normalised token, and the weight never multiplies it."""
+    """The bias is added to the normalized token, and the weight never multiplies it."""
     return F.layer_norm(x, x.shape[-1:], None, bias, eps)
 
 
@@ -299,7 +299,7 @@ def one_mean_for_a_whole_image(x: Tensor, weight: Tensor, bias: Tensor, eps: flo
 
 @layer_norm.misconception("Would an image come out alike if it were alone in its batch?", AXIS)
 def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """Each dimension is normalised over all images and tokens, which is BatchNorm."""
+    """Each dimension is normalized over all images and tokens, which is BatchNorm."""
     return _over(x, tuple(range(x.ndim - 1)), weight, bias, eps)
 
 
