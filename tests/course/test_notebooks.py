@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -180,10 +181,23 @@ def test_every_exercise_has_three_folded_hints_before_its_check(name):
         assert hints == ["1", "2", "3"], cell.name
 
 
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """A lesson's solution as it was run, and its exercises' doctests below it: name → notebook, check cells, objects."""
+
+    @cache
+    def run_once(name):
+        notebook = notebook_of(SOURCES, name)
+        objects = [each for cell in source_of(name).of_role(Role.EXERCISE) for each in EXERCISES[cell.name].objects]
+        notebook.cells.append(nbformat.v4.new_code_cell(RUN_EXAMPLES.format(objects=objects)))
+        return notebook, run(notebook, tmp_path_factory.mktemp("solved"), allow_errors=False), objects
+
+    return run_once
+
+
 @every_lesson
-def test_the_solution_runs_and_earns_every_point(name, tmp_path):
-    notebook = notebook_of(SOURCES, name)
-    cells = run(notebook, tmp_path, allow_errors=False)
+def test_the_solution_runs_and_earns_every_point(name, solved):
+    notebook, cells, _ = solved(name)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert [output for output in outputs if output.output_type == "error"] == []  # in cells that may raise, too
     files = {check_grade_id(each.name) for each in EXERCISES.values() if each.file}  # made by experiments, in minutes
@@ -193,12 +207,9 @@ def test_the_solution_runs_and_earns_every_point(name, tmp_path):
 
 
 @every_lesson
-def test_the_worked_examples_of_the_exercises_are_true(name, tmp_path):
+def test_the_worked_examples_of_the_exercises_are_true(name, solved):
     """Every exercise's docstring holds a doctest, and the solution passes it."""
-    notebook = notebook_of(SOURCES, name)
-    objects = [each for cell in source_of(name).of_role(Role.EXERCISE) for each in EXERCISES[cell.name].objects]
-    notebook.cells.append(nbformat.v4.new_code_cell(RUN_EXAMPLES.format(objects=objects)))
-    run(notebook, tmp_path, allow_errors=False)
+    notebook, _, objects = solved(name)
     results = ast.literal_eval(notebook.cells[-1].outputs[-1].data["text/plain"])
     assert set(results) == set(objects)
     assert [each for each, (failed, attempted) in results.items() if failed or not attempted] == []
