@@ -183,7 +183,7 @@ def test_every_exercise_has_three_folded_hints_before_its_check(name):
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory):
-    """A lesson's solution as it was run, and its exercises' doctests below it: name → notebook, check cells, objects."""
+    """A lesson's solution as it was run, its exercises' doctests below it: name → notebook, check cells, objects."""
 
     @cache
     def run_once(name):
