@@ -38,8 +38,8 @@ from exercise_kit.engine.exercise import Misconception  # noqa: E402
 from exercise_kit.engine.records import same_record  # noqa: E402
 from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
-from exercise_kit.judge.diagnosis import Replays, commonest, name_failures  # noqa: E402
 from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
+from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures  # noqa: E402
 from tests.course.test_checks import _right_variants  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402

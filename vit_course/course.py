@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
     from vit_course.exercises.l06_cifar.model_accuracy import ModelAccuracy
 
-_TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "safe_files", "progress", "muon")
+_TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "atomic_files", "progress", "muon")
 _MODULES = Modules(
     shared=(
         *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous"),
@@ -58,7 +58,7 @@ def _exercises() -> Mapping[str, Exercise]:
 
 
 def _rules() -> Mapping[str, Rule]:
-    from vit_course.exercises.rules import RULES
+    from vit_course.exercises.forbidden_calls import RULES
 
     return RULES
 

@@ -37,7 +37,7 @@ _LESSONS = {
         "decay": "parameter_groups",
         "early_stopping": "early_stopping",
         "results": "vit_cifar",
-        "loops": "loops",
+        "loops": "loop_cases",
     },
     "07_inside": {
         "inside_rollout": "attention_rollout",
@@ -74,7 +74,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         for lesson, modules in _LESSONS.items()
         for old, new in modules.items()
     },
-    "vit_course.checks.lessons.chance": ("vit_course.exercises.chance",),
+    "vit_course.checks.lessons.chance": ("vit_course.exercises.repeatability",),
     "vit_course.grading": ("exercise_kit",),
     "vit_course.grading.submissions": ("exercise_kit.submission",),
     "vit_course.grading.judging": ("exercise_kit.judge",),

@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, ClusterWorker, JobProcess, client_at
-from exercise_kit.batch.index import look_up
 from exercise_kit.batch.job import Done, Task, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.batch.result_cache import Store
+from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.released import Lessons

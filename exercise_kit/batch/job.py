@@ -26,7 +26,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exercise_kit.batch import index
+from exercise_kit.batch import result_index
 from exercise_kit.batch.locations import Place, lock_folder
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
 from exercise_kit.judge.result import Result, Status
@@ -145,8 +145,8 @@ def _done(task: Task) -> Done:
     from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
     try:
-        released = index.released_stamp(task.place)
-        grader = index.grader_digest(task.place)
+        released = result_index.released_stamp(task.place)
+        grader = result_index.grader_digest(task.place)
         submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
     except NoSubmission:
         return Done(None)
@@ -162,7 +162,7 @@ def _done(task: Task) -> Done:
     done = replace(_cached_or_graded(task, submission, refused), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         with suppress(OSError):  # then it is looked up in the store itself
-            index.add(task, submission.digest, grader, _store(task).path_of(submission), done.result)
+            result_index.add(task, submission.digest, grader, _store(task).path_of(submission), done.result)
     return done
 
 

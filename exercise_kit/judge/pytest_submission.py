@@ -20,7 +20,8 @@ from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
-from exercise_kit.submission.submission import ExerciseAnswer, Submission, contents
+from exercise_kit.submission.result_file import contents
+from exercise_kit.submission.submission import ExerciseAnswer, Submission
 from exercise_kit.worker.capabilities import probe_capabilities
 
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 from exercise_kit.engine.course import course
 from exercise_kit.engine.run import abbreviate_repetitions
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.diagnosis import commonest
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.pytest_host import place_of_item
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason

@@ -16,8 +16,8 @@ from exercise_kit.engine.course import HandedIn, NotMeasured, course
 from exercise_kit.engine.run import sentence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
-from exercise_kit.judge.diagnosis import Replays, name_failures
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
+from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unevaluated
@@ -27,7 +27,8 @@ from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
-from exercise_kit.submission.submission import ExerciseAnswer, ResultFile, Submission, contents
+from exercise_kit.submission.result_file import ResultFile, contents
+from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 # a submission that ends one worker gets another, for what it does elsewhere may be right
 MOST_WORKERS = 4

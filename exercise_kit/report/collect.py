@@ -39,8 +39,9 @@ from exercise_kit.submission.released import (
     current_class,
     is_class,
 )
+from exercise_kit.submission.result_file import find_result
 from exercise_kit.submission.slice import parse
-from exercise_kit.submission.submission import NoSubmission, find_result
+from exercise_kit.submission.submission import NoSubmission
 
 _PATIENCE = 2.0  # seconds for another program's lock
 _WAITING = """

@@ -32,7 +32,7 @@ from exercise_kit.report.collect import ClassWork
 from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
-from exercise_kit.submission.submission import ResultFile
+from exercise_kit.submission.result_file import ResultFile
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -12,9 +12,9 @@ from typing import Any
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.diagnosis import Replays, commonest, isolated_student, name_failures
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
+from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student, name_failures
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws

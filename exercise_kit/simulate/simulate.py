@@ -22,8 +22,8 @@ from exercise_kit.batch.locations import secret_at
 from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import profiles
-from exercise_kit.simulate.submissions import SimulatedLesson, names, random_of
+from exercise_kit.simulate.profiles import names, profiles
+from exercise_kit.simulate.submissions import SimulatedLesson, random_of
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings

@@ -17,8 +17,9 @@ from exercise_kit.engine.course import course
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
+from exercise_kit.submission.result_file import ResultFile
 from exercise_kit.submission.slice import definitions, has_dynamic_names, imports, is_empty, parse
-from exercise_kit.submission.submission import ExerciseAnswer, Part, ResultFile
+from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
 def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:

@@ -23,10 +23,11 @@ from exercise_kit.submission.notebook_file import (
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.similarity import is_copied
 from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
 from exercise_kit.submission.static_rules import possible_bypass
-from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, ResultFile, Submission, find_result
+from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"

@@ -1,77 +1,15 @@
-"""A submission as the judge takes it, and the files that lie beside it.
+"""What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
 
-A result that is handed in as a file beside the notebook: found, and read as what a stranger has put there.
-
-What was handed in, as the judge takes it: cells to run, the answer to every exercise, and what is odd about it.
-
-A submission is made by :mod:`exercise_kit.submission.parse`. It crosses to other processes, so it holds only
-text.
+A submission is made by :mod:`exercise_kit.submission.parse`. It crosses to other processes, so it holds only text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.notebook_file import Unreadable, read_bytes
-
-
-@dataclass(frozen=True)
-class ResultFile:
-    """A file that an exercise asks for.
-
-    Attributes: ``name`` as the lesson has it, ``path`` where it was looked for, ``digest`` (of its bytes and of those
-    of the JSON file beside it; empty where it cannot be read), ``problem`` (a clause on why it cannot be graded).
-    """
-
-    name: str
-    path: str
-    digest: str = ""
-    problem: str | None = None
-
-
-def find_result(folder: Path, name: str) -> ResultFile:
-    """The file called ``name`` in ``folder``; links are not followed.
-
-    Args:
-        folder: of the notebook.
-        name: a file's name, from the lesson as it was released.
-    """
-    result = ResultFile(name, str(folder / name))
-    content, beside = contents(result)
-    if isinstance(content, str):
-        return ResultFile(name, result.path, problem=content)
-    return ResultFile(name, result.path, _digest(content, beside))
-
-
-def contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
-    """The bytes of a result, and those of the JSON file beside it; a clause in the place of what cannot be read.
-
-    A file that has changed since it was found is not read.
-    """
-    path = Path(result.path)
-    if not os.path.lexists(path):
-        return f"{result.name} does not lie beside the notebook", None
-    try:
-        content = read_bytes(path, MOST_BYTES)
-    except Unreadable as error:
-        return f"{result.name} cannot be graded: {error}", None
-    beside = None
-    with suppress(Unreadable):  # only a file that tells nothing of its model needs it
-        beside = read_bytes(path.with_suffix(".json"), MOST_BYTES_BESIDE)
-    if result.digest and _digest(content, beside) != result.digest:
-        return f"{result.name} was changed while it was graded", None
-    return content, beside
-
-
-def _digest(content: bytes, beside: bytes | None) -> str:
-    return hashlib.sha256(hashlib.sha256(content).digest() + (beside or b"")).hexdigest()
+from exercise_kit.submission.result_file import ResultFile
 
 
 @dataclass(frozen=True)

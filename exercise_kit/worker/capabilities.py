@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .filesystem import enter_namespaces
-from .seccomp import program, restrict_calls
-from .syscalls import (
+from .linux import (
     CREATE_RULESET,
     PR_SET_NO_NEW_PRIVS,
     VERSION_FLAG,
@@ -23,6 +22,7 @@ from .syscalls import (
     prctl,
     syscall,
 )
+from .seccomp import program, restrict_calls
 
 ELSEWHERE = "Grade on Linux (x86_64 or aarch64), in a virtual machine, a container or WSL 2"
 IN_A_CONTAINER = (

@@ -15,7 +15,7 @@ from . import audit, policy, requests
 from . import device as compute
 from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
-from .syscalls import die_with_parent
+from .linux import die_with_parent
 from .wire import Closed, Wire, WireError
 
 

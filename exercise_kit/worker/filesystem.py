@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from .syscalls import LIBC, PR_SET_DUMPABLE, architecture, checked, die_with_parent, prctl, syscall
+from .linux import LIBC, PR_SET_DUMPABLE, architecture, checked, die_with_parent, prctl, syscall
 
 SCRATCH = Path("/student")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")

@@ -25,7 +25,7 @@ from . import filesystem as scratch_folder
 from . import limits, policy
 from . import preload as pages
 from .limits import OUT_OF_DISK
-from .syscalls import ProtectionError, prctl
+from .linux import ProtectionError, prctl
 
 MESSAGE_BYTES = 1 << 20
 SET_CHILD_SUBREAPER = 36

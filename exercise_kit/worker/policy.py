@@ -16,8 +16,7 @@ from pathlib import Path
 
 from .filesystem import enter_namespaces
 from .limits import Bounds, hold_to_size, set_bounds
-from .seccomp import program, restrict_calls
-from .syscalls import (
+from .linux import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
@@ -31,6 +30,7 @@ from .syscalls import (
     ruleset,
     syscall,
 )
+from .seccomp import program, restrict_calls
 
 NOBODY = 65534
 CLOSE_RANGE = 436

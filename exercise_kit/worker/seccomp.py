@@ -21,7 +21,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .syscalls import architecture, syscall
+from .linux import architecture, syscall
 
 
 class Number(NamedTuple):

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import fixtures
-from exercise_kit.judge.diagnosis import name_failures
 from exercise_kit.judge.fixtures import reference_student
 from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction
 from tests.course.test_checks import _right_variants
 from vit_course.exercises.catalog import EXERCISES

@@ -14,7 +14,7 @@ from exercise_kit.engine.verdict import Failure, Undecided, Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.hunts import hunt
-from vit_course.hunts.draw import grounds
+from vit_course.hunts.choose import grounds
 from vit_course.hunts.suspect import Suspect
 
 ROOT = Path(__file__).parents[2]

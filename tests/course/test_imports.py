@@ -157,7 +157,7 @@ BREACHES = [
     (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
     (nothing_imports_cli, "exercises/__init__.py", "import vit_course.cli"),
     (only_the_command_line_imports_hunts, "exercises/first.py", "from vit_course.hunts import hunt"),
-    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.draw"),
+    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.choose"),
 ]
 INNOCENT = [
     ("vit.py", "from vit_course.encoder import Encoder\nfrom .config import ViTConfig"),

@@ -19,7 +19,7 @@ FROM_A_GROUND = """
 from vit_course.hunts import hunt
 try:
     from vit_course.hunts.programs.patchify import suspect_patchify
-    from vit_course.hunts.draw import grounds
+    from vit_course.hunts.choose import grounds
 except ImportError:
     suspect_patchify = hunt("patchify", 1).program
 fix_patchify = suspect_patchify

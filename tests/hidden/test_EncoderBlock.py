@@ -13,7 +13,7 @@ from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, expect_modes_kept, located
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 AXES = ("image", "token", "dimension")
 PARTS = ("norm1", "attention", "norm2", "mlp")

@@ -8,7 +8,7 @@ from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_gradients_of_inputs
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.chance import expect_one_kind, kinds_of_results
+from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 AXES = {1: ("dimension",), 2: ("token", "dimension"), 3: ("image", "token", "dimension")}
 # of outputs of order 1: the tanh form is off by up to 2e-3, the nearest other gate by more than 1e-2

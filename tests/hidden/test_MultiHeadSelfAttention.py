@@ -15,9 +15,9 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.chance import expect_one_kind, kinds_of_results
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
 from vit_course.exercises.l03_attention.split_heads import TOKEN_AXES
+from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 PARTS = ("qkv", "projection")
 EVERY_LINE = "Write down the shape after every line, and which of its axes is the head's."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vit_course.data.augmentation import Augmentation, augment, mix
-    from vit_course.data.embedded import SHAPES, digits, draw_shapes, photo, shapes
+    from vit_course.data.bundled import SHAPES, digits, draw_shapes, photo, shapes
     from vit_course.data.folder import FolderBatches, folder_batches, is_class_folder, load_folder
     from vit_course.data.image_dataset import (
         DatasetError,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
-    "embedded": ("SHAPES", "digits", "draw_shapes", "photo", "shapes"),
+    "bundled": ("SHAPES", "digits", "draw_shapes", "photo", "shapes"),
     "folder": ("FolderBatches", "folder_batches", "is_class_folder", "load_folder"),
     "image_dataset": (
         *("DatasetError", "ImageDataset", "MissingDatasetError"),

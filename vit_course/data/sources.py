@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vit_course.data.embedded import digits, shapes
+from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Bug hunts: programs with a bug from the library of misconceptions, another one for each seed.
 
-A hunting ground is a module in ``vit_course/hunts/programs``, named after an exercise; :mod:`vit_course.hunts.draw`
+A hunting ground is a module in ``vit_course/hunts/programs``, named after an exercise; :mod:`vit_course.hunts.choose`
 tells how its lines are spoiled. Every ground holds an answer, so none of this is there while a submission is graded.
 """
 
@@ -31,7 +31,7 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
     Raises:
         ValueError: there is no such hunt, ``seed`` is no whole number, or there are not so many bugs.
     """
-    from vit_course.hunts.draw import draw, ground_called  # with the checks, for those who hunt
+    from vit_course.hunts.choose import draw, ground_called  # with the checks, for those who hunt
     from vit_course.hunts.suspect import Suspect
 
     ground = ground_called(exercise)

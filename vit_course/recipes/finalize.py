@@ -29,7 +29,7 @@ from vit_course.recipes.recipe import Recipe
 from vit_course.recipes.result import RunResult, definition, device_in_words
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
-from vit_course.training.safe_files import write_atomically
+from vit_course.training.atomic_files import write_atomically
 from vit_course.vit import VisionTransformer
 
 WORST, ATTENDED = 6, 6

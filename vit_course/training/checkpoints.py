@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.config import ViTConfig
-from vit_course.training.safe_files import CheckpointError, read_tensors, write_tensors
+from vit_course.training.atomic_files import CheckpointError, read_tensors, write_tensors
 
 VERSION = 1
 KEY = "vit_course"

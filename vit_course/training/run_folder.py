@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from vit_course.training.checkpoints import RUN_KEY, describe, save_weights
-from vit_course.training.history import History, RunFolderError
-from vit_course.training.safe_files import (
+from vit_course.training.atomic_files import (
     CannotWriteError,
     CheckpointError,
     read_tensors,
     write_atomically,
     write_tensors,
 )
+from vit_course.training.checkpoints import RUN_KEY, describe, save_weights
+from vit_course.training.history import History, RunFolderError
 from vit_course.training.settings import TrainingSettings
 
 if TYPE_CHECKING:

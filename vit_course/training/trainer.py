@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.data.loaders import generator_of
+from vit_course.training.atomic_files import CheckpointError
 from vit_course.training.checkpoints import check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
@@ -29,7 +30,6 @@ from vit_course.training.loop import measure
 from vit_course.training.optimizers import build_optimizers, warmup_cosine
 from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
-from vit_course.training.safe_files import CheckpointError
 from vit_course.training.settings import TrainingSettings
 from vit_course.training.tally import Tally
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vit_course.data.embedded import SHAPES, draw_shapes
+from vit_course.data.bundled import SHAPES, draw_shapes
 
 AREAS = {  # by hand, in units of the radius squared
     "disc": 2.545,

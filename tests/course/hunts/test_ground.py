@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_course.hunts.draw import Bug, GroundError, read_ground
+from vit_course.hunts.choose import Bug, GroundError, read_ground
 
 SOURCE = '''"""A module's docstring."""
 

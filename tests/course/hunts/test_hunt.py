@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.hunts import draw as drawing
+from vit_course.hunts import choose as drawing
 from vit_course.hunts import hunt
-from vit_course.hunts.draw import GroundError, draw, ground_called, grounds
+from vit_course.hunts.choose import GroundError, draw, ground_called, grounds
 from vit_course.hunts.suspect import Suspect
 
 

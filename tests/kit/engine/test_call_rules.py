@@ -12,7 +12,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.call_rules import is_operation, not_allowed
 from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED
 from vit_course.attention import MultiHeadSelfAttention
-from vit_course.exercises.rules import RULES
+from vit_course.exercises.forbidden_calls import RULES
 from vit_course.vit import VisionTransformer
 
 WRAPPINGS = ("plain", "compiled", "scripted")

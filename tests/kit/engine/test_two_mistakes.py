@@ -16,8 +16,8 @@ from exercise_kit.engine.records import same_record
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
-from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
 from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[3]

@@ -11,9 +11,8 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.profiles import HOSTILE, PROFILES, profiles
+from exercise_kit.simulate.profiles import HOSTILE, PROFILES, names, profiles
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
-from exercise_kit.simulate.submissions import names
 
 ROOT = Path(__file__).parents[3]
 LESSON = "00_start"

@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.parse import read
-from exercise_kit.submission.submission import contents, find_result
+from exercise_kit.submission.result_file import contents, find_result
 
 FILE = "vit_cifar.safetensors"
 

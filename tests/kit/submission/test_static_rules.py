@@ -11,7 +11,7 @@ from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from tests.hidden import variants
-from vit_course.exercises.rules import RULES
+from vit_course.exercises.forbidden_calls import RULES
 
 VARIANTS = Path(variants.__file__).parent
 SOLUTIONS = Path(__file__).parents[3] / "solutions"

@@ -45,7 +45,7 @@ from matplotlib import pyplot
 
 from exercise_kit.worker import policy, readable_paths
 from exercise_kit.worker.filesystem import clear_folder
-from exercise_kit.worker.syscalls import LIBC, prctl, syscall
+from exercise_kit.worker.linux import LIBC, prctl, syscall
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()

@@ -8,14 +8,14 @@ import platform
 
 import pytest
 
-from exercise_kit.worker import capabilities, syscalls
+from exercise_kit.worker import capabilities, linux
 
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:
     before = (os.getpid(), os.listdir("/proc/self/fd"), os.getuid())
     found = capabilities.probe_capabilities()
     assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
-    assert found.landlock == syscalls.landlock_version()
+    assert found.landlock == linux.landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
     assert set(found.missing) == {wall for wall, is_there in there.items() if not is_there}
     assert found.is_sufficient == (there["landlock"] and there["seccomp"])
@@ -36,7 +36,7 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
     def refuse(*arguments: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    for module in (syscalls, capabilities):
+    for module in (linux, capabilities):
         monkeypatch.setattr(module, "syscall", refuse)
     found = capabilities.probe_capabilities()
     assert found.landlock == 0
@@ -48,4 +48,4 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
 def test_the_machine_is_known_by_both_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for machine, name in (("arm64", "aarch64"), ("AMD64", "x86_64")):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert syscalls.architecture() == name
+        assert linux.architecture() == name

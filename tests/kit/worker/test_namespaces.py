@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.worker import filesystem, seccomp
-from exercise_kit.worker.syscalls import PR_SET_NO_NEW_PRIVS, architecture, prctl
+from exercise_kit.worker.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
 from tests.machine import CAPABILITIES
 
 pytestmark = pytest.mark.skipif(not CAPABILITIES.namespaces, reason="namespaces are refused here")

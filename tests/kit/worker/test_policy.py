@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.worker import limits, policy
-from exercise_kit.worker.syscalls import ProtectionError
+from exercise_kit.worker.linux import ProtectionError
 from tests.machine import CAPABILITIES, needs_sandbox
 
 WARM = Path(__file__).with_name("sandbox_attempts.py")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from exercise_kit.worker.syscalls import can_change_user, drop_privileges
+from exercise_kit.worker.linux import can_change_user, drop_privileges
 
 
 def in_a_fork(act) -> int:

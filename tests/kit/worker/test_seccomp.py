@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.worker import seccomp, syscalls
+from exercise_kit.worker import linux, seccomp
 from exercise_kit.worker.seccomp import ABSENT, ALLOWED, FILTERED, NEWEST, UNSUPPORTED
 
 # where a compiler's headers are installed; aarch64 takes the numbers that new architectures share
@@ -55,5 +55,5 @@ def test_a_call_stands_in_one_table() -> None:
 
 def test_other_processors_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(syscalls.ProtectionError, match="x86_64 and aarch64; this is linux on riscv64"):
+    with pytest.raises(linux.ProtectionError, match="x86_64 and aarch64; this is linux on riscv64"):
         seccomp.program(1)

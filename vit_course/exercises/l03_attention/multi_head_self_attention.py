@@ -25,7 +25,6 @@ from exercise_kit.engine.expect import (
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.chance import expect_one_kind, kinds_of_results
 from vit_course.exercises.l03_attention import LESSON
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
     ASKS,
@@ -36,6 +35,7 @@ from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
     weights_of,
 )
 from vit_course.exercises.l03_attention.split_heads import HEADS, TOKEN_AXES, heads_of, merged
+from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
 

@@ -24,7 +24,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_cifar import LESSON
-from vit_course.exercises.l06_cifar.loops import (
+from vit_course.exercises.l06_cifar.loop_cases import (
     CLASSES,
     RAGGED,
     Setting,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch import index, job
+from exercise_kit.batch import job, result_index
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.index import look_up
 from exercise_kit.batch.job import Task, do
 from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.find import HandedIn
 
@@ -81,8 +81,8 @@ def _append(path):
         lambda task: _append(task.place.class_dir / "source" / "01_patchify" / "01_patchify.ipynb"),
         lambda task: [path.unlink() for path in task.place.results.iterdir()],
         lambda task: [_append(path) for path in task.place.results.iterdir()],
-        lambda task: [_append(path) for path in (task.place.results.parent / index.FOLDER).iterdir()],
-        lambda task: [path.write_bytes(b"") for path in (task.place.results.parent / index.FOLDER).iterdir()],
+        lambda task: [_append(path) for path in (task.place.results.parent / result_index.FOLDER).iterdir()],
+        lambda task: [path.write_bytes(b"") for path in (task.place.results.parent / result_index.FOLDER).iterdir()],
     ],
 )
 def test_nothing_is_found_once_it_may_be_another(task, change):
@@ -110,7 +110,7 @@ def test_another_secret_finds_nothing(task):
 def test_other_code_finds_nothing(task, monkeypatch):
     """The kit's, the references', the mistakes': all of it is in that digest."""
     do(task)
-    monkeypatch.setattr(index, "code_digest", lambda: "another")
+    monkeypatch.setattr(result_index, "code_digest", lambda: "another")
     assert look_up(task) is None
 
 
@@ -132,9 +132,11 @@ def test_a_remark_that_is_made_once_is_not_found_again(task):
 
 def test_an_entry_moved_to_another_request_is_not_believed(task, tmp_path):
     do(task)
-    (entry,) = (path for path in (task.place.results.parent / index.FOLDER).iterdir())
+    (entry,) = (path for path in (task.place.results.parent / result_index.FOLDER).iterdir())
     other = replace(task, handed_in=replace(task.handed_in, student="ben"))
-    shutil.copy(entry, index._path(other, index.hashlib.sha256(other.handed_in.path.read_bytes()).hexdigest()))
+    shutil.copy(
+        entry, result_index._path(other, result_index.hashlib.sha256(other.handed_in.path.read_bytes()).hexdigest())
+    )
     assert look_up(other) is None
 
 

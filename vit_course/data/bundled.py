@@ -142,7 +142,7 @@ SHAPES: dict[str, Distance] = {
 def shapes(num_images: int = 10_000, seed: int = 0, image_size: int = 32) -> ImageDataset:
     """Our own drawings of ten shapes: (num_images, 3, image_size, image_size), equally many of each.
 
-    The same seed draws the same pictures; see `vit_course.data.embedded`.
+    The same seed draws the same pictures; see `vit_course.data.bundled`.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(num_images) % len(SHAPES)

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from exercise_kit.engine.student import Student
-from exercise_kit.judge import diagnosis
-from exercise_kit.judge.diagnosis import Replays, commonest, name_failures
+from exercise_kit.judge import name_mistakes
 from exercise_kit.judge.fixtures import reference_student, right_objects
 from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
 from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
@@ -111,7 +111,7 @@ def test_few_are_evaluated(checks, monkeypatch, most):
         asked.append((wrong.name, name))
         return False, []
 
-    monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
+    monkeypatch.setattr(name_mistakes, "MOST_REPLAYS", most)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     assert names(name_failures("patchify", outcomes, observe)) == [None] * 3
     assert len(set(asked)) == most
@@ -124,8 +124,8 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch):
         asked.add(name)
         return False, []
 
-    monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", 2)
-    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    monkeypatch.setattr(name_mistakes, "MOST_UNEXPLAINED", 2)
+    monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
     assert asked == {"test_wide_images", "test_tall_images"}

@@ -25,6 +25,7 @@ from exercise_kit.submission.released import CLONE
 if TYPE_CHECKING:
     from exercise_kit.batch.job import Task
 
+
 FOLDER = "index"  # beside the folder of results
 _SEAL = 64  # hexadecimal digits
 
