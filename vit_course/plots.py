@@ -1,12 +1,8 @@
-"""Pictures of images, patches, positions and curves, and the pale card on which all plots are drawn.
+"""Pictures of images, patches, positions and curves: tensors in, matplotlib figure out.
 
-What the plots are drawn on and with: a figure on a pale card, pictures, mosaics, curves.
-
-Tensors in, matplotlib figure out.
-
-Each function returns a new figure and touches nothing else: no pyplot, no current axes, no settings. A notebook
-shows a figure that stands on the last line of a cell, and a script saves it with `savefig`. Figures lie on their
-own pale card, so that they read on a dark page too.
+Each function returns a new figure and touches nothing else: no pyplot, no current axes, no settings. A notebook shows
+a figure that stands on the last line of a cell, and a script saves it with `savefig`. Figures lie on their own pale
+card, so that they read on a dark page too.
 """
 
 from __future__ import annotations

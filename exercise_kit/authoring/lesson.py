@@ -1,12 +1,8 @@
-"""A lesson's source: read into cells that know their role and line, and how the builder says what is wrong there.
-
-How the builder says what is wrong with a lesson, and where.
-
-Read a lesson's source, Python in jupytext's percent format, into cells that know their role and line.
+"""A lesson's source, Python in jupytext's percent format, read into cells that know their role and line.
 
 A role stands in the header of a cell and nowhere else::
 
-# %% exercise="patchify"
+    # %% exercise="patchify"
     # %% check="patchify" points=8
     # %% [markdown] question="why-scale" points=2
     # %% tags=["experiment"]

@@ -1,9 +1,4 @@
-"""What a lesson's source must obey.
-
-The solution regions of a cell: what stands between ### BEGIN SOLUTION and ### END SOLUTION.
-
-What a lesson's source must obey, each broken rule a problem with its file and line.
-"""
+"""What a lesson's source must obey, solution regions among it; each broken rule is a problem with its file and line."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""From a lesson to its notebooks: the opening cells with the Colab badge, the solution, and the student's.
+"""From a lesson to its notebooks: the one with answers, which is nbgrader's source, and the student's.
 
-Draw `colab_badge.png`, the button at the top of every notebook.
-
-Run it by `python -m exercise_kit.authoring.notebook`. The drawing is ours and lies inside the notebook, so that
-opening one makes no request to anybody.
-
-What the builder adds below a lesson's title: the Colab badge and the setup cell.
-
-Turn a lesson into notebooks: the one with answers, which is nbgrader's source, and the student's.
+Below the title the builder adds the Colab badge and the setup cell. The badge is our own drawing and lies inside the
+notebook, so that opening one makes no request to anybody; ``python -m exercise_kit.authoring.notebook`` draws it anew.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""``vit-course grade``: its options, what it does, and what it prints.
-
-Results for people who read a terminal: a table of many, a sheet of one.
-
-Which device the students' code computes on, as it is named on the command line.
-
-``vit-course grade``: grade what paths name, and tell.
-"""
+"""``vit-course grade``: its options, what it does, and what it prints: a table of many submissions, a sheet of one."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""One submission, graded in a process of its own within a bound on memory.
+"""One submission, graded in a process of its own: read, answered from the cache where it can be, judged, and kept.
 
-How much memory a job's process may take: the last protection against a submission that would take the machine's.
-
-The limit is on private writable memory (RLIMIT_DATA, see getrlimit(2)), relative to what the process holds when it
-is set, and soft, so that a process that is started from here can lift it for itself.
-
-Grade one submission in this process: read it, take over what is kept, let the judge do the rest, and keep that.
-
-This runs in a job's process, which a submission that brings it down costs nobody else.
+A submission that brings this process down costs nobody else. The process has a limit on private writable memory
+(RLIMIT_DATA, see getrlimit(2)), relative to what it holds when the limit is set, and soft, so that a process that is
+started from here can lift it for itself: the last protection against a submission that would take the machine's
+memory.
 """
 
 from __future__ import annotations

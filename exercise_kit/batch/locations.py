@@ -1,9 +1,4 @@
-"""What belongs to the grader alone: the hidden checks, the secret, and the folder of results.
-
-The grader's secret, from which the hidden checks' sizes and numbers are drawn.
-
-Where a grader finds its hidden checks and its secret, and where it keeps results.
-"""
+"""What belongs to the grader alone: the hidden checks, the folder of results, and the secret for drawing inputs."""
 
 from __future__ import annotations
 

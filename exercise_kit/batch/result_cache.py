@@ -1,12 +1,8 @@
-"""Kept results: by which key, and how they are written and read.
+"""The cache of results, by content: whoever asks again gets the answer, and a run that was killed goes on where it was.
 
-What an exercise's result depends on, as a key: when one of it changes, the exercise is graded again.
-
-Results, kept by content: whoever asks again gets the answer, whoever was killed goes on where they were.
-
-A file for each submission's content holds, for each exercise, its result under a key: a digest of everything that
-the result depends on. What a file holds is believed when it is sealed with the grader's secret, and as far as its
-keys match; nothing is lost when it is not.
+A file for each submission's content holds, for each exercise, its result under a key: a digest of everything that the
+result depends on. What a file holds is believed when it is sealed with the grader's secret, and as far as its keys
+match; nothing is lost when it is not.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """What an answer may call, in the exercises that ask their students to write something themselves.
 
-Which of torch's operators are operations on tensors, and which functions of ``torch.nn`` are no more than that.
-
-What a library adds to these, a norm, an attention, a recurrent cell, a whole layer, is not among them.
-
 Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
 (:mod:`exercise_kit.worker.call_trace`) and compared here, for ``check`` in the student's kernel and for the judge.
+torch's operations on tensors are always allowed, and so are the functions of ``torch.nn`` that are no more than that;
+what a library adds to these is not: a norm, an attention, a recurrent cell, a whole layer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Comparing what a student returned with what was expected, in words.
+"""Comparing what a student returned with what was expected, and saying in words how the two differ.
 
-Values and shapes in words, and a student's own words as a quotation that cannot break a report.
-
-How two tensors of one shape differ, in words.
-
-Comparing what a student returned with what was expected, and saying in words how they differ.
+A student's own words are quoted so that they cannot break a report.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""An exercise: its checks, its worked examples, its known mistakes, and how each of these looks in training.
+"""An exercise: its public checks, its worked examples, its known mistakes, and how each of these looks in training.
 
-How a mistake looks in training: does the loss fall anyway?
-
-Training here is that of lesson 06: square color pictures, float32, the course's loop; for weights that are loaded
-it is the fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py,
-which trains every one of them and writes exercises/in_training.json. All others were decided one by one.
-
-The worked examples of the exercises' docstrings, and whether a student's code gives what they say.
-
-The text of each stands here as in the lesson, put there by :meth:`exercise_kit.engine.exercise.Exercise.example`.
-
-An exercise: its name, its public checks, and the misconceptions that are known of it.
+"In training" means lesson 06: square color pictures, float32, the course's loop; for weights that are loaded it is the
+fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py, which trains
+every one of them and writes exercises/in_training.json. All others were decided one by one.
 """
 
 from __future__ import annotations

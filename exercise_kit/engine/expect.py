@@ -1,9 +1,4 @@
-"""What checks of many exercises expect, each claim once; and where a module goes wrong.
-
-Claims that many exercises share.
-
-Where a module goes wrong: the first of its parts that is given, or that gives, other numbers than in a right one.
-"""
+"""What checks of many exercises expect, each claim once; and where a module goes wrong, part by part."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a check draws its inputs from, and the state of torch that it neither sees nor changes.
-
-Seeded draws: the inputs on which right and wrong answers part.
-
-A check neither depends on torch's global settings nor leaves them changed, and nothing reaches stderr.
-"""
+"""Seeded draws for a check's inputs, and torch's global settings, which a check neither depends on nor changes."""
 
 from __future__ import annotations
 

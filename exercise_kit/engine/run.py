@@ -1,10 +1,6 @@
 """``check``: from the name of an exercise and a student's objects to a report in words.
 
-What ``check`` was given: the exercise that is meant, and what is wrong with the objects, in words.
-
-An error carried forward: an answer that calls another exercise's is also evaluated with the reference there.
-
-``check``: run an exercise's public checks on a student's code and report in words.
+An error is carried forward: an answer that calls another exercise's is also evaluated with the reference there.
 """
 
 from __future__ import annotations

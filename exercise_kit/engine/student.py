@@ -1,11 +1,7 @@
-"""A student's functions, classes and modules, as a check sees them.
+"""A student's functions, classes and modules, as a check sees them: called, built, loaded, differentiated, recorded.
 
-A student's functions and classes, as a check sees them: called, built, loaded, and written down.
-
-Every call gets copies of its inputs, an exception becomes a failure in words, and all that came back is recorded,
-so that it can be compared with what a misconception gives on the same inputs.
-
-A module that a student's class has built, as a check sees it: loaded, run, differentiated.
+Every call gets copies of its inputs, an exception becomes a failure in words, and all that came back is recorded, so
+that it can be compared with what a misconception gives on the same inputs.
 """
 
 from __future__ import annotations

@@ -1,24 +1,13 @@
-"""Surroundings in which a student's function is tried out, in this process or in a worker.
+"""Surroundings in which a student's function is tried out, each a function of that function.
 
-The practices: surroundings in which a student's function is tried out, each a function of that function.
+They run beside the student's code, in the kernel or in a worker. So they hold no answer, judge nothing and import
+nothing else of the package, and the judge can lay their file into the sandbox as it is. Four kinds: what calls leave
+behind (in earlier results, in torch's settings, in modules' modes), another device, a docstring's example, and those
+that a course adds.
 
-They stand in files that hold no answer and import nothing else of the course, so that the judge can lay them into
-the sandbox as they are.
-
-What calls leave behind: in results of earlier calls that are still in use, in torch's settings, in modules' modes.
-
-This runs beside a student's code, imports nothing of the package but another practice, holds no answer, and judges
-nothing.
-
-Another device on every machine: a student's code runs with tensors that are not on the CPU, by the rules of a GPU.
-
-The device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would let much pass that a
-GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every operator.
-This runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
-
-The worked example of an exercise's docstring, run with a student's own function in the place of the name.
-
-This runs beside a student's code, imports nothing else of the answers, holds none, and judges nothing.
+The other device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would let much pass
+that a GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every
+operator.
 """
 
 from __future__ import annotations

@@ -1,19 +1,10 @@
 """Two mistakes at once: how both are made in one implementation, and which two are worth evaluating.
 
-Wrong answers that hold the right numbers in other places: which they are, and two such mistakes one after the
-other.
-
-Where every number goes is read off inputs whose numbers are counted through.
-
-Two mistakes at once: wrong implementations that make two known mistakes of an exercise, built from those of one.
-
 Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in
-each. Classes: two that bend different methods of one common base are inherited from together. Layouts: where an
-answer is a rearrangement of its input, both are carried out one after the other, by
-:mod:`exercise_kit.engine.two_mistakes`. Parts: where the mistakes are settings of one formula, which the course
-declares, both are set.
-
-Which two mistakes are worth evaluating, when no one mistake explains a failure: read off what each does alone.
+each. Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer
+is a rearrangement of its input, both are carried out one after the other; where every number goes is read off inputs
+whose numbers are counted through. Parts: where the mistakes are settings of one formula, which the course declares,
+both are set.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""What a check can say, and the report of all that it says, as text and as HTML.
+"""What a check can say, and the report of all that it says, as text for a terminal and as HTML for a notebook.
 
-What a check can say: its verdict, its words, and the report that gathers them.
-
-A report as text for a terminal and as HTML for a notebook.
-
-The HTML needs no style sheet and no script, which an untrusted notebook would not run. Text keeps the notebook's
-own colours, so it reads on light and dark themes; a verdict is shown by a word and a sign before it is told by a
-colour (blue, vermilion and grey of Okabe and Ito's palette).
+The HTML needs no style sheet and no script, which an untrusted notebook would not run. Text keeps the notebook's own
+colors, so it reads on light and dark themes; a verdict is shown by a word and a sign before it is shown by a color
+(blue, vermilion and gray of Okabe and Ito's palette).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The hidden checks, run for one student after another, and what became of each.
-
-What became of a hidden check, in words for the student and, apart, for the instructor.
-
-The hidden checks: collected once by pytest itself, then evaluated on one student after another in this process.
-"""
+"""The hidden checks: collected once by pytest, evaluated on one student after another; what became of each."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Which misconception is behind a failed hidden check.
+"""Which misconception is behind a failed hidden check: each known one is evaluated alike, and records are compared.
 
-A student of this process whose random numbers come, as in the judge's worker, from a stream of their own.
-
-What a check draws in between (the weights of a reference, say) moves a student's numbers in this process, and does
-not in a worker. Where an answer draws by itself, its records follow from that.
-
-Which misconception is behind a failed hidden check: each known one is evaluated alike, and records are compared.
+Their random numbers come, as in the judge's worker, from a stream of their own. What a check draws in between (the
+weights of a reference, say) would move them in this process, and does not in a worker.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""From what the checks of an exercise found to its score.
+"""From what the checks of an exercise found to its score, and to what a student reads.
 
-An error carried forward is reported, and not paid twice.
-
-An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with
-the model solutions of its parts in their places: a check that passes then counts as passed, and the report says
-where the mistake is.
-
-From what the checks of an exercise found to its score, and to what a student reads.
-
-Hidden checks that refuse the lesson's own model answer: the instructor reads which, and they count for nobody.
+An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
+model solutions of its parts in their places: a check that passes then counts as passed, and the report says where the
+mistake is. Hidden checks that refuse the lesson's own model answer count for nobody; the instructor reads which they
+are.
 """
 
 from __future__ import annotations

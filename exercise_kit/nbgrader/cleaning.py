@@ -1,15 +1,9 @@
-"""What of a submitted notebook reaches nbgrader: the text of its cells, and the cells that a student deleted.
+"""What of a submitted notebook may reach nbgrader's database and pages: the text of its cells.
 
-What of a submitted notebook may reach nbgrader's database and the pages that it makes: the text of its cells.
-
-A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a mark of
-a cell that never was, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So
-every cell is rebuilt from its text and from what the gradebook knows of it.
-
-Put back the cells that a student deleted, so that nbgrader grades the rest.
-
-nbgrader 0.9 gives up a whole submission when one exercise's cell was deleted together with its check: its own
-repair looks for marks that are no longer there.
+A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a mark of a
+cell that never was, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So every
+cell is rebuilt from its text and from what the gradebook knows of it. Cells that a student deleted are put back:
+nbgrader 0.9 gives up a whole submission when one exercise's cell was deleted together with its check.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A class of invented students, handed in and graded by nbgrader's own commands.
-
-Submissions of invented students, to try a class folder out.
-
-A class of four invented students, graded by nbgrader's own commands: the main job, to look at.
-"""
+"""A class of four invented students, handed in and graded by nbgrader's own commands: the main job, to look at."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The judge inside nbgrader: scores, feedback, and a page for what cannot be graded.
+"""The judge inside `nbgrader autograde` and the formgrader page, where it takes the place of nbgrader's own execution.
 
-What a student reads of the judge's verdict on nbgrader's feedback page: claims and words, no hidden check.
-
-A submission that cannot be graded: no points in the gradebook, and a page that says why.
-
-The judge inside `nbgrader autograde` and the formgrader page: it takes the place of nbgrader's own execution.
+A feedback page has the judge's claims and words, and no hidden check. A submission that cannot be graded gets no
+points and a page that says why.
 """
 
 from __future__ import annotations

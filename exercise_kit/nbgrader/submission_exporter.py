@@ -1,18 +1,12 @@
 """How nbgrader reads what was handed in: which file counts, and what it says.
 
-A submission's folder before nbgrader reads it: which file counts, links, what is no file, and when it came.
-
-nbgrader leaves out a notebook whose file has another name than the lesson. It copies the files beside it and
-follows links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot
-read. And it goes on without this hook where that raises: so what cannot be removed is logged, and copies go in a
-step of their own.
-
-What was handed in, as nbgrader gets to see it: read by the judge's reader, with the lesson's own marks on its
-cells.
+nbgrader leaves out a notebook whose file has another name than the lesson. It copies the files beside it and follows
+links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot read. And it
+goes on without this hook where that raises: so what cannot be removed is logged, and copies go in a step of their own.
 
 nbgrader knows a cell by metadata that tools strip, reads UTF-8 alone, and makes objects of whatever a file holds
-before any step of ours. So its reading is replaced: the judge's reader opens the file within its limits and finds
-the answers, and of these a clean notebook is made in memory. What the student handed in stays as it is.
+before any step of ours. So its reading is replaced: the judge's reader opens the file within its limits and finds the
+answers, and of these a clean notebook is made in memory. What the student handed in stays as it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Answers to one exercise: what each earned, where the lost points went, and how its checks fared.
-
-Points of one answer to an exercise: what kind of answer it is, and where the lost points went.
-
-Answers to one exercise: what each earned, and how its checks fared.
-"""
+"""Answers to one exercise: what each earned, where the lost points went, and how its checks fared."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """A class's work, gathered from its folder, from kept results and from nbgrader's gradebook; nothing is graded.
 
-What waits for a person in nbgrader's gradebook, read without nbgrader and without touching the file.
-
-A class's work as the report sees it: every file that was handed in, and what is known of it.
-
-Gather a class's work from its folder, and from the results that are kept there; nothing is graded.
-
 A notebook takes long to read as the grader does, so it is not read: its bytes lead to what is kept of it, and the
-first half of each key tells whether the grader would say the same today.
+first half of each key tells whether the grader would say the same today. The gradebook is read without nbgrader and
+without touching the file.
 """
 
 from __future__ import annotations

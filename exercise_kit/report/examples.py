@@ -1,12 +1,8 @@
-"""One anonymous example of a mistake, without what could tell whose it is.
-
-Students' code and words without what could tell whose they are.
+"""One anonymous example of a mistake: a student's code, and beside it the message that the student read.
 
 What a student names is kept when all of its words are the course's (its lessons, its checks, Python's and torch's
 names) and none is part of a student's name; else it becomes "name1", "name2" ... Comments and docstrings go, and of
 texts only those stay that the course could have written. The layout becomes one for all.
-
-One anonymous example of a mistake: a student's code, and beside it the message that the student read.
 """
 
 from __future__ import annotations

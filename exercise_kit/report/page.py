@@ -1,11 +1,4 @@
-"""The report as one HTML page: its sentences, its templates, and the file that they end in.
-
-The report's sentences and numbers.
-
-The report as one HTML page, and the private page of names: templates filled with what was counted.
-
-Make the report: from a class folder to a file.
-"""
+"""The report as one HTML page, and the private page of names: sentences and templates, filled with what was counted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The report's pictures, as SVG.
+"""The report's pictures, as SVG that belongs to the page: colors follow the theme, text is text.
 
-Figures of matplotlib as SVG that belongs to the page: its colors follow the theme, its text is text.
-
-The report's pictures. Each is described in words and in a table beside it, and reads in gray.
+Each is described in words and in a table beside it, and reads in gray.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What a class did, counted: its scores, its failures, its misconceptions and what the library says of them.
-
-The library's word on a misconception that a result names.
-
-Count what a class did: its scores, its failures, its misconceptions.
-"""
+"""What a class did, counted: its scores, its failures, its misconceptions and what the library says of them."""
 
 from __future__ import annotations
 

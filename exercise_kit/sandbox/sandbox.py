@@ -1,11 +1,7 @@
-"""The sandbox from the judge's side: it makes workers, and each is one submission's process.
+"""The sandbox from the judge's side: it makes workers, and each is one submission's process, never trusted.
 
-One submission's process from the judge's side: reached by messages, never trusted.
-
-Whatever it does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the judge's
-own code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
-
-Workers from the judge's side: Sandbox makes them, out of one warm process.
+Whatever a worker does, the judge gets either a well-formed reply or :class:`WorkerLost`, and in time. Where the
+judge's own code fails meanwhile, that is :class:`GraderFailed`, and says nothing about the submission.
 """
 
 from __future__ import annotations

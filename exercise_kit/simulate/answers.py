@@ -1,15 +1,8 @@
-"""Answers whose outcome is known: right, wrong, broken and hostile.
+"""What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
 
-What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
-
-Answers that break: cells that raise, that never end, and that end the process they run in.
-
-Hostile answers: a mistake, dressed up to be taken for right.
-
-Whoever opens such a notebook outside of the sandbox and runs it loses no more than the kernel: nothing is written,
-deleted, sent or started, and no memory is taken that is not given back.
-
-What a simulated student writes where the library calls a function that an exercise forbids.
+They are right, wrong, broken (they raise, never end, or end their process) or hostile (a mistake, dressed up to be
+taken for right). Whoever opens such a notebook outside of the sandbox and runs it loses no more than the kernel:
+nothing is written, deleted, sent or started, and no memory is taken that is not given back.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """From an object of the library to the source of a cell, as a student would write it.
 
-A definition without what a student would not write: our decorators, docstrings, annotations.
-
-From an object of the library to the source of a cell that holds all it needs.
-
-A misconception is a function or class in one module, and what it calls stands in others. A student's cell has all
-of it in one place, without the words that give the mistake away: decorators, docstrings, annotations.
+A misconception is a function or class in one module, and what it calls stands in others. A student's cell has all of
+it in one place, without the words that give the mistake away: decorators, docstrings, annotations.
 """
 
 from __future__ import annotations

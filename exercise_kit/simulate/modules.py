@@ -1,9 +1,4 @@
-"""The library's modules, and those of right variants, as text.
-
-The library's modules as text: what stands at the top of each, and which objects stand there.
-
-The right variants that a clone of the course keeps for its tests.
-"""
+"""The library's modules as text, and the right variants that a clone of the course keeps for its tests."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Which names in a definition mean something outside of it, and a right answer in other words.
-
-Which names in a definition mean something outside of it, and how to give those another name.
-
-A right answer in other words, and one that needs nobody else's.
-"""
+"""Which names in a definition mean something outside of it, and a right answer under other names."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A simulated class: its folder, the truth about it, and whether grading found that.
-
-Whether grades are what they have to be: the truth of a simulated class against what grading found.
-
-A class folder with real notebooks of invented students, and the truth about them beside it.
-"""
+"""A class folder with notebooks of invented students, the truth about them, and whether grading found that truth."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""One simulated submission: who hands it in, what stands in its notebook, and what is true of it.
-
-Names of invented students, in several scripts, and what they write beside their code.
-
-Write what a simulated student hands in: the released notebook, filled in.
-
-One simulated submission: what is drawn, what is written, and what is true of it.
-"""
+"""One simulated submission: the released notebook, filled in, and what is true of it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Which cells hold the answer to each exercise, and which other answers these call.
+"""Which cells hold the answer to each exercise, and which other exercises' answers these call.
 
-Parts: the other exercises' answers that an answer calls, each with the model solution that can take its place.
-
-So an error is not paid twice: where an answer fails, the judge evaluates it again with the model solutions of its
-parts (:mod:`exercise_kit.judge.scoring`).
-
-Find the answer to each exercise among the cells of a submission.
+The called ones are kept with the model solutions that can take their places, so that the judge does not count an error
+twice (:mod:`exercise_kit.judge.scoring`).
 """
 
 from __future__ import annotations

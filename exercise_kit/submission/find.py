@@ -1,10 +1,7 @@
-"""What was handed in: the files that paths name, whose each one is, and what an instructor alone may have.
+"""What was handed in: the files that paths name, whose each one is, and for which assignment.
 
-What a student hands in that only an instructor has: a class's configuration, checks, results. None of it is used.
-
-Find what was handed in: the files that paths name, whose each one is, and for which assignment.
-
-No link is followed, and what cannot be handed in as a lesson (pictures, timestamps, packages) is left out.
+No link is followed, and what cannot be handed in as a lesson (pictures, timestamps, packages) is left out. A class's
+configuration, checks or results that a student hands in are flagged, and never used.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""A notebook that a stranger handed in, opened within limits.
-
-A notebook's JSON within limits: it is measured byte by byte before any object is made of it.
-
-``json.loads`` makes objects of up to a hundred times a file's size (``{},{},…``). So one pass over the bytes counts
-strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An
-honest notebook with 60 MB of pictures in its outputs is read within the memory of its text.
-
-Open a file that a stranger handed in: its cells, or a sentence on why there are none.
+"""A notebook that a stranger handed in, opened within limits: its cells, or a sentence on why there are none.
 
 Nothing in the file is believed: neither that it is JSON, nor that a field has the type that the format asks for.
+``json.loads`` makes objects of up to a hundred times a file's size (``{},{},…``). So one pass over the bytes first
+counts strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An
+honest notebook with 60 MB of pictures in its outputs is read within the memory of its text.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Static rules: answers that name what an exercise does not allow, or can hide what they call.
 
-The statements on which an answer rests: those that bind its names, and those that bind or change what these use.
-
-Answers that a person should look at: their code names what the exercise does not allow, or can hide what it calls.
-
-A second opinion, read off the code. What an answer called while it ran decides (:mod:`exercise_kit.engine.call_rules`);
-in a student's own process no watch is final, so what could get round it is said here, and takes no point.
+A second opinion, read off the code. What an answer called while it ran decides
+(:mod:`exercise_kit.engine.call_rules`); in a student's own process no watch is final, so what could get round it is
+reported here for a person to look at, and takes no point. Only the statements on which the answer rests count.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""A small world for the warm process: namespaces, its own root of read-only files, and one scratch folder.
+"""What the warm process can see of the machine: read-only files, one scratch folder, no network, no other processes.
 
-A root file system of exactly the files that a worker may read, and one writable folder.
-
-The scratch folder, the one place where a student's code may write, made empty again after each child.
-
-A small world for the warm process: its own root of read-only files, no network, no other processes.
-
-User, mount, pid, network, ipc, uts and cgroup namespaces, entered once: the children forked inside cost nothing
+User, mount, pid, network, ipc, uts and cgroup namespaces are entered once: the children forked inside cost nothing
 more. Three processes take part. The *outer* one is what the judge started: it writes the maps of users, then only
-waits. The *middle* one builds the new root and waits. The *inner* one, the first of its pid namespace, goes on.
+waits. The *middle* one builds the new root and waits. The *inner* one, the first of its pid namespace, goes on. The
+scratch folder, the one place where a student's code may write, is made empty again after each child.
 """
 
 from __future__ import annotations

@@ -1,21 +1,12 @@
 """How much of the machine one child may use, and the exit statuses by which it says what ran out.
 
-Exit statuses by which a child says why it ended.
+Time: the judge measures it, for it knows how busy the machine is, and has a signal sent that stops a cell from within,
+so that the cell keeps what it has defined. Code that holds on to itself (in C, or by catching everything) is ended by
+the judge a little later, with the whole process.
 
-How much of the machine one child may use.
-
-A cell's time: over it, the cell is stopped from within, so that it keeps what it has defined.
-
-The judge measures the time, for it knows how busy the machine is, and has a signal sent.
-
-Code that holds on to itself (in C, or by catching everything) is not stopped like this; the judge ends it, a little
-later, with the whole process.
-
-Holds a child to the size of its scratch folder where that is no file system of its own.
-
-A process of the child's user looks at the folder many times a second and kills the child that has written too much.
-It counts what has a name, and the files without one that the child still holds: those that it has open and those
-that it has mapped into its memory.
+Disk: where the scratch folder is no file system of its own, a process of the child's user looks at it many times a
+second and kills the child that has written too much. It counts what has a name, and the files without one that the
+child still holds: those that it has open and those that it has mapped into its memory.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Calls of the Linux kernel that Python has no name for: prctl, capabilities, users, Landlock.
+"""Calls of the Linux kernel that Python has no name for, through ctypes: prctl, capabilities, users, and Landlock.
 
-The kernel's calls that Python has no name for, through ctypes.
-
-Giving up what a process may do: its user, its groups, its capabilities.
-
-Landlock: which files a process may read and write (Linux 5.13; network, signals and devices in newer ones).
+Landlock says which files a process may read and write (Linux 5.13; network, signals and devices in newer ones).
 """
 
 from __future__ import annotations

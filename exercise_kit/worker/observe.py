@@ -1,9 +1,4 @@
-"""What is observed of one call of a student's function, and of the named parts of a module.
-
-What is observed of one call of a student's function: its result, and what it did to its inputs.
-
-What enters and leaves the named parts of a module while it runs, to tell where its numbers go wrong.
-"""
+"""What is observed of one call of a student's function, and of the named parts of a module."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """What a cell shows, gathered within limits: prints, values, figures, and its error in words.
 
-A student's exception in words: by its own lines alone, whatever class it has and however it misbehaves.
-
-Matplotlib's figures, shown where a notebook would show them.
-
-What a cell shows, gathered within limits: prints, values, figures, and its error.
+A student's exception is told by its own lines alone, whatever class it has and however it misbehaves.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What the warm process makes ready once, so that no child pays for it.
+"""What the warm process imports and makes ready once, so that no child pays for it.
 
-Memory in large pages: a fork and a child's end then touch hundreds of entries, not a hundred thousand.
-
-Where the kernel cannot do it, a fork takes longer, and that is all.
-
-What the warm process imports and makes ready once, so that no child pays for it.
+Its memory is gathered into large pages: a fork and a child's end then touch hundreds of entries, not a hundred
+thousand. Where the kernel cannot do that, a fork takes longer, and that is all.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""seccomp: which system calls a process may make.
-
-The numbers of the system calls that a worker may make, in any way or in some; every other is refused.
-
-From the kernel's own tables (``asm/unistd_64.h`` for x86_64, ``asm-generic/unistd.h`` for aarch64); None: absent
-there. What Python, torch, numpy, matplotlib and the C library ask for was seen with strace; the calls that they
-fall back on and the newer ones that stand for the same thing were added by hand.
-
-seccomp: which system calls a process may make, as a BPF program that the kernel runs at each of them.
+"""seccomp: which system calls a process may make, as a BPF program that the kernel runs at each of them.
 
 Only what the tables name is allowed. Anything else answers EPERM, as it would to somebody without the right; calls
 that have an older form, and those that the tables have never heard of, answer ENOSYS, so that the C library falls
 back. Another architecture's calls kill.
+
+The numbers are from the kernel's own tables (``asm/unistd_64.h`` for x86_64, ``asm-generic/unistd.h`` for aarch64);
+None: absent there. What Python, torch, numpy, matplotlib and the C library ask for was seen with strace; the calls
+that they fall back on and the newer ones that stand for the same thing were added by hand.
 """
 
 from __future__ import annotations

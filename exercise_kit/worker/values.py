@@ -1,14 +1,9 @@
-"""Python values as JSON and tensors: packed at one end, unpacked at the other.
-
-Python values as JSON and tensors: the end that packs.
-
-What a student's code gives may be of any class, so :class:`Packer` looks at real types alone, and what it cannot
-take apart goes as a name and a few words (:class:`worker.values.Other`).
-
-Python values as JSON and tensors, packed at one end (:mod:`packing`) and unpacked at the other.
+"""Python values as JSON and tensors, packed at one end and unpacked at the other.
 
 None, bools, ints, finite floats, text and lists are JSON's own; everything else is an object with one telling key
-("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...).
+("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...). What a student's code gives may be of any
+class, so :class:`Packer` looks at real types alone, and what it cannot take apart goes as a name and a few words
+(:class:`worker.values.Other`).
 """
 
 from __future__ import annotations

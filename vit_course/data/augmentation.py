@@ -1,12 +1,9 @@
-"""Images changed at random while a model trains: flips, crops, RandAugment, and mixes of two.
+"""Images changed at random while a model learns, each in its own way, all of a batch at once: flips, crops, mixes,
+RandAugment.
 
-RandAugment (Cubuk et al. 2020) of a batch, in which every image draws its own operations.
-
-torchvision's `v2.RandAugment` changes all images of a call alike. Here images that have drawn the same operation
-are changed together, and nothing waits for a GPU: no value is read from it, and no number is copied to it at each
-step.
-
-Images changed at random while a model learns, each in its own way, all of a batch at once.
+torchvision's `v2.RandAugment` (Cubuk et al. 2020) changes all images of a call alike. Here every image draws its own
+operations, images that have drawn the same one are changed together, and nothing waits for a GPU: no value is read
+from it, and no number is copied to it at each step.
 """
 
 from __future__ import annotations

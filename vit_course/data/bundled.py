@@ -1,12 +1,8 @@
-"""Data sets that need no network: handwritten digits, a photo, and shapes that we draw.
+"""Data that need no download: real handwriting, a photograph to look at, and 32x32 drawings of ten plain shapes.
 
-Procedural 32x32 drawings of ten plain shapes: a data set that needs no download.
-
-Each picture holds one shape at a random place, size and angle, in one color on a shaded ground of another, under a
+Each drawing holds one shape at a random place, size and angle, in one color on a shaded ground of another, under a
 little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside. Signed distances
 make outlines smooth at any size and unite shapes by a minimum.
-
-Data that need no download: real handwriting, our own drawings, and a photograph to look at.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Images in class folders: found, and loaded batch by batch.
+"""Class folders, one folder of image files for each class as torchvision's ImageFolder takes them: found, and loaded.
 
-Class folders: one folder of image files for each class, as torchvision's ImageFolder takes them.
-
-`DIR/train/<class>/*.png` and `DIR/test/<class>/*.png` ("val" will do for "test"); or `DIR/<class>/*.png`, from
-which a fifth is held back to test on.
-
-Class folders of images too large or too many for memory: read, cropped and changed while a model learns.
+`DIR/train/<class>/*.png` and `DIR/test/<class>/*.png` ("val" will do for "test"); or `DIR/<class>/*.png`, from which a
+fifth is held back to test on. Images too large or too many for memory are read, cropped and changed while a model
+learns.
 """
 
 from __future__ import annotations

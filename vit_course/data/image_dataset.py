@@ -1,8 +1,5 @@
-"""Images and labels in memory, and the errors of all that loads them.
-
-What can be wrong with a data set.
-
-A data set as one pair of tensors: uint8 images and int64 labels, small enough to lie on the device.
+"""A data set as one pair of tensors, uint8 images and int64 labels, small enough for a GPU; and what can be wrong with
+one.
 """
 
 from __future__ import annotations

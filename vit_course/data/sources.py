@@ -1,8 +1,6 @@
-"""Data sets by name or by path, `.npz` files among them.
+"""A data set by its name or its place: `load_dataset` looks, fetches if it must, and says what is wrong.
 
-Data sets in one local file: numpy's .npz, nothing in it unpickled.
-
-A data set by its name or its place: `load_dataset` looks, fetches if it must, and says what is wrong.
+A local file is numpy's .npz, and nothing in it is unpickled.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""What training code is tried out on: a small model, loaders, optimizers, schedules and stories of losses.
-
-What training code is practised on: a small model, a loader and an optimizer that note what is done with them.
+"""What training code is tried out on: a small model, and a loader, an optimizer and a schedule that note what is done.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
 out; it imports nothing else of the package, holds no answer, and judges nothing.
-
-What the smaller pieces of a training recipe are tried out on: see :mod:`vit_course.exercises.training_fixtures`.
-
-This too runs beside a student's code, imports nothing else of the package, holds no answer, and judges nothing.
 """
 
 from __future__ import annotations

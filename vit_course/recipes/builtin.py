@@ -1,13 +1,9 @@
-"""The recipes: our own, and those of published notebooks.
+"""The recipes: our own, from a minute on two CPU cores to the best that an H200 gives, and published notebooks'.
 
-Our own recipes: from a minute on two CPU cores to the best that an H200 gives.
-
-Those for GPUs are set by calculation (`vit_course.recipes.listing`) until a logged run says how they do.
-
-Five published notebooks, A to E: each experiment as published, slips included, and mended.
-
-What a notebook does not say is chosen here and named in `differences`. A mended recipe keeps the kind of model and
-the data, mends the slips, and trains soundly.
+Ours for GPUs are set by calculation (`vit_course.recipes.listing`) until a logged run says how they do. The five
+published notebooks, A to E, are there as published, slips included, and mended. What a notebook does not say is chosen
+here and named in `differences`. A mended recipe keeps the kind of model and the data, mends the slips, and trains
+soundly.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What ``train``, ``evaluate`` and ``recipes`` do, and print.
-
-Where a command's answer goes: to a file that can be written, or to stdout as far as somebody reads it.
-
-``vit-course train``, ``evaluate`` and ``recipes``: what they do and what they print.
-"""
+"""``vit-course train``, ``evaluate`` and ``recipes``: what they do, what they print, and where a JSON answer goes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""What follows a training run: measured once on the test images, drawn, and summed up.
-
-The three pictures of a run folder.
-
-A trained model's answers to a set of images.
-
-After a training: measure its best weights, look at the test images, draw, and put the figures together.
-"""
+"""After a training: measure its best weights, look at the test images, draw, and put the figures together."""
 
 from __future__ import annotations
 

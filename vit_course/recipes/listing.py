@@ -1,10 +1,7 @@
-"""The list of recipes: what each costs, calculated or measured, and what it reaches.
+"""The recipes, to be read: a table of all, a page on one, JSON for programs.
 
-How long a recipe would take on a GPU that nobody here has run it on, by counting its multiplications.
-
-What was measured of the recipes: measured.json, which benchmarks/recipes.py writes from logged runs.
-
-The recipes, to be read: a table of all, a page on one, JSON for programs.
+What a recipe costs was measured (measured.json, which benchmarks/recipes.py writes from logged runs), or is calculated
+for a GPU that nobody here has run it on, by counting its multiplications.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A recipe's run: begun, or resumed where it was stopped.
-
-How a run that stopped goes on: what is said of it, and whether a finished one is what was asked for.
-
-Run a recipe: load, split, train, choose the best epoch, look at the test images once, write the run folder.
-"""
+"""Run a recipe: load, split, train, choose the best epoch, look at the test images once, write the folder; or resume."""
 
 from __future__ import annotations
 

@@ -1,16 +1,8 @@
-"""The machine that trains: devices and processes, precision, compiling, and memory.
-
-The processes that train one model together, each on its device.
+"""The machine that trains: devices and processes, precision, compiling, and what to do when memory runs out.
 
 `torchrun --nproc-per-node 2 -m vit_course train ...` or `accelerate launch --multi_gpu --num_processes 2 -m vit_course
-train ...` starts two, on a CPU as well with `--device cpu`. Started otherwise, this process is alone, and nothing here
-needs accelerate.
-
-In which precision a device trains fastest without losing anything that matters.
-
-torch.compile, and a training without it where it cannot compile.
-
-What to do when something does not fit into the device's memory: say so, and find a batch that does.
+train ...` starts two processes that train one model together, on a CPU as well with `--device cpu`. Started otherwise,
+this process is alone, and nothing here needs accelerate.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What a training run has seen, epoch by epoch, and the errors that end one.
-
-Why a training stops before its end, other than early stopping and Ctrl-C.
-
-What happened in a training, epoch by epoch.
-"""
+"""What happened in a training, epoch by epoch, and the errors that end one, other than early stopping and Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""A training run, shown: a progress bar, TensorBoard, Weights & Biases.
-
-What a running training tells: a bar with throughput, memory, loss, top-1 and top-5.
-
-Where numbers go to be looked at in a browser: TensorBoard, or Weights & Biases on request, by accelerate.
+"""A running training, shown: a bar with throughput, memory, loss and accuracy; TensorBoard or, on request, Weights &
+Biases.
 """
 
 from __future__ import annotations

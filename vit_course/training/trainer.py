@@ -1,9 +1,4 @@
-"""The training loop with all that a real run needs, update by update.
-
-One step of training after the loss: gradients, clipping, optimizers, learning rates, and the moving average.
-
-A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need.
-"""
+"""A training from its first step to its end: the loop of `vit_course.training.loop`, and what hours of it need."""
 
 from __future__ import annotations
 
