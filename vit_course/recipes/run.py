@@ -1,4 +1,4 @@
-"""Run a recipe: load, split, train, choose the best epoch, look at the test images once, write the folder; or resume."""
+"""Run a recipe: load, split, train, choose the best epoch, look at the test images once, write the folder; resume."""
 
 from __future__ import annotations
 
