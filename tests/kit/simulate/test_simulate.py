@@ -23,7 +23,9 @@ def made(folder, students=8, seed=7, lessons=(LESSON,)):
 
 
 def tree(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """The bytes of every file; without Python's own, which name the folder that they lie in."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
