@@ -13,7 +13,7 @@ from exercise_kit.versions import require_supported
 from vit_course import renamed
 
 if TYPE_CHECKING:
-    from exercise_kit.engine import check
+    from exercise_kit.engine import check, keep, own
     from vit_course.attention import (
         MultiHeadSelfAttention,
         merge_heads,
@@ -54,8 +54,10 @@ __all__ = [
     "conv_from_linear",
     "hunt",
     "initialise",
+    "keep",
     "load_torchvision",
     "merge_heads",
+    "own",
     "patchify",
     "record",
     "resize_positions",
@@ -80,7 +82,7 @@ _HOME = {
     "vit": ("VisionTransformer",),
 }
 _MODULE_OF = {name: f"vit_course.{module}" for module, names in _HOME.items() for name in names}
-_MODULE_OF["check"] = "exercise_kit.engine"
+_MODULE_OF |= dict.fromkeys(("check", "keep", "own"), "exercise_kit.engine")
 
 
 def __getattr__(name: str) -> Any:

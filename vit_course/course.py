@@ -104,4 +104,5 @@ COURSE = Course(
         "exercises/references",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
+    own_parts="my_vit.py",
 )

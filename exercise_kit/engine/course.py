@@ -125,7 +125,8 @@ class Course:
     objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
     examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
     practices (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
-    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line.
+    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
+    ``own_parts``, the name of the file in which students keep theirs.
     """
 
     exercises: Mapping[str, Exercise]
@@ -139,6 +140,7 @@ class Course:
     practices: tuple[str, ...] = ()
     copied_from: tuple[str, ...] = ()
     prescribed: frozenset[str] = frozenset()
+    own_parts: str = "my_parts.py"
 
     @property
     def lessons(self) -> tuple[str, ...]:

@@ -213,6 +213,8 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(each)
 
 
+# exercise → what passed its check last in this process
+_passed_objects: dict[str, dict[str, object]] = {}
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
 _COURSE = str(Path(__file__).parents[2])
 
@@ -241,6 +243,15 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return Report(name or "(no name)", points=points, problem=problem)
     if known.file:
         objects = tuple(map(known.file.opened, objects))
+    report = report_on(known, objects, points)
+    if not report.passed:
+        return report
+    _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
+    return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.') if is_part(known) else report
+
+
+def report_on(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
+    """What the public checks of an exercise find about objects of the right kind."""
     watch = Watch(_COURSE)
     rule = course().rules.get(known.name)
     results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
@@ -250,6 +261,16 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
     return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class), note=note)
+
+
+def last_passed(exercise: Exercise) -> Mapping[str, object] | None:
+    """What passed the check of an exercise last in this process, by name; None where nothing did."""
+    return _passed_objects.get(exercise.name)
+
+
+def is_part(exercise: Exercise) -> bool:
+    """Whether later lessons ask for the answer to an exercise: the course's package has a part of the same name."""
+    return not exercise.file and set(exercise.objects) <= set(getattr(import_module(package()), "__all__", ()))
 
 
 def _with_right_parts(

@@ -147,8 +147,8 @@ class Report:
 
     Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
     (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
-    of a class still has to be written: what it inherits or has by default earns nothing; and a ``note``, a sentence
-    that comes before the results.
+    of a class still has to be written: what it inherits or has by default earns nothing; a ``note``, a sentence
+    that comes before the results; and an ``offer``, one that comes after them.
     """
 
     exercise: str
@@ -157,6 +157,7 @@ class Report:
     problem: str | None = None
     complete: bool = True
     note: str | None = None
+    offer: str | None = None
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -256,6 +257,7 @@ def as_text(report: Report) -> str:
     for result in report.results:
         lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
+    lines += [_wrapped(report.offer, "  ", "  ")] if report.offer else []
     return "\n".join(lines)
 
 
@@ -270,7 +272,8 @@ def as_html(report: Report) -> str:
     heading += paragraph(rich(report.note)) if report.note else ""
     entries = "".join(entry(result) for result in report.results)
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
-    return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>', verdict)
+    offer = paragraph(rich(report.offer)) if report.offer else ""
+    return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
 
 
 def as_mimebundle(report: Report) -> dict[str, object]:

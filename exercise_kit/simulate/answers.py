@@ -222,7 +222,8 @@ def plain_norm(x, shape, weight=None, bias=None, eps=1e-05):
 _HEADS = """
 def plain_heads(query, key, value, width, heads, weight, bias, bias_k, bias_v, zeros, dropout, out, out_bias, **_):
     tokens, batch, _ = query.shape
-    parts = zip((query, key, value), weight.chunk(3), bias.chunk(3))
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    parts = zip((query, key, value), weight.chunk(3), biases)
     q, k, v = (F.linear(x, w, b).reshape(len(x), batch * heads, width // heads).transpose(0, 1) for x, w, b in parts)
     mixed = (q @ k.transpose(1, 2) * (width // heads) ** -0.5).softmax(dim=-1) @ v
     return F.linear(mixed.transpose(0, 1).reshape(tokens, batch, width), out, out_bias), None

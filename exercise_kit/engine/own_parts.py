@@ -1,0 +1,293 @@
+"""A student's own parts from lesson to lesson: ``keep`` puts what passed its check into a file, ``own`` takes it out.
+
+The file lies beside the notebooks, or on Google Drive where that is mounted, and is the student's: plain Python, a
+cell for each exercise. Nothing of it is used before it has passed its check again, and nothing of it while the judge
+grades: there the course's own parts stand in for it. A part that is kept anew takes its old place; the file as it was
+is beside it then, as `my_vit.before.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import linecache
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from exercise_kit.engine.compare import listed
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.part_source import CannotKeepError, source_of
+from exercise_kit.engine.run import find, is_part, last_passed, problem_with, report_on, unknown, usage
+from exercise_kit.engine.verdict import Report
+from exercise_kit.files import write
+
+_DRIVE = Path("/content/drive/MyDrive")
+_HEADER = '''"""My own parts, each kept by `keep(...)` after it had passed its checks.
+
+This file is yours: read it, change it, take it with you. A lesson checks each part again before it uses it, and
+takes the course's own part where yours is missing or does not pass.
+"""
+'''
+_CELL = re.compile(r"^# %% (\w+).*\n", re.MULTILINE)
+_MOST_BYTES = 1 << 20
+
+
+def keep(*names: str) -> None:
+    """Put answers that have passed their checks into your file, for the lessons that follow; say what became of each.
+
+    Args:
+        names: of exercises, as "patchify".
+    """
+    place = _place()
+    kept = []
+    for name in names:
+        known = find(name)
+        try:
+            if known is None:
+                raise CannotKeepError(unknown(name, ()))
+            _keep(known, place)
+            kept.append(f"`{known.name}`")
+        except CannotKeepError as why:
+            print(f"{name} is not kept. {why}")
+    if kept:
+        print(f"Kept in {_shown(place)}: {listed(kept)}. The lessons that follow begin with what is there.")
+        if "google.colab" in sys.modules and _DRIVE not in place.parents:
+            print("Colab deletes its files at the end of a session: mount your Drive and keep again, or download it.")
+
+
+def own(*names: str) -> Any:
+    """Your own parts out of your file, where they pass their checks, and the course's where not; it says which.
+
+    Args:
+        names: of functions or classes, as "patchify".
+
+    Returns:
+        the part, or a tuple of the parts in the order of their names.
+
+    Raises:
+        AttributeError: the course has no part of that name.
+    """
+    place = _place()
+    theirs = import_module(package())
+    parts = {name: getattr(theirs, name) for name in names}
+    mine, reasons = _passing(place, names)
+    _say(place, mine, [name for name in names if name not in mine], reasons)
+    found = tuple({**parts, **mine}[name] for name in names)
+    return found[0] if len(found) == 1 else found
+
+
+@dataclass
+class _File:
+    """The text of a file of parts: what stands in front, and the cell of each exercise."""
+
+    front: str
+    cells: dict[str, str]
+
+    @classmethod
+    def read(cls, text: str) -> _File:
+        front, *rest = _CELL.split(text)
+        return cls(front, {name: cell.strip("\n") for name, cell in zip(rest[::2], rest[1::2], strict=True)})
+
+    def with_cell(self, exercise: Exercise, cell: str, imports: list[str]) -> _File:
+        """The same with another cell for an exercise, and with the imports that are missing."""
+        lines = self.front.rstrip("\n").split("\n")
+        missing = [line for line in dict.fromkeys(imports) if line not in lines]
+        known = [line for line in lines if line.startswith(("import ", "from "))]
+        others = "\n".join(line for line in lines if line not in known).rstrip("\n")
+        ordered = sorted([*known, *missing], key=lambda line: (line.startswith("from "), line))
+        front = "\n".join([others, "", *ordered]) if missing else self.front
+        return _File(front, {**self.cells, exercise.name: cell})
+
+    def text(self) -> str:
+        order = [name for name in course().exercises if name in self.cells]
+        cells = [f"# %% {name}\n{self.cells[name]}\n" for name in (*order, *(self.cells.keys() - set(order)))]
+        return "\n\n".join([self.front.strip("\n") + "\n", *cells])
+
+
+def _keep(exercise: Exercise, place: Path) -> None:
+    """Write one answer, with the other parts that it calls, after it has passed its check from there too."""
+    objects = last_passed(exercise)
+    if objects is None:
+        raise CannotKeepError(f"It has to pass its check first: {usage(exercise)}.")
+    if all(_is_kept(each, place) for each in objects.values()):
+        return
+    before = _text_of(place)
+    file, sources = _File.read(before or _HEADER), [(exercise, dict(objects))]
+    done: set[str] = set()
+    while sources:
+        current, held = sources.pop()
+        done.add(current.name)
+        found = source_of(held, _names_of_parts() - set(held), place.stem)
+        imports = list(found.imports)
+        for name, value in found.calls.items():
+            if _is_of_the_course(value):
+                imports.append(f"from {package()} import {name}")
+            elif (other := _exercise_of(name)) and other.name not in done and not _is_kept(value, place):
+                sources.append((other, _passed_parts(exercise, other)))
+        file = file.with_cell(current, "\n\n\n".join(found.definitions), imports)
+    text = file.text()
+    report = _checked(exercise, _module(text, place))
+    if not _is_right(report):
+        raise CannotKeepError(f"Taken out of this notebook it is not right. {_why(report)}")
+    if before and any(_File.read(text).cells[name] != cell for name, cell in _File.read(before).cells.items()):
+        write(place.with_suffix(".before.py"), before.encode())
+    write(place, text.encode())
+
+
+def _passed_parts(exercise: Exercise, other: Exercise) -> dict[str, object]:
+    held = last_passed(other)
+    if held is None:
+        raise CannotKeepError(f"It calls your `{other.name}`, which has to pass its check first: {usage(other)}.")
+    return dict(held)
+
+
+def _passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
+    """Those of the names that the student's file holds and that pass, and why not of the others."""
+    try:
+        text = _text_of(place)
+        module = _module(text, place) if text else None
+    except CannotKeepError as why:
+        return {}, [str(why)]
+    mine: dict[str, object] = {}
+    reasons: list[str] = []
+    asked = {each.name: each for each in filter(None, map(_exercise_of, names))}
+    for exercise in asked.values():
+        if module is None or not all(hasattr(module, name) for name in exercise.objects):
+            continue
+        report = _report(exercise, module)
+        if _is_right(report):
+            mine |= {name: getattr(module, name) for name in exercise.objects if name in names}
+        else:
+            hint = f'`import {place.stem}`, then `check("{exercise.name}", {_dotted(exercise, place)})`'
+            reasons.append(f"`{exercise.name}` in {place.name} is not used. {_why(report)} See {hint}.")
+    return mine, reasons
+
+
+def _say(place: Path, mine: Mapping[str, object], others: list[str], reasons: list[str]) -> None:
+    for reason in reasons:
+        print(reason)
+    if mine:
+        print(f"Your own, from {_shown(place)}: {listed([f'`{name}`' for name in mine])}.")
+    if others:
+        print(f"The course's: {listed([f'`{name}`' for name in others])}.")
+
+
+_reports: dict[tuple[str, str], Report] = {}
+
+
+def _report(exercise: Exercise, module: ModuleType) -> Report:
+    """The check of an exercise on a module, asked once for each state of the file."""
+    key = exercise.name, str(vars(module)["__digest__"])
+    if key not in _reports:
+        _reports[key] = _checked(exercise, module)
+    return _reports[key]
+
+
+def _checked(exercise: Exercise, module: ModuleType) -> Report:
+    objects = tuple(getattr(module, name, None) for name in exercise.objects)
+    problem = problem_with(exercise, objects)
+    return Report(exercise.name, problem=problem) if problem else report_on(exercise, objects)
+
+
+def _is_right(report: Report) -> bool:
+    """Whether a part is right, and the parts that it calls are: a check passes it with the course's in their place."""
+    return report.passed and report.note is None
+
+
+def _why(report: Report) -> str:
+    if report.problem or report.note:
+        return str(report.problem or report.note)
+    failed = next((each for each in report.results if each.verdict != "pass"), None)
+    return f'This check does not pass: "{failed.claim}"' if failed else "Nothing in it could be checked."
+
+
+def _dotted(exercise: Exercise, place: Path) -> str:
+    return ", ".join(f"{place.stem}.{name}" for name in exercise.objects)
+
+
+def _module(text: str, place: Path) -> ModuleType:
+    """The file as a module, under its name.
+
+    Raises:
+        CannotKeepError: it is not Python, or stops; the sentence names the line.
+    """
+    advice = f"Repair {place.name}, or move it away: until then the course's parts are used, and nothing is kept."
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if (known := sys.modules.get(place.stem)) and getattr(known, "__digest__", None) == digest:
+        return known
+    module = ModuleType(place.stem)
+    vars(module).update(__file__=str(place), __digest__=digest)
+    linecache.cache[str(place)] = (len(text), None, text.splitlines(True), str(place))
+    try:
+        exec(compile(text, str(place), "exec"), vars(module))
+    except SyntaxError as error:
+        raise CannotKeepError(f"{place.name} is not Python in line {error.lineno}: {error.msg}. {advice}") from None
+    except Exception as error:
+        line = _line_of(error, place)
+        raise CannotKeepError(f"{place.name} stops{line} with {type(error).__name__}: {error}. {advice}") from None
+    sys.modules[place.stem] = module
+    return module
+
+
+def _line_of(error: Exception, place: Path) -> str:
+    numbers = [number for file, number in _frames(error) if file == str(place)]
+    return f" in line {numbers[-1]}" if numbers else ""
+
+
+def _frames(error: Exception) -> Iterator[tuple[str, int]]:
+    trace = error.__traceback__
+    while trace:
+        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _text_of(place: Path) -> str | None:
+    """The text of the student's file, None where there is none.
+
+    Raises:
+        CannotKeepError: it cannot be read.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            if place.stat().st_size > _MOST_BYTES:
+                raise CannotKeepError(f"{place.name} is larger than a megabyte: move it away.")
+            return place.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError) as error:
+            raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
+    return None
+
+
+def _place() -> Path:
+    """The student's file: in Drive, beside the notebooks, or beside their folders where each lesson has its own."""
+    here = Path.cwd()
+    beside = here.parent if here.name in course().lessons else here
+    return (_DRIVE if _DRIVE.is_dir() else beside) / course().own_parts
+
+
+def _shown(place: Path) -> str:
+    return str(place) if _DRIVE in place.parents else place.name
+
+
+def _names_of_parts() -> set[str]:
+    return {name for each in course().exercises.values() for name in each.objects if is_part(each)}
+
+
+def _exercise_of(name: str) -> Exercise | None:
+    return next((each for each in course().exercises.values() if name in each.objects), None)
+
+
+def _is_of_the_course(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).partition(".")[0] == package()
+
+
+def _is_kept(value: object, place: Path) -> bool:
+    return getattr(value, "__module__", None) == place.stem

@@ -1,0 +1,247 @@
+"""``keep`` and ``own``: what a student wrote goes from lesson to lesson, or the course's part takes its place."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+import torchvision
+
+import vit_course
+from exercise_kit.authoring.lesson import Role, read_lesson
+from exercise_kit.engine import own_parts, run
+from vit_course import ViTConfig, check, keep, own
+from vit_course.exercises.catalog import EXERCISES
+
+ROOT = Path(__file__).parents[2]
+LESSONS = ("01_patchify", "02_positions", "03_attention", "04_block", "05_vit")
+HEAD = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+PATCHIFY = """
+def sides(images, patch_size):
+    return images.shape[2] // patch_size, images.shape[3] // patch_size
+
+
+def patchify(images, patch_size):
+    for name, side in (("height", images.shape[2]), ("width", images.shape[3])):
+        if side % patch_size:
+            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+    batch, channels, _, _ = images.shape
+    rows, columns = sides(images, patch_size)
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return patches.reshape(batch, rows * columns, channels * patch_size**AREA)
+
+
+AREA = 2
+"""
+EMBEDDING = """
+class PatchEmbedding(nn.Module):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__()
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+
+    def forward(self, images):
+        return self.projection(patchify(images, self.patch_size))
+"""
+
+
+class Notebook:
+    """The variables of a notebook, whose cells can be found again as those of IPython can."""
+
+    def __init__(self) -> None:
+        self.module = ModuleType("__main__")
+        self.cells = 0
+
+    def run(self, source: str) -> None:
+        self.cells += 1
+        name = f"<cell {self.cells} of {id(self)}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        exec(compile(source, name, "exec"), vars(self.module))
+
+    def check(self, exercise: str) -> bool:
+        return check(exercise, *(vars(self.module)[name] for name in EXERCISES[exercise].objects)).passed
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch) -> Path:
+    """A folder of its own, in which nothing has passed yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "_passed_objects", {})
+    monkeypatch.setattr(own_parts, "_reports", {})
+    monkeypatch.delitem(sys.modules, "my_vit", raising=False)
+    yield tmp_path / "my_vit.py"
+    sys.modules.pop("my_vit", None)
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    made = Notebook()
+    made.run(HEAD)
+    return made
+
+
+def test_the_model_solutions_build_on_one_another_up_to_torchvision_s_weights(place, capsys):
+    """Each lesson takes its parts from the file of the one before; in the end logits agree with torchvision's."""
+    for lesson in LESSONS:
+        notebook = Notebook()
+        for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
+            if cell.role is Role.EXERCISE and "fix_" not in str(cell.name):
+                notebook.run(cell.source)
+                assert notebook.check(str(cell.name)), cell.name
+            elif cell.role is Role.CODE and cell.source.startswith(("import ", "from ")):
+                statements = [line for line in cell.source.split("\n") if line.startswith(("import ", "from "))]
+                notebook.run("\n".join(statements))
+                notebook.run("\n".join(line for line in cell.source.split("\n") if "own(" in line))
+            elif cell.role is Role.CODE and cell.source.startswith("keep("):
+                notebook.run(cell.source)
+    said = capsys.readouterr().out
+    assert "not kept" not in said
+    assert "The course's" not in said
+    model_class, load_torchvision = own("VisionTransformer", "load_torchvision")
+    for name in ("VisionTransformer", "EncoderBlock", "MultiHeadSelfAttention", "scaled_dot_product_attention"):
+        assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(place)
+    theirs = torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=5).eval()
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter, 0.1, 0.3)
+    config = ViTConfig(32, 8, num_classes=5, embed_dim=48, depth=2, num_heads=4, mlp_ratio=2.0)
+    mine = load_torchvision(model_class(config), theirs.state_dict()).eval()
+    assert {type(each).__module__ for each in mine.modules()} <= {"my_vit", *_of_torch(mine)}
+    images = torch.randn(3, 3, 32, 32)
+    torch.testing.assert_close(mine(images), theirs(images))
+
+
+def _of_torch(model: torch.nn.Module) -> set[str]:
+    return {name for name in (type(each).__module__ for each in model.modules()) if name.startswith("torch.")}
+
+
+def test_a_part_takes_its_helpers_and_constants_along(notebook, place, capsys):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    assert capsys.readouterr().out.startswith("Kept in my_vit.py: `patchify`.")
+    patchify = own("patchify")
+    assert capsys.readouterr().out == "Your own, from my_vit.py: `patchify`.\n"
+    assert patchify.__module__ == "my_vit"
+    assert "AREA = 2" in place.read_text()
+
+
+def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook, place, capsys):
+    notebook.run(PATCHIFY)
+    notebook.run(EMBEDDING)
+    assert notebook.check("PatchEmbedding")
+    keep("PatchEmbedding")
+    assert "It calls your `patchify`, which has to pass its check first" in capsys.readouterr().out
+    assert not place.exists()
+    assert notebook.check("patchify")
+    keep("PatchEmbedding")
+    assert "Kept in my_vit.py: `PatchEmbedding`." in capsys.readouterr().out
+    own("PatchEmbedding", "patchify")
+    assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`, `patchify`.\n"
+
+
+def test_what_has_not_passed_is_not_kept(notebook, place, capsys):
+    keep("patchify", "patchfy")
+    said = capsys.readouterr().out
+    assert 'patchify is not kept. It has to pass its check first: `check("patchify", patchify)`.' in said
+    assert "Did you mean" in said
+    assert not place.exists()
+
+
+def test_what_needs_the_notebook_is_not_kept(notebook, place, capsys):
+    notebook.run(
+        "picture = torch.zeros(3)\n" + PATCHIFY.replace("return images.shape[2]", "picture\n    return images.shape[2]")
+    )
+    assert notebook.check("patchify")
+    keep("patchify")
+    assert "`sides` uses `picture`, a tensor of this notebook" in capsys.readouterr().out.replace("Tensor", "tensor")
+    assert not place.exists()
+
+
+def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, place, capsys):
+    notebook.run(PATCHIFY)
+    notebook.run(EMBEDDING)
+    assert notebook.check("patchify")
+    assert notebook.check("PatchEmbedding")
+    keep("patchify", "PatchEmbedding")
+    place.write_text(place.read_text().replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)"))
+    capsys.readouterr()
+    patchify, embedding = own("patchify", "PatchEmbedding")
+    said = capsys.readouterr().out
+    assert patchify is vit_course.patchify
+    assert embedding is vit_course.PatchEmbedding, "its patches are in the wrong order"
+    assert "`patchify` in my_vit.py is not used." in said
+    assert "`PatchEmbedding` in my_vit.py is not used. PatchEmbedding is right. It calls your `patchify`" in said
+    assert said.endswith("The course's: `patchify`, `PatchEmbedding`.\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("def half(", "my_vit.py is not Python in line"),
+        ("print(1 / 0)", "with ZeroDivisionError: division by zero"),
+        ("import no_such_module", "with ModuleNotFoundError"),
+    ],
+)
+def test_a_damaged_file_is_named_and_left_alone(notebook, place, capsys, damage, words):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    place.write_text(damaged := place.read_text() + "\n# %% mine\n" + damage)
+    capsys.readouterr()
+    assert own("patchify") is vit_course.patchify
+    assert words in capsys.readouterr().out
+    keep("patchify")
+    assert "patchify is not kept. my_vit.py" in capsys.readouterr().out
+    assert place.read_text() == damaged
+
+
+def test_what_a_student_wrote_into_the_file_stays(notebook, place):
+    notebook.run(PATCHIFY)
+    notebook.run(EMBEDDING)
+    assert notebook.check("patchify")
+    keep("patchify")
+    place.write_text(place.read_text() + "\n\n# %% my_tools\ndef double(x):\n    return 2 * x\n")
+    assert notebook.check("PatchEmbedding")
+    keep("PatchEmbedding")
+    assert own("PatchEmbedding").__module__ == "my_vit"
+    assert sys.modules["my_vit"].double(2) == 4
+
+
+def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(notebook, place):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    place.write_text(mine := place.read_text().replace("# %% patchify\n", "# %% patchify\n# my note\n"))
+    notebook.run(
+        PATCHIFY.replace("rows, columns", "down, across")
+        .replace("rows * columns", "down * across")
+        .replace("channels, rows", "channels, down")
+        .replace("patch_size, columns", "patch_size, across")
+    )
+    assert notebook.check("patchify")
+    keep("patchify")
+    assert "down, across" in place.read_text()
+    assert place.with_name("my_vit.before.py").read_text() == mine
+
+
+def test_in_a_class_the_file_lies_beside_the_lessons_folders(tmp_path, monkeypatch, notebook, capsys):
+    for lesson in ("01_patchify", "02_positions"):
+        (tmp_path / lesson).mkdir()
+    monkeypatch.chdir(tmp_path / "01_patchify")
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    monkeypatch.chdir(tmp_path / "02_positions")
+    assert own("patchify").__module__ == "my_vit"
+
+
+def test_a_passing_check_offers_to_keep(notebook):
+    notebook.run(PATCHIFY)
+    report = check("patchify", vars(notebook.module)["patchify"])
+    assert str(report).endswith('`keep("patchify")` takes it to the next lessons.')
+    assert "keep(" not in str(check("patchify", lambda images, patch_size: images))
