@@ -23,6 +23,7 @@ from vit_course.recipes.result import RunResult, definition, device_in_words
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
 from vit_course.training.atomic_files import write_atomically
+from vit_course.training.loop import evaluating
 from vit_course.vit import VisionTransformer
 
 WORST, ATTENDED = 6, 6
@@ -89,14 +90,9 @@ BATCH = 500
 
 def predict(model: nn.Module, dataset: ImageDataset, device: torch.device) -> Tensor:
     """Logits (num_images, num_classes) float32 on the CPU, without dropout; the model's mode is put back after."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            batches = Batches(dataset, BATCH, device=device)
-            return torch.cat([model(images).float().cpu() for images, _ in batches])
-    finally:
-        model.train(was_training)
+    with evaluating(model), torch.inference_mode():
+        batches = Batches(dataset, BATCH, device=device)
+        return torch.cat([model(images).float().cpu() for images, _ in batches])
 
 
 def load_weights(path: Path, model: nn.Module) -> None:

@@ -6,7 +6,8 @@ height, width) float, labels (batch,) int64.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -54,15 +55,22 @@ def evaluate(model: nn.Module, loader: Loader, device: torch.device | str) -> tu
 
 def measure(model: nn.Module, loader: Loader, device: torch.device | str) -> Tally:
     """What `evaluate` counts, before it is divided by the number of images."""
-    was_training = model.training
-    model.eval()
     tally = Tally(device)
-    try:
-        with torch.inference_mode():
-            for images, labels in loader:
-                images, labels = images.to(device), labels.to(device)
-                logits = model(images)  # (batch, num_classes)
-                tally.add(F.cross_entropy(logits.float(), labels, reduction="sum"), logits, labels)
-    finally:
-        model.train(was_training)
+    with evaluating(model), torch.inference_mode():
+        for images, labels in loader:
+            images, labels = images.to(device), labels.to(device)
+            logits = model(images)  # (batch, num_classes)
+            tally.add(F.cross_entropy(logits.float(), labels, reduction="sum"), logits, labels)
     return tally
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Inside, the model is in evaluation mode; then each of its modules is in the mode in which it was."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
