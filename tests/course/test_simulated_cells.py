@@ -32,6 +32,7 @@ from vit_course.attention import MultiHeadSelfAttention
 from vit_course.config import ViTConfig
 from vit_course.encoder import EncoderBlock
 from vit_course.patches import PatchEmbedding
+from vit_course.positions import add_class_token
 """
 
 

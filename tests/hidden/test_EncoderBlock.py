@@ -118,8 +118,21 @@ def test_both_norms_have_an_eps_of_1e_6(student, reference, probe):
         pair.expect_same(x, look, f"the output for tokens of variance 1e-6, {norm} at work,")
 
 
-@pytest.mark.exercise("EncoderBlock", points=0.5)
-@pytest.mark.exercise("fix_block", points=0.25)
+@pytest.mark.exercise("EncoderBlock", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.125)
+def test_qkv_bias_and_eps_are_passed_on(student, reference, probe):
+    """With qkv_bias=False the qkv has no bias, and both norms use the layer_norm_eps that is given."""
+    num_heads, eps = probe.choice((2, 3)), probe.choice((1e-4, 4e-4, 1e-3))
+    sizes = 4 * num_heads, num_heads, probe.choice(RATIOS)
+    for options in ({"qkv_bias": False}, {"layer_norm_eps": eps}):
+        twin = Student({"reference": reference.EncoderBlock}).build(*sizes, **options)
+        pair = _Pair(student.build(*sizes, **options), twin, probe.weights(twin.parameter_shapes()), sizes[0])
+        pair.load()
+        pair.expect_same(_tokens(probe, sizes[0], scale=eps**0.5), "Which part of the block is each argument for?")
+
+
+@pytest.mark.exercise("EncoderBlock", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.125)
 def test_every_parameter_learns(student, reference, probe):
     """Every parameter, those of both norms too, gets the gradient that is its own."""
     pair = _pair(student, reference, probe)

@@ -68,17 +68,21 @@ def _cell(lesson: str, place: int) -> list[ast.stmt]:
 
 @cache
 def _before(lesson: str, place: int) -> dict[str, Any]:
-    """What a cell finds: the lesson's imports, and the exercises above it."""
+    """What a cell finds: the lesson's imports, the parts of earlier lessons, and the exercises above it."""
     namespace: dict[str, Any] = {"__name__": f"a solution of {lesson}"}
     for number, cell in enumerate(_lesson(lesson).cells[:place]):
         if cell.role is Role.EXERCISE:
             _run(_cell(lesson, number), namespace)
         elif cell.role is Role.CODE and "import" in cell.source:
-            _run(
-                [each for each in ast.parse(cell.source).body if isinstance(each, ast.Import | ast.ImportFrom)],
-                namespace,
-            )
+            _run(list(filter(_gives_parts, ast.parse(cell.source).body)), namespace)
     return namespace
+
+
+def _gives_parts(statement: ast.stmt) -> bool:
+    """Whether a statement of a lesson imports something, or takes parts of earlier lessons by ``own``."""
+    value = getattr(statement, "value", None)
+    takes = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "own"
+    return takes or isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def _run(statements: list[ast.stmt], namespace: dict[str, Any]) -> None:

@@ -96,11 +96,11 @@ class MlpWithTensorConstant(nn.Module):
 
 
 class BlockOfTheLesson(nn.Module):
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6):
         super().__init__()
-        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.attention = MultiHeadSelfAttention(embed_dim, num_heads)
-        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
+        self.attention = MultiHeadSelfAttention(embed_dim, num_heads, qkv_bias)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.mlp = MlpWithErf(embed_dim, int(embed_dim * mlp_ratio))
 
     def forward(self, x):
@@ -125,22 +125,23 @@ class BlockOnACopy(BlockOfTheLesson):
 
 
 class NormByHand(nn.Module):
-    def __init__(self, embed_dim):
+    def __init__(self, embed_dim, eps):
         super().__init__()
+        self.eps = eps
         self.weight, self.bias = nn.Parameter(torch.ones(embed_dim)), nn.Parameter(torch.zeros(embed_dim))
 
     def forward(self, x):
-        return layer_norm_in_the_lesson(x, self.weight, self.bias, 1e-6)
+        return layer_norm_in_the_lesson(x, self.weight, self.bias, self.eps)
 
 
 class BlockOfHandMadeParts(nn.Module):
     """Norms by hand, attention head by head, dropouts of zero, a depth to print, and a summary to look at."""
 
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, dropout=0.0):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6, dropout=0.0):
         super().__init__()
         self.mlp = MlpWithModuleAndDropout(embed_dim, round(embed_dim * mlp_ratio), dropout)
-        self.attention = HeadByHead(embed_dim, num_heads)
-        self.norm2, self.norm1 = NormByHand(embed_dim), NormByHand(embed_dim)
+        self.attention = HeadByHead(embed_dim, num_heads, qkv_bias)
+        self.norm2, self.norm1 = NormByHand(embed_dim, layer_norm_eps), NormByHand(embed_dim, layer_norm_eps)
         self.drop_path = nn.Identity()
         self.last_norms = []
 
@@ -152,10 +153,10 @@ class BlockOfHandMadeParts(nn.Module):
 
 
 class HeadByHead(nn.Module):
-    def __init__(self, embed_dim, num_heads):
+    def __init__(self, embed_dim, num_heads, qkv_bias):
         super().__init__()
         self.num_heads = num_heads
-        self.qkv, self.projection = nn.Linear(embed_dim, 3 * embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.qkv, self.projection = nn.Linear(embed_dim, 3 * embed_dim, qkv_bias), nn.Linear(embed_dim, embed_dim)
 
     def forward(self, x):
         parts = [part.chunk(self.num_heads, dim=-1) for part in self.qkv(x).chunk(3, dim=-1)]

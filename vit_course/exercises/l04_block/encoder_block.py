@@ -8,6 +8,8 @@ what is wrong is how they put the parts together.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -42,7 +44,7 @@ def attended(weights: Weights, x: Tensor, num_heads: int) -> Tensor:
     tokens_first = x.transpose(0, 1)
     output, _ = F.multi_head_attention_forward(
         tokens_first, tokens_first, tokens_first, x.shape[-1], num_heads,
-        weights["attention.qkv.weight"], weights["attention.qkv.bias"], None, None, False, 0.0,
+        weights["attention.qkv.weight"], weights.get("attention.qkv.bias"), None, None, False, 0.0,
         weights["attention.projection.weight"], weights["attention.projection.bias"], need_weights=False,
     )  # fmt: skip
     return output.transpose(0, 1)
@@ -212,21 +214,47 @@ def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Pro
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
-def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
-    """Both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
-    for norm, silent, oracle in (("norm1", WRITES_MLP, _first_half), ("norm2", WRITES_ATTENTION, _second_half)):
-        module, weights = _block(student, probe, *silent)
+def _expect_eps(student: Student, probe: Probe, eps: float, **options: float) -> None:
+    """Fail unless both norms of a block that is built with these options use that eps; tokens of that variance tell."""
+    for norm, zeros, oracle in (("norm1", WRITES_MLP, _first_half), ("norm2", WRITES_ATTENTION, _second_half)):
+        module = student.build(*ARGUMENTS, **options)
+        weights = probe.weights(_shapes(4 * EMBED_DIM))
+        weights |= {name: torch.zeros_like(weights[name]) for name in zeros}
+        module.load(weights)
         module.double()
         doubled = {name: tensor.double() for name, tensor in weights.items()}
-        x = probe.normal(2, 5, EMBED_DIM, scale=1e-3, dtype=torch.float64)
+        x = probe.normal(2, 5, EMBED_DIM, scale=eps**0.5, dtype=torch.float64)
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-            used = [eps for eps in (1e-5, 1e-12, 1e-8, 1e-3, 0.0) if close(actual, oracle(doubled, x, eps))]  # noqa: B023  # called in this turn of the loop
-            return (f"{norm} uses an eps of {used[0]:g}", "an eps of 1e-06") if used else None  # noqa: B023
+            known = (each for each in (1e-6, 1e-5, 1e-12, 1e-8, 1e-3, 0.0) if each != eps)
+            used = [each for each in known if close(actual, oracle(doubled, x, each))]  # noqa: B023  # called in this turn of the loop
+            return (f"{norm} uses an eps of {used[0]:g}", f"an eps of {eps:g}") if used else None  # noqa: B023
 
-        look = "Which eps does torch's LayerNorm take when you do not tell it one?"
-        expect_equal(module(x), oracle(doubled, x), "the block's output", TOKEN_AXES, describe, look)
+        look = f"Which eps does {norm} get in your __init__?"
+        expect_equal(module(x), oracle(doubled, x, eps), "the block's output", TOKEN_AXES, describe, look)
+
+
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
+def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
+    """Where no layer_norm_eps is given, both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
+    _expect_eps(student, probe, EPS)
+
+
+@EncoderBlock.check(needs=both_norms_have_an_eps_of_1e_6, worth=0.5)
+def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> None:
+    """With layer_norm_eps=1e-4, both norms use an eps of 1e-4; tokens of variance 1e-4 tell."""
+    _expect_eps(student, probe, 1e-4, layer_norm_eps=1e-4)
+
+
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, worth=0.5)
+def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
+    """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
+    for given in ({"qkv_bias": False}, {"qkv_bias": True}):
+        module = student.build(*ARGUMENTS, **given)
+        shapes = _shapes(4 * EMBED_DIM)
+        if not given["qkv_bias"]:
+            del shapes["attention.qkv.bias"]
+        module.load(probe.weights(shapes))
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts)
@@ -268,14 +296,14 @@ EncoderBlock.example("""
 fix_block = EncoderBlock.share_checks("fix_block", objects=("FixedBlock",))
 fix_block.example("""
 >>> block = FixedBlock(8, 2).requires_grad_(False)
->>> silent = [each.zero_() for each in block.parameters()]
+>>> zeros = [each.zero_() for each in block.parameters()]
 >>> tokens = torch.arange(40.0).reshape(1, 5, 8)
 >>> torch.equal(block(tokens), tokens)
 True
 """)
 
 
-ROAD = "04_block, The road and its branches"
+ROAD = "04_block, The residual stream and its branches"
 ORDER = "04_block, Before or after?"
 _EPS = "04_block, What eps is for"
 
@@ -283,9 +311,16 @@ _EPS = "04_block, What eps is for"
 class _Block(nn.Module):
     """What the wrong blocks have in common: the right parameters, and the right way wherever none is overridden."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        layer_norm_eps: float = EPS,
+    ) -> None:
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads, self.eps = num_heads, layer_norm_eps
         hidden_dim = int(embed_dim * mlp_ratio)
         sizes = {"attention.qkv": (embed_dim, 3 * embed_dim), "attention.projection": (embed_dim, embed_dim)}
         sizes |= {"mlp.fc1": (embed_dim, hidden_dim), "mlp.fc2": (hidden_dim, embed_dim)}
@@ -293,12 +328,12 @@ class _Block(nn.Module):
             parent, child = name.split(".")
             if not hasattr(self, parent):
                 self.add_module(parent, nn.Module())
-            self.get_submodule(parent).add_module(child, nn.Linear(*size))
+            self.get_submodule(parent).add_module(child, nn.Linear(*size, bias=qkv_bias or child != "qkv"))
         for name in ("norm1", "norm2"):
             self.add_module(name, nn.LayerNorm(embed_dim))
 
     def norm(self, number: int, x: Tensor) -> Tensor:
-        return normed(self.state_dict(keep_vars=True), f"norm{number}", x)
+        return normed(self.state_dict(keep_vars=True), f"norm{number}", x, self.eps)
 
     def attend(self, x: Tensor) -> Tensor:
         return attended(self.state_dict(keep_vars=True), x, self.num_heads)
@@ -398,8 +433,8 @@ class Norm2UsedTwice(_Block):
 class OneNormUnderTwoNames(_Block):
     """norm1 and norm2 are one and the same module, so what one learns the other learns."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
-        super().__init__(embed_dim, num_heads, mlp_ratio)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, **options)
         self.add_module("norm2", self.get_submodule("norm1"))
 
 
@@ -499,16 +534,16 @@ class StreamInFloat32(_Block):
 class RatioFixedAtFour(_Block):
     """The hidden layer is 4 · embed_dim wide, whatever mlp_ratio says."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
-        super().__init__(embed_dim, num_heads)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, **options)
 
 
 @EncoderBlock.misconception("Which attributes of self does nn.Module look at when it lists its parameters?", ROAD)
 class LayersInPlainList(_Block):
     """The layers lie where nn.Module does not look, in a plain list or a local variable, so it has no parameters."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
-        super().__init__(embed_dim, num_heads, mlp_ratio)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, **options)
         self.layers = [(name, self._modules.pop(name)) for name in ("attention", "mlp", "norm1", "norm2")]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -519,12 +554,12 @@ class LayersInPlainList(_Block):
 class LayersMadeInForward(nn.Module):
     """The layers are made in forward, so the block has no parameters until it has run."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
         super().__init__()
-        self.sizes = (embed_dim, num_heads, mlp_ratio)
+        self.sizes, self.options = (embed_dim, num_heads, mlp_ratio), options
 
     def forward(self, x: Tensor) -> Tensor:
-        for name, child in _Block(*self.sizes).named_children():
+        for name, child in _Block(*self.sizes, **self.options).named_children():
             self.add_module(name, child)
         return x
 
@@ -558,8 +593,8 @@ class BatchOfOneSqueezedAway(_Block):
 class AnotherRatioByDefault(_Block):
     """The hidden layer is 2 · embed_dim wide where no mlp_ratio is given."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 2.0) -> None:
-        super().__init__(embed_dim, num_heads, mlp_ratio)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 2.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, **options)
 
 
 @EncoderBlock.misconception("What does the attention read: the stream, or a normed copy of it?", ORDER)
@@ -602,3 +637,33 @@ class TokensLeftInFront(_Block):
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x).transpose(0, 1)
+
+
+@EncoderBlock.misconception("Which of your parts is told whether to have a bias?", ROAD)
+class QkvBiasNotPassedOn(_Block):
+    """qkv_bias is accepted and not passed on to the attention, so its qkv always has a bias."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        layer_norm_eps: float = EPS,
+    ) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, layer_norm_eps=layer_norm_eps)
+
+
+@EncoderBlock.misconception("What becomes of layer_norm_eps in your __init__?", _EPS)
+class EpsNotPassedOn(_Block):
+    """layer_norm_eps is accepted and not passed on to the norms, which always use 1e-6."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        layer_norm_eps: float = EPS,
+    ) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, qkv_bias)

@@ -10,14 +10,17 @@ from vit_course.attention import MultiHeadSelfAttention
 class SuspectBlock(nn.Module):
     """Transformer encoder block."""
 
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6):
         super().__init__()
         hidden_dim = int(embed_dim * mlp_ratio)
         # bug "ratio fixed at four": hidden_dim = 4 * embed_dim
-        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         # bug "the eps of torch": self.norm1 = nn.LayerNorm(embed_dim)
-        self.attention = MultiHeadSelfAttention(embed_dim, num_heads)
-        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        # bug "eps not passed on": self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attention = MultiHeadSelfAttention(embed_dim, num_heads, qkv_bias)
+        # bug "qkv bias not passed on": self.attention = MultiHeadSelfAttention(embed_dim, num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
+        # bug "eps not passed on": self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
         # bug "one norm under two names": self.norm2 = self.norm1
         # bug "the eps of torch": self.norm2 = nn.LayerNorm(embed_dim)
         fc1, fc2 = nn.Linear(embed_dim, hidden_dim), nn.Linear(hidden_dim, embed_dim)
