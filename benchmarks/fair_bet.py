@@ -1,0 +1,197 @@
+"""The bet of lesson 00, made fair: the right ViT and eight broken ones, each with the learning rate that suits it.
+
+    python benchmarks/fair_bet.py --data cifar10.npz
+
+broken_vit.py trains all models with one learning rate, tuned for none of them, and with positions that start so small
+(0.02) that a short training hardly hears them: a baseline that some bugs help. Here positions start at 0.5, and each
+model tries the same rates on validation images; then it is trained from three seeds with the rate that was best for
+it, and measured on test images. The models of a seed start from the same weights and see the same batches, so their
+differences are paired. Prints a table with a 95 % t interval for each difference, and writes results/fair_bet.json; a
+run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import torch
+from broken_vit import CLASSICS, CONFIG, RIGHT, write
+from wrong_models import wrong_models
+
+from vit_course.data import ImageDataset, load_npz
+from vit_course.training import TrainingDivergedError, TrainingSettings, fit
+from vit_course.vit import VisionTransformer
+
+RESULTS = Path(__file__).parent / "results" / "fair_bet.json"
+CONFIG = replace(CONFIG, position_std=0.5)
+RATES = (1e-3, 2e-3, 4e-3)
+SEEDS = (0, 1, 2)
+NUM_TRAIN, NUM_VALIDATION, NUM_TEST = 25_000, 5_000, 5_000
+# 97.5 % quantiles of Student's t, by degrees of freedom
+STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
+
+
+@dataclass
+class Row:
+    """One model.
+
+    Attributes: ``name``, "right" or "exercise: misconception"; ``tried``, learning rate → validation accuracy of
+    seed 0; ``accuracies`` on test images, by seed, with the best rate; ``train_losses`` of the last epoch; ``seconds``.
+    """
+
+    name: str
+    tried: dict[str, float] = field(default_factory=dict)
+    accuracies: list[float] = field(default_factory=list)
+    train_losses: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate that was best on validation images; the smaller of two that are as good."""
+        return float(max(self.tried, key=lambda each: self.tried[each]))
+
+
+def paired_interval(accuracies: list[float], baseline: list[float]) -> tuple[float, float]:
+    """The mean of the paired differences, and half the width of its 95 % t interval."""
+    differences = [one - other for one, other in zip(accuracies, baseline, strict=True)]
+    count = len(differences)
+    return mean(differences), STUDENT[count - 1] * stdev(differences) / count**0.5
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training: of a model by its name, measured on validation images or on the test images."""
+
+    name: str
+    rate: float
+    seed: int
+    data: Path
+    settings: TrainingSettings
+    on_test: bool
+
+    def run(self) -> tuple[float, float, float]:
+        """Train: the accuracy (0 where training diverged), the last training loss, and the seconds."""
+        torch.set_num_threads(1)
+        train, validation, test = images(self.data)
+        torch.manual_seed(self.seed)
+        model: Any = VisionTransformer(CONFIG)
+        if self.name != RIGHT:
+            model = next(each for each in wrong_models() if each.key == self.name).build(model)
+        started = time.perf_counter()
+        settings = replace(self.settings, learning_rate=self.rate, seed=self.seed)
+        try:
+            history = fit(model, train, test if self.on_test else validation, settings, progress=False)
+        except TrainingDivergedError:
+            return 0.0, float("inf"), round(time.perf_counter() - started, 1)
+        seconds = round(time.perf_counter() - started, 1)
+        return history.validation_accuracy[-1], round(history.train_loss[-1], 4), seconds
+
+
+def images(data: Path) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
+    """Training, validation and test images, the second apart from the first, all with the first's statistics."""
+    full = load_npz(data, "train")
+    train = full.subset(slice(NUM_TRAIN))
+    validation = full.subset(slice(NUM_TRAIN, NUM_TRAIN + NUM_VALIDATION)).with_statistics_of(train)
+    return train, validation, load_npz(data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
+
+
+def load(known: dict[str, Any], names: list[str]) -> list[Row]:
+    """The rows of an earlier run under the same conditions, or empty ones.
+
+    Raises:
+        ValueError: the file holds rows of other conditions, which are not to be lost.
+    """
+    rows = {name: Row(name) for name in names}
+    if RESULTS.exists():
+        result = json.loads(RESULTS.read_text())
+        if other := [name for name, value in known.items() if result.get(name) != value]:
+            raise ValueError(f"{RESULTS} holds rows of another {', '.join(other)}: move it away")
+        rows |= {row["name"]: Row(**row) for row in result["rows"]}
+    return list(rows.values())
+
+
+def save(known: dict[str, Any], rows: list[Row]) -> None:
+    """Write everything that is needed to quote the table, or to make it again."""
+    date = datetime.now(UTC).date().isoformat()
+    write(RESULTS, known | {"date": date, "rows": [asdict(row) for row in rows]})
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as text, best first."""
+    right = next(row for row in rows if row.name == RIGHT)
+    lines = [f"{'model':55} rate    mean   each seed                 against the right one"]
+    for row in sorted((row for row in rows if row.accuracies), key=lambda each: -mean(each.accuracies)):
+        each = "  ".join(f"{accuracy:.1%}" for accuracy in row.accuracies)
+        against = ""
+        if row is not right and len(row.accuracies) == len(right.accuracies) > 1:
+            gap, half = paired_interval(row.accuracies, right.accuracies)
+            against = f"{100 * gap:+.1f} ± {100 * half:.1f}"
+        lines.append(f"{row.name:55} {row.rate:.3f}  {mean(row.accuracies):.1%}  {each:25} {against}")
+    return "\n".join(lines)
+
+
+def conditions(settings: TrainingSettings) -> dict[str, Any]:
+    """All that accuracies depend on, but the rate and the seed; as JSON gives it back."""
+    described = {name: value for name, value in asdict(settings).items() if name not in ("seed", "learning_rate")}
+    known = {
+        "benchmark": "fair_bet",
+        "torch": torch.__version__,
+        "data": {"train_images": NUM_TRAIN, "validation_images": NUM_VALIDATION, "test_images": NUM_TEST},
+        "model": asdict(CONFIG),
+        "settings": described,
+        "rates": RATES,
+    }
+    return json.loads(json.dumps(known))
+
+
+def tune(rows: list[Row], known: dict[str, Any], make: Callable[..., Task], pool: Executor) -> None:
+    """Try every rate on every model that has not tried it."""
+    waiting = [(row, rate) for row in rows for rate in RATES if str(rate) not in row.tried]
+    tasks = (make(row.name, rate, 0, on_test=False) for row, rate in waiting)
+    for (row, rate), (accuracy, _, _) in zip(waiting, pool.map(Task.run, tasks), strict=True):
+        row.tried[str(rate)] = accuracy
+        save(known, rows)
+        print(f"{row.name}: {accuracy:.2%} on validation images with a rate of {rate}", flush=True)
+
+
+def measure(rows: list[Row], known: dict[str, Any], make: Callable[..., Task], pool: Executor) -> None:
+    """Train every model from every seed with the rate that suits it, and measure it on test images."""
+    waiting = [(row, seed) for seed in SEEDS for row in rows if seed >= len(row.accuracies)]
+    tasks = (make(row.name, row.rate, seed, on_test=True) for row, seed in waiting)
+    for (row, seed), (accuracy, loss, seconds) in zip(waiting, pool.map(Task.run, tasks), strict=True):
+        row.accuracies.append(accuracy)
+        row.train_losses.append(loss)
+        row.seconds.append(seconds)
+        save(known, rows)
+        print(f"seed {seed}  {row.name}: {accuracy:.2%} with a rate of {row.rate}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--workers", type=int, default=2, help="how many models are trained at a time")
+    arguments = parser.parse_args()
+    settings = TrainingSettings(arguments.epochs, device="cpu")
+    known = conditions(settings)
+    rows = load(known, [RIGHT, *CLASSICS])
+    make = partial(Task, data=arguments.data, settings=settings)
+    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
+        tune(rows, known, make, pool)
+        measure(rows, known, make, pool)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
