@@ -13,14 +13,14 @@
 # %% [markdown]
 # # 00 · A broken ViT still learns
 #
-# You are going to build a Vision Transformer by hand, piece by piece, until it runs somebody's famous weights. But
-# how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and what you have
-# instead.
+# You are going to build a Vision Transformer by hand, piece by piece, until it runs the weights that torchvision
+# publishes. But how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and what
+# you have instead.
 #
 # **After this lesson you can**
 # - say why a good training curve proves little;
 # - read a check's report, and find your way from it to the mistake;
-# - set one number per channel against a whole batch of pictures.
+# - apply one number per channel to a whole batch of images, by broadcasting.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -43,8 +43,10 @@ show_images(picture, titles=["Grace Hopper"])
 # %% [markdown]
 # ## Nine models, eight bugs
 #
-# Grace Hopper loved to tell of the moth that stopped a computer in 1947; her colleagues taped it into the logbook as
-# the "first actual case of bug being found". That moth was kind: it stopped the machine. Ours do not.
+# Grace Hopper loved to tell of the moth that her colleagues found in a relay of the Harvard Mark II in 1947. They taped
+# it into the logbook as the "first actual case of bug being found": engineers had called a flaw a *bug* for decades,
+# and here was a real one. That bug could be seen. The bugs in this course cannot: no error is raised, and every
+# program goes on running.
 #
 # We trained a small ViT on photos of ten kinds of things, and then eight more, each with a bug that real repositories
 # have. None of them raises an error. Two, for a bet:
@@ -69,7 +71,7 @@ show_images(picture, titles=["Grace Hopper"])
 # a broken one yourself.
 
 # %% [markdown]
-# ## Three numbers against a whole picture
+# ## One number per channel
 #
 # Let us break something small. Networks like numbers around zero, but pixels lie between 0 and 1. So a ViT's pictures
 # are *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
@@ -77,7 +79,7 @@ show_images(picture, titles=["Grace Hopper"])
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
-# In code that looks like one line, behind a guard for wrong numbers of means:
+# In code that looks like one line, after a test that there are as many means as channels:
 
 
 # %%
@@ -92,7 +94,7 @@ thumbnail = F.interpolate(picture, size=(4, 3), mode="area")
 tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)).shape)
 
 # %% [markdown]
-# It runs, and the shape is right. **Predict first:** is it right? If you have a doubt, where?
+# It runs, and the shape is right. **Predict first:** are the numbers right, too? If not, which line is wrong?
 
 # %% [markdown]
 # ## What a check tells you
@@ -100,19 +102,20 @@ tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
 # ![A loop of four steps: write the function, check it, read the message, mend the code, check
 # again.](../figures/check_loop.svg)
 #
-# This course comes with *checks*. A check calls your function on inputs that bring mistakes to light, and compares.
-# When your answer is wrong and the mistake is a known one, the check calls it by its name.
+# This course comes with *checks*. A check calls your function on inputs chosen to expose mistakes, and looks at what
+# comes back. When your answer is wrong and the mistake is a known one, the check calls it by its name.
 
 # %%
 check("normalize_images", first_try)
 
 # %% [markdown]
-# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function.
-# It says **pass**, **fail**, or **undecided** where another claim has to hold first; *undecided* is never counted as
-# wrong. Under a failure stand, in this order: what was *seen*, what was *expected*, the *likely cause* by its name,
-# and *where to look*. Never the answer.
+# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function. It
+# says **pass**, **fail**, or **undecided** when another claim has to hold first; *undecided* is never counted as wrong.
+# Under a failure stand, in this order: what was *seen*, what was *expected*, the *likely cause* by its name, and *where
+# to look*. Never the answer.
 #
-# Our thumbnail is 3 pixels wide. There the function ran, gave each *column* a mean of its own, and said nothing.
+# Our thumbnail is 3 pixels wide. So the three means fitted the three columns: the function ran without an error and
+# gave each *column* a mean of its own.
 
 # %% [markdown]
 # ## Broadcasting, or which axis meets which
@@ -134,8 +137,8 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
 
 # %% [markdown]
 # Three of them run, and only one is a mean for every channel: (6,) met the width and (4, 1) the height. That is the
-# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor gray: on those, few
-# wrong axes fit by accident.
+# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor gray: there a wrong
+# axis rarely fits by accident.
 
 # %% [markdown]
 # ## Your turn
@@ -181,14 +184,14 @@ def normalize_images(images, mean, std):
 #
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "The size of tensor a (6) must match the size of tensor b (5)"? Two axes meet that have nothing to do with each
-# other. Print both shapes, one under the other, flush right.
+# "The size of tensor a (6) must match the size of tensor b (5)"? Two axes meet that have nothing to do with each other.
+# Print both shapes, one under the other, aligned on the right.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# In the figure above, how many ones stand to the right of `channels` where it goes well? What does a list need before
-# it can have a shape?
+# In the figure above, how many ones stand to the right of `channels` in the case that works? And what must happen to a
+# list before it has a shape?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -205,9 +208,8 @@ def normalize_images(images, mean, std):
 check("normalize_images", normalize_images)
 
 # %% [markdown]
-# All checks pass? Then let your function do something. Below, Grace Hopper poses at noon, at dusk, and in a darkroom.
-# Each picture is normalized with its own mean and deviation. **Predict first:** what will the three look like
-# afterward?
+# All checks pass? Then put your function to work. Below is the photo at noon, at dusk, and in a darkroom. Each of the
+# three is normalized with its own mean and standard deviation. **Predict first:** what will they look like afterward?
 
 # %%
 lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
@@ -220,9 +222,11 @@ print("largest difference:", (normalized[0] - normalized[2]).abs().max().item())
 show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 
 # %% [markdown]
-# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalizing undoes both. (We shift
-# and squeeze the result for the eye, which cannot see negative light.) A model that is fed normalized pictures need
-# not learn what a lamp is.
+# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalizing a picture with its own
+# statistics undoes both. (To show the result we shift and scale it back into the range from 0 to 1.)
+#
+# For training it is usual to take *one* mean and *one* standard deviation for the whole data set. Then dusk stays
+# darker than noon, and all that changes is the range: the numbers of a typical picture lie around zero.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
@@ -243,9 +247,9 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## A first bug hunt (3 minutes)
 #
-# Every lesson has one, since half of this trade is reading code that somebody else is proud of. The next cell draws a
-# program from our library of mistakes: `normalize_images` in other words, with one line spoiled. Another seed draws
-# another bug. **Predict first:** read it, and point at a line.
+# Every lesson has one, since half of a programmer's work is reading code that somebody else wrote. The next cell draws
+# a program from our library of mistakes: `normalize_images`, written another way, with one bug put in. Another seed
+# draws another bug. **Predict first:** read it, and point at a line.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -261,8 +265,9 @@ both = [normalized[0], suspect(lit[0].clone(), *statistics)]
 show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
 
 # %% [markdown]
-# Some bugs spoil the picture, some only tint it, some end in an error, and one leaves no trace here. Now mend it: copy
-# the program into the next cell, repair your line, and hand it to the check: `suspect.check(mended)` is short for
+# Some of these bugs ruin the picture, some only tint it, some end in an error, and one changes nothing in this test.
+# Now repair it: copy the program into the next cell, change the line, and give it to the check: `suspect.check(mended)`
+# is short for
 # `check("normalize_images", mended)`.
 
 # %%
@@ -272,8 +277,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# Write the formula of this lesson beside the program, and put a finger on each of its parts: images, mean, minus, std,
-# division. Which one has no line, or the wrong one? Was the caller's picture left alone?
+# Write the formula of this lesson beside the program and find each of its parts there: images, mean, minus, std,
+# division. Which part is missing, or wrong? And does the program change the picture that it was given?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -290,7 +295,7 @@ suspect.check(mended)
 # you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
 # **On your own.** Go in order, predict before you run, and read reports to the end. The notebooks with answers are in
-# the repository's folder `solutions`. They are worth more the day after.
+# the repository's folder `solutions`; you get more out of them after you have tried.
 
 # %%
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -306,7 +311,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
 #
-# Not for a mistake. The check waits until another one passes; mend that one first, and this one will speak.
+# Not for a mistake. This check can only say something once another one passes; repair what that one found, and run it
+# again.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>

@@ -13,13 +13,13 @@
 # %% [markdown]
 # # 01 · An image becomes a sentence
 #
-# A Transformer reads a sentence: a row of words, each one a vector. A photo has no words. In this lesson you cut
-# one into pieces of sixteen by sixteen pixels and call the pieces words. That is the whole trick, and it hides a bug
-# that has fooled many.
+# A Transformer reads a sentence: a row of words, each one a vector. A photo has no words. In this lesson you cut a
+# photo into pieces of sixteen by sixteen pixels and treat the pieces as words ("An Image is Worth 16x16 Words",
+# Dosovitskiy et al. 2021). That is the whole trick, and it is easy to get wrong without noticing.
 #
 # **After this lesson you can**
 # - cut any batch of images into patches with `reshape` and `permute`, and say what each axis means;
-# - prove a memory layout by writing its inverse;
+# - test a memory layout with its inverse, and say what such a round trip cannot show;
 # - turn patches into tokens with one Linear;
 # - show that a strided convolution computes the very same numbers.
 #
@@ -38,7 +38,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check, hunt
+from vit_course import check, hunt, keep
 from vit_course.data import photo
 from vit_course.plots import show_images, show_patches
 
@@ -48,7 +48,7 @@ picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, 
 print(tuple(picture.shape))
 
 # %%
-show_images(picture, titles=["Grace Hopper, whose team found the first bug"])
+show_images(picture, titles=["Grace Hopper"])
 
 # %% [markdown]
 # ## What a token is
@@ -56,9 +56,9 @@ show_images(picture, titles=["Grace Hopper, whose team found the first bug"])
 # ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid
 # out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
 #
-# A *patch* is a square of `patch_size` × `patch_size` pixels. A *token* is that square, unrolled into one vector.
-# The picture above becomes a sequence: the token in the top left corner first, then its neighbor to the right, and
-# so on, as you read a page.
+# A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it is a *token*. The picture
+# above becomes a sequence: the token in the top left corner first, then its neighbor to the right, and so on, as you
+# read a page.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
 # there, and how many numbers does each one hold? Write both down before you run the next cell.
@@ -72,8 +72,8 @@ print("numbers in a token:", channels * patch_size**2)
 # %% [markdown]
 # 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
 #
-# If nothing is lost and the count is right, why not ask PyTorch for that shape and be done? Here is the one-liner
-# that many a public notebook contains.
+# If nothing is lost and the count is right, why not simply ask PyTorch for that shape? Here is a line that many public
+# notebooks contain.
 
 # %%
 one_liner = picture.reshape(1, 270, 768)
@@ -87,10 +87,10 @@ print(tuple(one_liner.shape))
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
-# Confetti. `reshape` never moves a number; it only draws new borders through the numbers *in memory order*, and in
-# memory the neighbors of a pixel are the rest of its row. So each "patch" is a few thin strips of one channel,
-# bent into a square. (It shows colors because we paint the first third of a strip red, the next green, the last
-# blue.) A model trained on confetti still learns something, and nobody gets an error.
+# Confetti. `reshape` never changes the order of the numbers; it only cuts their row *in memory order* at other places,
+# and in memory a pixel is followed by the rest of its row. So each "patch" consists of a few rows of one channel, cut
+# and stacked into a square. (It shows colors because the first third of its numbers is drawn as red, the next as green,
+# the last as blue.) A model trained on confetti still learns something, and there is no error message.
 #
 # This mistake is called *strips, not squares*. Your `patchify` will not make it.
 
@@ -111,7 +111,7 @@ print(tiny[0, 0])
 
 # %% [markdown]
 # **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
-# Which are in the second? On paper, please; the docstring below tells.
+# Which are in the second? Use paper; the docstring below has the answer.
 
 # %% [markdown]
 # ### Exercise: `patchify` (20 minutes, 8 points)
@@ -179,9 +179,8 @@ patches = patchify(picture, patch_size)
 show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
-# There she is again. Same numbers as the confetti, same shape, another order. Now do something to the *sentence*: a
-# sentence can be shuffled, and a reader of words in a random order is what an attention layer will be until lesson 02
-# tells it where each word stood.
+# There she is again: the numbers and the shape of the confetti, in another order. Now shuffle the *sentence*. An
+# attention layer cannot tell this heap of words from the photo, until lesson 02 adds to each word where it stood.
 
 # %%
 words = patchify(picture, 48)[0]
@@ -191,7 +190,7 @@ show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
 #
 # Attention compares every token with every other. Take a 224 × 224 image. How many comparisons does a layer make with
-# patches of 16, and how many with one token per pixel? What does the larger patch cost you in return?
+# patches of 16, and how many with one token per pixel? And what do you lose with the larger patch?
 #
 # ### BEGIN SOLUTION
 # With patches of 16 there are 14 · 14 = 196 tokens and 196² ≈ 38 thousand comparisons. With one token per pixel there
@@ -206,8 +205,9 @@ show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 # %% [markdown]
 # ## And back again
 #
-# How do you *prove* a layout? Write the inverse. If `unpatchify` brings every pixel home, on an image that is not
-# square and in which no two pixels are equal, the layout is what you think it is.
+# A good first test of a layout is its inverse. If `unpatchify(patchify(images))` is not `images`, one of the two is
+# wrong. If it is, both may still be wrong *in the same way*: strips, unpatchified as strips, give the photo back as
+# well. So write this one from the convention and not by looking at your code, and let the check compare single numbers.
 #
 # ### Exercise: `unpatchify` (10 minutes, 5 points)
 
@@ -266,15 +266,16 @@ middle[:, ::2] = 0.5  # every second token turns grey
 show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
 
 # %% [markdown]
-# You can still read her. A picture is a very redundant sentence: delete half of the words and you know what it said.
-# Masked autoencoders (He et al. 2021) make a training task of this and delete three quarters.
+# You still recognize her. A picture is a very redundant sentence: with half of its words deleted it can still be read.
+# Masked autoencoders (He et al. 2021) make a training task of this: they delete three quarters of the patches, and
+# learn to fill them in.
 
 # %% [markdown]
 # ## From pixels to tokens
 #
-# So far a token was a patch, unrolled: raw pixels. The model works with vectors of `embed_dim` numbers, and the way
-# there is a single Linear, the same for each patch: `token = projection(patch)`. No activation, no mixing of patches.
-# From here on, *token* means what comes out.
+# So far a token was a patch, unrolled: raw pixels. The model works with vectors of `embed_dim` numbers, and a single
+# Linear, the same for each patch, makes these from the pixels: `token = projection(patch)`. No activation, no mixing of
+# patches. From here on, *token* means what comes out.
 #
 # ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
 
@@ -333,7 +334,8 @@ check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
 # **Predict first.** If a token has 768 numbers, as many as its patch, can the picture be recovered from the tokens? And
-# with 192 or 48 numbers? We leave the weights random, invert the Linear as well as that can be done, and look.
+# with 192 or 48 numbers? We leave the weights random, undo the Linear as well as possible (by its pseudo-inverse), and
+# look.
 
 # %%
 recovered = []
@@ -347,10 +349,10 @@ for embed_dim in (768, 192, 48):
 show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" for d in (768, 192, 48)])
 
 # %% [markdown]
-# 768 random directions lose nothing. With 192 she fades, with 48 she is a ghost: most of a patch lies outside the
-# directions that a random Linear happens to look at.
+# 768 random directions lose nothing. With 192 the picture fades, with 48 little is left: most of what is in a patch
+# lies outside the directions that a random Linear happens to keep.
 #
-# Is that the fault of the small `embed_dim`, or of the random directions? Let us ask for the best directions for this
+# Is that because `embed_dim` is small, or because the directions are random? Let us take the best directions for this
 # very picture (its principal components). **Predict first:** how many do you need to recognize her?
 
 # %%
@@ -364,8 +366,8 @@ for embed_dim in (48, 12, 3):
 show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} best directions" for d in (48, 12, 3)])
 
 # %% [markdown]
-# A dozen will do. So a token need not be long, it has to look in the right directions, and that is what training finds.
-# In lesson 07 you will look at the directions that a trained ViT has chosen.
+# A dozen is enough. So a token need not be long if its Linear keeps the right directions, and finding those is a matter
+# of training. In lesson 07 you will see the directions that a trained ViT has found.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -374,8 +376,8 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} best directions" for
 # one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
 #
 # Open the source of almost any ViT and you find no patchify at all. You find a convolution whose kernel is a patch and
-# whose stride is a patch. Each stop of the kernel multiplies the pixels of one patch with its weights and adds them up.
-# Does that ring a bell?
+# whose stride is a patch. At each stop the kernel multiplies the pixels of one patch by its weights and adds the
+# products up. You have just written a layer that does the same.
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -442,14 +444,14 @@ with torch.no_grad():
 print("largest difference:", (by_linear - by_convolution).abs().max().item())
 
 # %% [markdown]
-# A few millionths at most: two orders of adding up the same products. So "a ViT has no convolutions" is true in spirit
-# only. Mind the `flatten(2).transpose(1, 2)`, though. Writing `reshape` there instead gives the right shape and the
-# wrong tokens, and trains nicely: it came first in the figure of lesson 00.
+# A few millionths at most: the same products, added up in another order. So a ViT does contain a convolution, one whose
+# windows do not overlap. Mind the `flatten(2).transpose(1, 2)`, though. Writing `reshape` there instead gives the right
+# shape and the wrong tokens, and trains nicely: it came first in the figure of lesson 00.
 
 # %% [markdown]
 # ## Bug hunt
 #
-# You find this function in a repository with many stars. Its model trains, the loss falls, and its author went home
+# Imagine that you find this function in a popular repository. Its model trains, the loss falls, and its author is
 # content. Run it, look at the picture, find the bug.
 
 
@@ -468,7 +470,7 @@ show_patches(suspect[0], grid_size=(6, 5))
 # %% [markdown]
 # ### Exercise: `fix_patchify` (10 minutes, 3 points)
 #
-# Copy the function, mend it, and make it refuse sizes that do not fit, which its author forgot as well.
+# Copy the function, repair it, and make it refuse sizes that do not fit: its author forgot that as well.
 
 
 # %% exercise="fix_patchify"
@@ -498,8 +500,8 @@ def fix_patchify(images, patch_size):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Follow tile 1 of the broken picture: where in the photo does it belong, beside tile 0 or below it? Which axis of the
-# six must run slower, then, that of the patch rows or that of the patch columns?
+# Follow tile 1 of the broken picture: where in the photo does it belong, beside tile 0 or below it? So which of the six
+# axes must stand further in front, that of the patch rows or that of the patch columns?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -520,9 +522,9 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
 #
-# That bug is the same in every copy of this notebook. The next one is not: a seed draws it from the library of
-# mistakes that our checks know. The program goes another way, too, with `unfold`, which slides a window along an axis.
-# **Predict first:** what will the photo look like, cut by it?
+# That bug is the same in every copy of this notebook. The next one is not: a seed draws it from the library of mistakes
+# that our checks know. The program also uses another tool, `unfold`, which slides a window along an axis. **Predict
+# first:** what will the photo look like, cut by it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -530,8 +532,8 @@ suspect = hunt("patchify", SEED)
 suspect
 
 # %% [markdown]
-# Now its symptoms: the shape of what comes out, and the photo as it cuts it. An error is a symptom as well; then look
-# at the shape first, and at the traceback afterward.
+# Now its symptoms: the shape of its result, and the photo as it cuts it. An error is a symptom as well; then read the
+# last line of the traceback, and look at the shapes in it.
 
 # %% tags=["raises-exception"]
 tokens = suspect(picture, 48)[0]
@@ -539,8 +541,8 @@ print(tuple(tokens.shape))
 show_patches(tokens, grid_size=(6, 5))
 
 # %% [markdown]
-# Copy the program into the next cell and mend it; the check judges it as it judged yours. If your instructor gave you
-# a seed for points, mend *that* program in `fix_patchify` above: whatever the bug was, the right function is the
+# Copy the program into the next cell and repair it; the check treats it as it treated yours. If your instructor gave
+# you a seed for points, repair *that* program in `fix_patchify` above: whatever the bug was, the right function is the
 # same.
 
 # %%
@@ -550,8 +552,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# Cut `torch.arange(32).reshape(1, 2, 4, 4)` by 2, once with your own `patchify` and once with the suspect. Which
-# number is the first to differ, and along which of the six axes does it lie? And what happens with 5 rows?
+# Cut `torch.arange(32).reshape(1, 2, 4, 4)` by 2, once with your own `patchify` and once with the suspect. Which number
+# is the first to differ, and along which of the six axes has it moved? And what happens with 5 rows?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -561,6 +563,17 @@ suspect.check(mended)
 # </details>
 #
 # Too easy? `hunt("patchify", SEED, bugs=2)` hides two.
+
+# %% [markdown]
+# ## Keep what you wrote
+#
+# Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`, beside this
+# notebook (beside the folders, in a class where each lesson has one; on Colab in your Drive, if you have mounted it).
+# It is plain Python, yours to read and to change. What has not passed its check is left out, and the next lesson then
+# uses the course's own part and says so.
+
+# %%
+keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 
 # %% [markdown]
 # ## Test yourself
@@ -577,17 +590,22 @@ suspect.check(mended)
 # </details>
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
-# On images with one row or one column of patches, and on images that equal their own mirror along the diagonal. That
-# is why the checks use tall and wide images in which no two pixels are equal.
+# On images with one row or one column of patches, and on images that do not change when they are mirrored along the
+# diagonal. That is why the checks use tall and wide images in which no two pixels are equal.
 #
 # </details>
 # <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do
 # you tell them?</summary>
 #
-# That their tokens are mixtures of places and dimensions, that learning proves little, and that `flatten(2)` followed
-# by `transpose(1, 2)` costs nothing.
+# That each of their tokens mixes numbers from different patches, that learning proves little, and that `flatten(2)`
+# followed by `transpose(1, 2)` is right and costs nothing.
 #
 # </details>
 #
-# **What you can do now:** you can turn an image into a sentence, in an order that you can prove. But attention, which
-# will read it, does not see order at all. Next lesson: `02_positions`, where every word learns its place.
+# **What you can do now:** you can turn an image into a sentence, in an order that you can state and test. But
+# attention, which will read it, does not see order at all. Next lesson: `02_positions`, in which each word is given its
+# place.
+#
+# **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
+# al. 2021, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,
+# *Three things everyone should know about Vision Transformers*: another way from patches to tokens.

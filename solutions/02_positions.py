@@ -13,14 +13,14 @@
 # %% [markdown]
 # # 02 · Every word learns its place
 #
-# Lesson 01 turned a photo into a sentence. Now comes a reader that cannot tell "dog bites man" from "man bites dog".
-# In this lesson you give each word its place: with a clock of many hands, with rows and columns, and with one extra
-# token that belongs to no place at all.
+# Lesson 01 turned a photo into a sentence. Now comes a reader that cannot tell "dog bites man" from "man bites dog". In
+# this lesson you give each word its place: with a clock of many hands, then with one clock for rows and one for
+# columns. And you add one token that belongs to no patch.
 #
 # **After this lesson you can**
-# - show that attention does not see order, and mend it;
+# - show that attention does not see order, and give it order by positions;
 # - write the sinusoidal table from memory, and say what its dot products mean;
-# - say why an image needs rows and columns, where a sentence needs a counter;
+# - say why an image needs rows and columns where a sentence needs one number;
 # - put the class token and the positions together in the right order;
 # - move a model's positions to a higher resolution.
 #
@@ -37,21 +37,27 @@
 import torch
 import torch.nn.functional as F
 
-from vit_course import PatchEmbedding, check, hunt, patchify  # the course's own, as in lesson 01
+from vit_course import check, hunt, keep, own
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
+
+PatchEmbedding, patchify = own("PatchEmbedding", "patchify")  # yours of lesson 01, or the course's
 
 torch.manual_seed(2)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
 show_images(picture, titles=["the photo, in order"])
 
 # %% [markdown]
+# The line above says whose parts you are using: `own` takes those that you kept in lesson 01 and that still pass their
+# checks, and the course's for the others.
+
+# %% [markdown]
 # ## Attention cannot see order
 #
 # In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token looks at all tokens and
-# takes home a weighted mean of them. We cut the photo into 30 patches, embed them as in lesson 01, and let attention
-# read them: once in order, once shuffled.
+# receives a weighted mean of them. We cut the photo into 30 patches, embed them as in lesson 01, and let attention read
+# them: once in order, once shuffled.
 
 # %%
 embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
@@ -62,8 +68,9 @@ shuffled = tokens[:, order]
 show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
 
 # %% [markdown]
-# **Predict first.** The reader of this confetti gives one vector for each token. Compared with the reader of the
-# photo, will its vectors be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old order?
+# **Predict first.** Attention gives one vector for each token. Compared with the vectors that it gives for the photo,
+# will those for the shuffled patches be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old
+# order?
 
 
 # %%
@@ -76,42 +83,44 @@ summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
 show_matrix(summaries[:, :12], "photo, confetti", "dimension of the mean over all tokens")
 
 # %% [markdown]
-# It was (b), and so a summary of all tokens is the same, to rounding: to attention, the face and the confetti
-# are *one picture*. The name for this is *permutation equivariance*. Shuffle what goes in, and what comes out is
-# shuffled alike, nothing more.
+# It was (b), and so the mean of all tokens is the same, up to rounding: to attention, the face and the confetti are
+# *one picture*. The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is shuffled
+# in the same way, and otherwise unchanged.
 #
-# A bag of words, then. Something has to tell each word where it stands.
+# So attention reads a bag of words. Something has to say where each word stands.
 
 # %% [markdown]
 # ## A clock with many hands
 #
 # The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
-# Which vector? The number of the position itself would do badly: position 269 would shout down every pixel.
+# Which vector? The number of the position itself would be a bad choice: pixels lie around zero, and adding 269 to each
+# number of a token would drown what the patch says.
 #
-# Counters have solved this long ago. They write a large number with small digits, and each digit changes slower than
-# the one before.
+# Written numbers solve this with digits. No digit is larger than 9, or 1 in binary, however large the number, and each
+# digit changes more slowly than the one after it.
 
 # %%
 bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in range(20)])
 show_matrix(bits.T, "digit", "position", title="counting in binary", values=False)
 
 # %% [markdown]
-# Digits jump, though, and neighbors can look very different: 15 and 16 share no digit. **Predict first:** which
-# device tells any time, with parts that move at different speeds and never jump?
+# Digits jump, though, and neighbors can look very different: 15 and 16 differ in every binary digit. **Predict first:**
+# which device shows a number by parts that move at different speeds and never jump?
 #
-# A clock. Let hand i turn clockwise from twelve, and turn slower the larger i is:
+# A clock. Let hand i turn clockwise from twelve, the larger i, the more slowly:
 #
 # $$\text{angle}(\text{position}, i) = \frac{\text{position}}{10000^{\,2i/\text{embed\_dim}}}$$
 #
-# The tip of a hand that has turned by an angle stands at x = sin(angle), y = cos(angle). Two numbers a hand, so
-# `embed_dim / 2` hands fill a row of the table: sin, cos, sin, cos, and so on.
+# The tip of a hand that has turned by an angle stands at x = sin(angle), y = cos(angle). That is two numbers for each
+# hand, so `embed_dim / 2` hands fill a row of the table: sin, cos, sin, cos, and so on (Vaswani et al. 2017, section
+# 3.5).
 
 # %% [markdown]
 # ![A heat map of the sinusoidal position table, and three of its columns as waves of growing
 # length.](../figures/positions_sine.svg)
 #
-# Read a row, and you see all hands at one time. Read a column, and you see one tip swing. The first hand goes round
-# once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000.
+# Read a row, and you see all hands at one time. Read a column, and you see one coordinate of one hand over time. The
+# first hand goes round once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -200,7 +209,7 @@ show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
 # From position 0 to 1 you see only the thin second hand move. At 30 the minute hand is close to three o'clock, and at
-# 300 even the hour hand has gone past one. No two positions show the same time.
+# 300 even the hour hand has gone past one. No two of these positions show the same time.
 #
 # What does a *dot product* of two positions say? (Attention is made of dot products.) **Predict first:** sketch the
 # 64 × 64 matrix of all of them.
@@ -210,9 +219,9 @@ table = sinusoidal_positions(64, 32)
 show_matrix(table @ table.T / 16, "position", "position", title="dot products of positions, 1 on the diagonal")
 
 # %% [markdown]
-# Stripes along the diagonal: two positions five apart have the same dot product wherever they are. So "near" and
-# "far" can be read off by any token, anywhere, with the same weights. Nobody asked for that; it falls out of the
-# clock.
+# Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. So one set
+# of weights can learn "look five to the left", and it works at every position. Only the closest neighbors stand out
+# clearly, though: farther from the diagonal the dot product goes up and down, so it is no measure of distance.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -244,13 +253,13 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 show_position_similarity(sinusoidal_positions(48, 64), grid_size=(6, 8))
 
 # %% [markdown]
-# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a
-# row*: eight steps to the patch below look farther than five to the right. The table says "sentence".
+# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*:
+# eight steps to the patch below look farther than five to the right. To this table a picture is one long line.
 #
 # ![On a grid of patches, a 1-D position table finds only the left and right neighbours alike, a 2-D table those above
 # and below too.](../figures/positions_2d.svg)
 #
-# The cure: two clocks. The first half of the dimensions tells the row, the second half the column.
+# The remedy is two clocks. The first half of the dimensions shows the row, the second half the column.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions_2d` (15 minutes, 5 points)
@@ -321,9 +330,9 @@ check("sinusoidal_positions_2d", sinusoidal_positions_2d)
 show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 
 # %% [markdown]
-# Now each patch knows its neighbors on all four sides. Each map is a blob with four arms: row and column have a vote
-# each, and the votes are added. When a ViT *learns* its positions from nothing, rows and columns show up in much the
-# same way (Dosovitskiy et al. 2021, figure 7). Lesson 07 looks into a trained one.
+# Now each patch is similar to its neighbors on all four sides. Each map is a blob with four arms, because the
+# similarity of the rows and that of the columns are added. When a ViT *learns* its positions from nothing, rows and
+# columns show up in much the same way (Dosovitskiy et al. 2021, figure 7). Lesson 07 looks into a trained one.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -331,9 +340,10 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # ![For each of two images the class token is put in front of the four tokens, and five positions are added to the
 # five.](../figures/class_token.svg)
 #
-# In the end a ViT has to give *one* answer for a whole picture. Which token should speak? A ViT adds one that has no
-# patch and so no opinion: the *class token*. It is a parameter, the same for each picture, and collects in every
-# layer what the patches have to tell.
+# In the end a ViT has to give *one* answer for a whole picture. Which token should it read? The first ViT adds a token
+# that stands for no patch: the *class token*. It is a parameter, the same for each picture, and collects from the
+# patches in every layer what the answer needs. (Another way is to take the mean over all patches. Lesson 06 compares
+# the two.)
 #
 # Three steps, in this order: **expand, concatenate, add**. **Predict first:** what changes if you add first and
 # concatenate afterward?
@@ -402,8 +412,8 @@ check("add_class_token", add_class_token)
 # (Adding first works if you split `positions` as well; if you do not, one row is left over.)
 #
 # Back to the experiment that started this lesson: photo and confetti, read by attention, now with a class token in
-# front and your 2-D positions. The places stay where they are, and only the patches are shuffled. **Predict first:**
-# does the class token take home the same from both?
+# front and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict first:**
+# does the class token receive the same from both?
 
 # %%
 class_token = torch.randn(1, 1, 32)
@@ -417,8 +427,8 @@ title = "how far photo and confetti differ, to the class token"
 show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension", title)
 
 # %% [markdown]
-# Without positions (row 0) the class token takes home the same from both. With positions (row 1) it does not: the
-# reader can tell "dog bites man" from "man bites dog" now.
+# Without positions (row 0) the class token receives the same from both. With positions (row 1) it does not: now the
+# model can tell "dog bites man" from "man bites dog".
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -435,8 +445,8 @@ for pixels in (224, 384, 512):
     print(f"{pixels} x {pixels} pixels: 1 + {(pixels // 16) ** 2} positions")
 
 # %% [markdown]
-# 577, and nobody has trained them. But learned positions are smooth: each dimension, laid out on the grid, is a
-# little picture. And a picture can be enlarged.
+# 577, where training has made 197. But learned positions are smooth: each dimension, laid out on the grid, is a little
+# picture. And a picture can be enlarged (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -482,14 +492,14 @@ def resize_positions(positions, old_grid, new_grid):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Right shape, wrong numbers, and "the same grid" passes? Then your way in and your way out undo each other, and in
-# between stands something that is no picture. Look at one dimension after your first reshape: is it smooth?
+# Right shape, wrong numbers, and "the same grid" passes? Then your first step and your last undo each other, but what
+# lies between them is no picture. Look at one dimension after your first reshape: is it smooth?
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# F.interpolate wants (batch, channels, height, width). What plays the part of the channels here? Where does that axis
-# stand in `positions`, and can a reshape move it? (You know the answer from lesson 01.)
+# F.interpolate wants (batch, channels, height, width). Which axis of `positions` takes the place of the channels? Where
+# does it stand, and can a reshape move it? (You know the answer from lesson 01.)
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -508,8 +518,8 @@ def resize_positions(positions, old_grid, new_grid):
 check("resize_positions", resize_positions)
 
 # %% [markdown]
-# We have no trained model yet, so your 2-D table plays the part of learned positions: from a grid of 6 × 8 to one of
-# 9 × 12. To compare, here is a tempting shortcut as well: stretch the 48 rows of the table to 108, as one long line.
+# We have no trained model yet, so your 2-D table stands in for learned positions: from a grid of 6 × 8 to one of 9 ×
+# 12. For comparison, here is also a tempting shortcut: stretch the 48 rows of the table to 108, as one long line.
 
 # %%
 grid = sinusoidal_positions_2d((6, 8), 64)
@@ -529,15 +539,15 @@ maps += [similarity_map(resized[0, 1:], (9, 12), 3, 5), similarity_map(line, (9,
 show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resized", "stretched as a line"], columns=4)
 
 # %% [markdown]
-# Who looks near to one patch, from black (nobody) to white (the patch itself)? The 1-D table sees along its row. The
-# 2-D table sees up and down too, and after resizing it is the same map in more squares: what was near is near. The
-# stretched line has lost its rows.
+# How similar is each position to that of one patch, from black (not at all) to white (the patch itself)? In the 1-D
+# table only positions in its own row are similar. In the 2-D table those above and below are too, and after resizing
+# the map is the same with more squares: what was near is near. In the stretched line the rows no longer fit together.
 
 # %% [markdown]
 # ## Bug hunt
 #
-# You find this function in a repository that many have copied. Its author tested it: from a grid to the same grid,
-# every number comes back. **Predict first:** what is wrong with the test? And with the function?
+# Imagine that you find this function in a repository that many have copied. Its author tested it: from a grid to the
+# same grid, every number comes back. **Predict first:** what is wrong with the test? And with the function?
 
 
 # %%
@@ -558,18 +568,18 @@ show_position_similarity(resize_from_the_internet(learned, (6, 8), (9, 12)), gri
 check("resize_positions", resize_from_the_internet)
 
 # %% [markdown]
-# Two reshapes that should be transposes: the way out undoes the way in as long as the grid stays the same, and the
-# author's test looked at nothing else. A good test asks where right and wrong *differ*.
+# Two reshapes that should be transposes: the second undoes the first as long as the grid stays the same, and the author
+# tested nothing else. A good test looks where right and wrong *differ*.
 #
-# A model with such positions loads, runs, and answers. If it does worse on larger pictures, who would not blame the
-# pictures?
+# A model with such positions loads, runs, and answers. If it is worse on larger pictures, most people will think that
+# this is due to the pictures.
 
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
 #
-# Here is the same task by another author, and a bug that a seed draws from our library: your neighbor has another
-# one. **Predict first:** read the program slowly. Rows, columns, dimensions, the class token: which of them goes
-# astray?
+# Here is the same task by another author, with a bug that a seed draws from our library: with another seed it is
+# another bug. **Predict first:** read the program slowly. Rows, columns, dimensions, the class token: which of them is
+# treated wrongly?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -577,8 +587,8 @@ suspect = hunt("resize_positions", SEED)
 suspect
 
 # %% [markdown]
-# Now its symptoms: the shape of the table, what became of the class token's row, and the map of who looks near to whom
-# on the finer grid.
+# Now its symptoms: the shape of the table, what became of the class token's row, and the maps of similar positions on
+# the finer grid.
 
 # %% tags=["raises-exception"]
 resized = suspect(learned + 1, (6, 8), (9, 12))
@@ -586,8 +596,8 @@ print("shape:", tuple(resized.shape), " the class token's row is kept:", bool((r
 show_position_similarity(resized - 1, grid_size=(9, 12))
 
 # %% [markdown]
-# A map that looks right proves little: some of these bugs move everything by a hair. Copy the program, mend it, and
-# let the check decide.
+# A map that looks right proves little: some of these bugs move everything by a fraction of a patch. Copy the program,
+# repair it, and let the check decide.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -606,8 +616,14 @@ suspect.check(mended)
 #
 # </details>
 #
-# More of it: `hunt("add_class_token", SEED)` spoils the other function of this lesson; check with
+# More: `hunt("add_class_token", SEED)` puts a bug into the other function of this lesson; check with
 # `check("add_class_token", mended)`.
+
+# %% [markdown]
+# ## Keep what you wrote
+
+# %%
+keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resize_positions")
 
 # %% [markdown]
 # ## Test yourself
@@ -615,7 +631,8 @@ suspect.check(mended)
 # <details><summary>1. A ViT without positions takes the mean over its tokens. What does it make of a shuffled
 # photo?</summary>
 #
-# The same as of the photo, to rounding. Every layer moves its tokens alike, and a mean does not mind the order.
+# The same as of the photo, up to rounding. Every layer treats all tokens alike, and a mean does not depend on their
+# order.
 #
 # </details>
 # <details><summary>2. <code>embed_dim</code> is 64. How many hands has the 1-D clock? How many tell the row in the 2-D
@@ -633,11 +650,16 @@ suspect.check(mended)
 # </details>
 # <details><summary>4. Why is the class token's row left alone when positions are resized?</summary>
 #
-# It stands nowhere in the picture, so it has no neighbors to be mixed with.
+# It has no place in the picture, so it has no neighbors to be mixed with.
 #
 # </details>
 #
 # ---
 #
-# **What you can do now:** every token knows what it is and where it stands, and one more waits to collect the answer.
-# Time to let them talk to each other. Next lesson: `03_attention`.
+# **What you can do now:** every token says what it is and where it stands, and one more is there to collect the answer.
+# Next lesson: `03_attention`, in which the tokens exchange what they know.
+#
+# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.5: the sinusoidal table. Dosovitskiy
+# et al. 2021, *An Image is Worth 16x16 Words*, appendix D.4: what learned positions look like, and how little the
+# choice mattered there. Su et al. 2021, *RoFormer*: positions as rotations of query and key, which many models of today
+# use.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 03 · Every patch asks a question
 #
-# The photo is a sentence (lesson 01) and each word knows its place (lesson 02). Now the words start to talk. Each one
-# asks a question, each one offers an answer, and everybody listens most to whoever fits best. The whole conversation
-# is one line of algebra. It is also the line that goes wrong most quietly.
+# The photo is a sentence (lesson 01) and each word says where it stands (lesson 02). Now the words exchange what they
+# know. Each one asks a question, each one offers an answer, and each takes most from those whose offer fits its
+# question best. All of this is one line of algebra, and a mistake in it raises no error.
 #
 # **After this lesson you can**
 # - compute attention for any batch, and say what each axis of each product means;
@@ -27,9 +27,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check, hunt, patchify, sinusoidal_positions, sinusoidal_positions_2d, unpatchify
+from vit_course import check, hunt, keep, own
 from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix, show_patches
+
+patchify, unpatchify = own("patchify", "unpatchify")
+sinusoidal_positions, sinusoidal_positions_2d = own("sinusoidal_positions", "sinusoidal_positions_2d")
 
 torch.manual_seed(3)
 picture = photo().float() / 255  # (channels, height, width)
@@ -38,9 +41,9 @@ picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, 
 # %% [markdown]
 # ## A soft look-up
 #
-# A Python dictionary is strict: either your query *equals* a key, or you get a `KeyError`. Attention is a dictionary
-# that never gives up. It compares the query with **every** key, and hands back a mixture of **all** values, with more
-# of those whose keys fit better.
+# A Python dictionary is strict: either your query *equals* a key, or you get a `KeyError`. Attention is a soft
+# dictionary. It compares the query with **every** key, and returns a mixture of **all** values, with more of those
+# whose keys fit better.
 #
 # Here the keys are colors, as (red, green, blue), and the values are numbers.
 
@@ -66,9 +69,9 @@ for name, wanted in {"red": red, "orange": red + green / 2, "grey": (red + green
     print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
 
 # %% [markdown]
-# Gray fits all three keys alike, so it gets their plain mean. Now let the question wander from red to green and watch
-# the shares move. Nothing ever switches; it slides. That is the point: what slides has a gradient, and what has a
-# gradient can learn *what to ask for*.
+# Gray fits all three keys alike, so it gets the plain mean of the values. Now let the query move from red to green and
+# watch the shares change. Nothing switches, everything changes smoothly. That is the point: a smooth function has a
+# gradient, and with a gradient a network can learn *what to ask for*.
 
 # %%
 wandering = [torch.lerp(red, green, step / 8) for step in range(9)]
@@ -78,9 +81,9 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # %% [markdown]
 # ## Every token asks, every token answers
 #
-# In a Transformer each token plays all three parts. From its vector it makes a **query** (what am I looking for?), a
-# **key** (what can I be found by?) and a **value** (what do I tell whoever finds me?). All ask at once, so the queries
-# are a matrix, and so are the keys and the values.
+# In a Transformer each token has all three. From its vector it makes a **query** (what am I looking for?), a **key**
+# (what can I be found by?) and a **value** (what do I pass on to whoever finds me?). All tokens ask at once, so the
+# queries form a matrix, and so do the keys and the values.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
@@ -90,14 +93,13 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # ![Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax makes weights
 # that sum to 1 in each row; weights times value give the output.](../figures/attention_step_by_step.svg)
 #
-# Follow the framed row with a pencil: token 1 asks with (0, −1, 1, 2), its scores are 1, −3 and −1, halved they go
-# into the softmax, and it listens to token 0 most. What it hears is 0.67 of one value, 0.09 of another and 0.24 of
-# the third.
+# Follow the framed row with a pencil: token 1 asks with (0, −1, 1, 2), its scores are 1, −3 and −1, halved they go into
+# the softmax, and it attends to token 0 most. Its output is 0.67 of one value, 0.09 of another and 0.24 of the third.
 
 # %% [markdown]
-# Read the axes with care, they are all there is to get wrong. `scores` has a **row for each query** and a **column
-# for each key**. The softmax runs along a row: a query has one unit of attention to give away. Column sums may be
-# anything; some tokens are popular, and others nobody asks.
+# Read the axes with care: most mistakes are made there. `scores` has a **row for each query** and a **column for each
+# key**. The softmax runs along a row: a query has one unit of attention to give away. Column sums may be anything: some
+# tokens get much attention, and others hardly any.
 #
 # **Predict first.** Change the *query* of token 0: which rows of the output change? Change its *key*? Its *value*?
 # You will see after the exercise.
@@ -117,36 +119,40 @@ for head_dim in (4, 64, 256):
     print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
 
 # %% [markdown]
-# Each product adds 1 to the *variance*, so the variance is `head_dim` and the typical size its root: 2, 8, 16. A
-# softmax takes that badly. It looks at *differences* of scores, and a difference of 16 means that one key gets e¹⁶,
-# nine million times, the weight of the other.
+# Each product adds 1 to the *variance*, so the variance is `head_dim` and the typical size its root: 2, 8, 16. For a
+# softmax that is too large. It depends on *differences* of scores, and a difference of 16 means that one key gets e¹⁶
+# times, nine million times, the weight of the other.
 
 
 # %%
-def largest_weight(score_size):
-    scores = score_size * torch.randn(64, 64)  # 64 tokens ask 64 tokens
+def scores_of(head_dim, divisor):
+    query, key = torch.randn(2, 64, head_dim)  # 64 tokens ask 64 tokens
+    return query @ key.T / divisor
+
+
+def largest_weight(scores):
     return scores.softmax(dim=1).amax(dim=1).mean()
 
 
 print("largest weight in a row")
 for head_dim in (4, 64, 256):
-    undivided, divided = largest_weight(math.sqrt(head_dim)), largest_weight(1.0)
+    undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
     print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
 
 # %% [markdown]
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
-# Without the root a head of 256 numbers has picked its favorite before it has learned anything. With the root it
-# starts by listening to everybody, whatever its size.
+# Without the root a head of 256 numbers gives nearly all its weight to one token before it has learned anything. With
+# the root it starts with some weight for all of them, whatever its size.
 #
-# **Predict first.** Changing one's mind takes a gradient. How does the gradient of a score fare in a row where one
-# weight is nearly 1 and the others are nearly 0?
+# **Predict first.** To change these weights, training needs a gradient. How large is the gradient of a score in a row
+# where one weight is nearly 1 and the others are nearly 0?
 
 
 # %%
-def typical_gradient(score_size):
-    scores = (score_size * torch.randn(64, 64)).requires_grad_()
+def typical_gradient(scores):
+    scores.requires_grad_()
     output = scores.softmax(dim=1) @ torch.randn(64, 1)
     output.sum().backward()
     return scores.grad.abs().median()
@@ -154,12 +160,12 @@ def typical_gradient(score_size):
 
 print("typical gradient of a score")
 for head_dim in (4, 64, 256):
-    undivided, divided = typical_gradient(math.sqrt(head_dim)), typical_gradient(1.0)
+    undivided, divided = (typical_gradient(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
     print(f"head_dim {head_dim:>3}: {undivided:.0e} undivided, {divided:.0e} divided by the root")
 
 # %% [markdown]
-# A row that has made up its mind passes on next to nothing: where the weights are all 0 or 1, the softmax is flat,
-# and a flat function has no slope to learn from. Divided by the root, the gradient is about the same for each size.
+# Next to nothing: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to learn
+# from. Divided by the root, the gradient is about the same for each size.
 
 # %% [markdown] question="why-scale" points=2
 # ### Question: why the root? (5 minutes, 2 points)
@@ -196,8 +202,8 @@ def scaled_dot_product_attention(query, key, value):
     value:   (..., keys, value_dim)
     returns: output (..., queries, value_dim) and weights (..., queries, keys), in this order
 
-    The dtype and the device stay what they are, inputs stay as they are, and scores in the thousands
-    do no harm.
+    The dtype and the device stay what they are, inputs are not changed, and scores in the thousands
+    give no NaN.
 
     By hand: the scores are 2·log 3 and 0, divided by √4 they are log 3 and 0; so the first key gets
     three times the weight of the second, and the output is ¾ · 10 + ¼ · 20.
@@ -222,9 +228,9 @@ def scaled_dot_product_attention(query, key, value):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "too sharp" or "too flat" by a factor? Compare that factor with `head_dim`, which the message tells you. Sums that
-# are 1 along the wrong axis? Look at the `dim` of your softmax. Works with four axes and fails with two? You count
-# axes from the front somewhere.
+# "too sharp" or "too flat" by a factor? Compare that factor with `head_dim`, which the message names. Sums that are 1
+# along the wrong axis? Look at the `dim` of your softmax. Works with four axes and fails with two? You count axes from
+# the front somewhere.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -261,10 +267,10 @@ for which, name in enumerate(("query", "key", "value")):
     print(f"its {name} changes the rows {change.abs().amax(dim=1).nonzero().flatten().tolist()} of the output")
 
 # %% [markdown]
-# A token's question is its own affair; its key and its value are everybody's.
+# A token's query concerns only its own output; its key and its value concern everybody's.
 #
 # Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the patch's *color*, as a
-# direction, so that "fits" means "has a similar hue". First a few lines to see with: they light up the picture where
+# direction, so that "fits" means "has a similar hue". First a function for the display: it lights up the picture where
 # the weights are.
 
 
@@ -303,9 +309,9 @@ asking = [cheek, wall, flag]
 show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
 
 # %% [markdown]
-# A line of algebra, and it finds her face. Nobody told it about faces: patches of a similar color found each other.
+# One line of algebra, and it finds her face. It knows nothing of faces: patches of a similar color found each other.
 #
-# The value need not be a color. Ask by color, and be told a *place*: **predict** what comes back when the value of a
+# The value need not be a color. Let us ask by color and get a *place*: **predict** what comes back when the value of a
 # patch is its row and its column.
 
 # %%
@@ -317,15 +323,15 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
 
 # %% [markdown]
 # Her face, and the wall on the right. And the flag? Her uniform is navy blue as well, and half-way between flag and
-# uniform lies the edge of her collar, which is white: a mean can point to where nothing is. Key and value are two
-# things, then: what you are found by, and what you tell.
+# uniform lies the edge of her collar, which is white: a mean can point to a place where none of the values lie. So key
+# and value are two things: what a token is found by, and what it passes on.
 
 # %% [markdown]
 # ## Heads are views
 #
 # One token, one softmax, one mixture. But the cheek may want to know two things at once: *what looks like me?* and
-# *what is next to me?* One mixture of both answers neither. So we cut every token's vector into `num_heads` pieces
-# and let each piece hold a conversation of its own.
+# *what is next to me?* One mixture of both answers neither. So we cut every token's query, key and value into
+# `num_heads` pieces, and each piece gets an attention of its own.
 #
 # ![The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every token's
 # vector.](../figures/split_heads.svg)
@@ -341,9 +347,9 @@ tempting = x.view(1, 3, 5, 2)  # (batch, num_heads, tokens, head_dim), or so it 
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Head 0 has taken token 0 whole, and most of token 1, and never hears of token 4. Row by row the page was cut into
-# *bundles of tokens*, where we wanted *columns*. It is the confetti of lesson 01 again: the right shape, the wrong
-# memory order, no error, and a model that learns anyway.
+# Head 0 holds all of token 0 and most of token 1, and nothing of token 4. The table was cut into *groups of rows*,
+# where we wanted *columns*. It is the confetti of lesson 01 again: the right shape, the wrong memory order, no error,
+# and a model that learns anyway.
 #
 # ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
 
@@ -395,15 +401,15 @@ def merge_heads(x):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# The check says which number of which token you have in a place. Does the *token* jump where only the *number*
-# should? Then whole tokens were dealt out. "view size is not compatible"? After a transpose the numbers lie scattered
-# in memory: `view` refuses, `reshape` copies.
+# The check says which number of which token stands in a place. Does the *token* change where only the *number* should?
+# Then whole tokens went to the heads. "view size is not compatible"? After a transpose the numbers lie scattered in
+# memory: `view` refuses, `reshape` copies.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# A reshape may cut an axis in two, or join two that stand side by side; it must never carry an axis past another.
-# Which axis do you have to cut? And where does the new axis have to go afterward, and with what?
+# A reshape may cut an axis in two, or join two that stand side by side; it must never carry an axis past another. Which
+# axis do you have to cut? And which two axes have to trade places afterward?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -425,9 +431,9 @@ heads = split_heads(x, 3)
 show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Every head hears of every token. And it costs nothing: a cut and a swap of axes move no number in memory, they only
-# change how the same numbers are *read*. Torch calls that a view. **Predict first:** write into a head; does `x`
-# change?
+# Every head has a part of every token. And it costs nothing: to split an axis and to swap two axes moves no number in
+# memory, it only changes how the same numbers are *read*. Torch calls that a view. **Predict first:** write into a
+# head; does `x` change?
 
 # %%
 heads = split_heads(x, 3)
@@ -438,8 +444,8 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| steps from axis to ax
 # %% [markdown]
 # (If your `split_heads` copies, `x` keeps its 4s. That is right too, only slower.)
 #
-# One trap more. `merge_heads(split_heads(x, 3))` gives back `x`, but so does the wrong pair: `view` there and `view`
-# back. A round trip proves that two functions are inverse, not that either of them is right.
+# One more trap. `merge_heads(split_heads(x, 3))` gives back `x`, but so does the wrong pair: `view` there and `view`
+# back. As in lesson 01, a round trip shows that two functions are inverse, not that either of them is right.
 
 # %%
 there = x.view(1, 3, 5, 2)
@@ -465,8 +471,8 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 # %% [markdown]
 # ## All heads in one matmul
 #
-# A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears.
-# Nobody writes it so, because one wide Linear computes them all in a single product. Its output is cut afterward:
+# A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears. Most
+# code does not do that, because one wide Linear computes them all in a single product. Its output is cut afterward:
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
@@ -475,8 +481,8 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 # | 2·embed_dim … 3·embed_dim − 1 | **values**: head 0, head 1, head 2 |
 
 # %% [markdown]
-# At the end a second Linear, `projection`, reads the merged heads. Without it what head 0 has found stays in the first
-# `head_dim` numbers for ever; the projection lets the heads compare notes.
+# At the end a second Linear, `projection`, reads the merged heads. Without it, what head 0 has found stays in the first
+# `head_dim` numbers of the output; the projection can combine what the heads have found.
 #
 # **Predict first.** How many parameters does the layer have for `embed_dim = 192` and 3 heads? How many with 6 heads?
 
@@ -565,9 +571,9 @@ for num_heads in (3, 6):
     print(num_heads, "heads:", sum(parameter.numel() for parameter in layer.parameters()), "parameters")
 
 # %% [markdown]
-# The same number: 4 · 192² weights and 4 · 192 biases. Heads are a way of *reading*, not a thing to store. And so
-# your layer can wear the weights of PyTorch's own, which keeps its rows in the same order. **Predict:** how far apart
-# will the two outputs be?
+# The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
+# not how large it is. And your layer can run the weights of PyTorch's own layer, which keeps its rows in the same
+# order. **Predict:** how far apart will the two outputs be?
 
 # %%
 theirs = nn.MultiheadAttention(192, 3, batch_first=True)
@@ -586,11 +592,12 @@ with torch.no_grad():
 print("largest difference:", difference.abs().max().item())
 
 # %% [markdown]
-# A few rounding errors. Trained weights would fit as well, and in lesson 05 they will.
+# They differ by rounding errors. Trained weights fit as well, as you will see in lesson 05.
 #
-# **A word on dropout.** In training many models set some of the *weights* to zero at random, after the softmax, so
-# that no token relies on a single friend. Before the softmax it would do something else: a score of 0 still gets its
-# share. Dropout is switched off by `eval()`. Ours has none: one moving part less while we check things.
+# **A word on dropout.** In training many models set some of the *attention weights* to zero at random, after the
+# softmax, so that no token relies on a single other one. Before the softmax that would do something else: a score of 0
+# still gets its share. `eval()` switches dropout off. Ours has none: one part less that can go wrong while we check the
+# others.
 
 # %% [markdown]
 # ## Shuffle the tokens
@@ -615,11 +622,11 @@ print("same output, shuffled like tokens?", torch.allclose(shuffled, output[:, o
 print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1)).abs().max().item())
 
 # %% [markdown]
-# Shuffled tokens come out shuffled, each with the very answer it had before. Attention is *equivariant* to
-# permutation. To the mean, Grace Hopper and the heap of tiles above are **the same picture**.
+# Shuffled tokens come out shuffled, each with the output that it had before. Attention is *equivariant* to permutation.
+# To the mean, Grace Hopper and the heap of tiles above are **the same picture**.
 #
-# That is what lesson 02 was for. Now every token gets the position of the place where it lies, in the photo and in the
-# heap, and the spell is broken:
+# That is what lesson 02 was for. Now we add to every token the position of the place where it lies, in the photo and in
+# the heap, and the two pictures differ:
 
 # %%
 positions = sinusoidal_positions_2d((6, 5), 192)
@@ -630,11 +637,11 @@ print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1))
 # %% [markdown]
 # ## A test that knows attention
 #
-# So far the course has tested you. Now you test the course. Someone hands you a function `attend(query, key, value)`
-# that returns output and weights, and swears that it is attention. Is it?
+# So far the checks were ours. Now you write one. Someone gives you a function `attend(query, key, value)` that returns
+# output and weights, and says that it is attention. Is it?
 #
 # "Train it and see" is no answer: most wrong attentions train. Here are six suspects, each made of *your* function.
-# Five have one thing spoiled. **One is innocent**, in spite of its looks. Which?
+# Five have one bug each. **One is right**, though it looks wrong. Which?
 
 # %%
 attention = scaled_dot_product_attention
@@ -655,9 +662,9 @@ suspects = {
 }
 
 # %% [markdown]
-# You could compare each with your own function. But then one wrong idea in your head would sit on both sides of the
-# comparison, and agree with itself. A better test states **facts**: things that hold for attention and that you know
-# without computing any. Here is the first fact: the weights of a query sum to one.
+# You could compare each with your own function. But if you have misunderstood something, the mistake is then on both
+# sides of the comparison, and the test passes. A better test states **facts**: things that hold for attention and that
+# you know without computing any. Here is the first fact: the weights of a query sum to one.
 
 
 # %%
@@ -672,7 +679,8 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
 
 # %% [markdown]
-# One caught, four to go, and an innocent among the five. **Predict first:** which fact would catch which suspect?
+# One is caught; of the other five, four are wrong and one is right. **Predict first:** which fact would catch which
+# suspect?
 #
 # - The **shapes** are right when all sizes differ.
 # - The two **belong together**: the output is the mean of the values under those very weights.
@@ -682,11 +690,11 @@ for name, attend in suspects.items():
 # - One small **example**, worked out with a pencil.
 
 # %% [markdown]
-# Only the last one can see the scale: all the others hold for hot-headed weights too. So let us have that pencil.
+# Only the last one can show a wrong scale: all the others hold for "hot-headed" too. So take a pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Two keys, (1, 0, 0, 0) and (0, 0, 0, 0). What are the four
 # weights? What would they be without the division, or with the root of the number of *keys* in place of `head_dim`?
-# Choose sizes so that every slip shows.
+# Choose sizes for which every mistake shows.
 
 
 # %%
@@ -701,8 +709,8 @@ print("by keys:   query 0", two(2 / math.sqrt(2), 0.0), "query 1", two(-2 / math
 # %% [markdown]
 # ### Exercise: `is_attention` (25 minutes, 8 points)
 #
-# Write the test. It is graded as tests are graded: by the right attentions that it lets pass, computed in ways you
-# did not think of, and by the wrong ones that it catches. Saying no to everything earns nothing.
+# Write the test. It is graded by the right attentions that it lets pass, computed in ways that you may not have thought
+# of, and by the wrong ones that it catches. Saying no to everything earns nothing.
 
 
 # %% exercise="is_attention"
@@ -779,23 +787,23 @@ check("is_attention", is_attention)
 # %% [markdown]
 # ## The line-up
 #
-# Bug hunt with your own detector: let your test look at the six suspects. Did you guess the innocent one?
+# A bug hunt with your own test: run it on the six suspects. Did you guess the right one?
 
 # %%
 for name, attend in suspects.items():
     print(f"{name:>12}: {'INNOCENT' if is_attention(attend) else 'guilty'}")
 
 # %% [markdown]
-# "Odd" adds 3 to every number of every key, and it changes nothing at all. Each query's scores all grow by the same
-# amount, and a softmax sees only differences. (That is also why a bias on the keys is a parameter that does nothing.
-# Look at the fact, not at the looks.)
+# "Odd" adds 3 to every number of every key, and that changes nothing at all. Each query's scores all grow by the same
+# amount, and a softmax depends only on differences. (That is also why a bias on the keys is a parameter that does
+# nothing.)
 
 # %% [markdown]
 # ## A seventh suspect, drawn for you (5 minutes)
 #
-# This one is guilty, and the seed decides of what: it is drawn from the mistakes that our checks know, written in the
-# letters of the famous paper. **Predict first:** find the line with your own eyes. Then, will your detector find it
-# out?
+# This one is wrong, and the seed decides how: the bug is drawn from the mistakes that our checks know, and the program
+# uses the letters of the paper (Vaswani et al. 2017). **Predict first:** find the line by reading. Then: will your test
+# catch it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -803,8 +811,7 @@ suspect = hunt("scaled_dot_product_attention", SEED)
 suspect
 
 # %% [markdown]
-# Three queries and five keys, of four dimensions: what do the rows of its weights sum to, and what does your detector
-# say?
+# Three queries and five keys, of four dimensions: what do the rows of its weights sum to, and what does your test say?
 
 # %% tags=["raises-exception"]
 query, key, value = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 4)
@@ -814,8 +821,8 @@ print("your detector says:", "INNOCENT" if is_attention(suspect) else "guilty")
 show_matrix(weights, "query", "key", "the suspect's weights")
 
 # %% [markdown]
-# Innocent? Then your detector has a blind spot, and you know which fact to add. Copy the program, mend it, and check
-# it; a detector says *that* something is wrong, and you have to say what.
+# If your test says that it is right, some fact is missing in it, and now you know which. Copy the program, repair it,
+# and check it: a test says *that* something is wrong, and you have to find what.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -840,8 +847,8 @@ suspect.check(mended)
 # %% [markdown]
 # ## Heads with a purpose
 #
-# What do heads look at? In a layer that nobody has trained: at everything a little. We make tokens of the size of
-# ViT-Tiny, 192 numbers, from patches of 4 × 4: the pixels, the hue, the position, and some numbers to spare.
+# What do heads look at? In an untrained layer: at everything a little. We make tokens as long as those of ViT-Tiny, 192
+# numbers, from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
 
 # %%
 rows, columns = 24, 20
@@ -857,7 +864,8 @@ cheek = 9 * columns + 8
 show_looks(small, weights[0, :, cheek], [cheek] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
 
 # %% [markdown]
-# Fog. Now we play training ourselves and write the weights **by hand**. Each head gets a purpose:
+# Each head spreads its weights over the whole picture. Now we do what training would do and set the parameters **by
+# hand**. Each head gets a purpose:
 #
 # - **head 0** looks for *my hue*: query and key both read the hue;
 # - **head 1** looks *around me*: both read the position;
@@ -872,8 +880,8 @@ mirror = torch.linalg.lstsq(table.double(), there.double(), driver="gelsd").solu
 print("largest error of the mirror:", (table @ mirror - there).abs().max().item())
 
 # %% [markdown]
-# There is: sines and cosines can be turned by a matrix, which is one reason why they make such good positions. So
-# here are three heads. `pixels`, `hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
+# There is: a matrix can rotate pairs of sine and cosine, which is one reason why they make good positions. So here are
+# three heads. `pixels`, `hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
 
 # %%
 read = torch.eye(192)
@@ -901,7 +909,7 @@ titles = [f"{name}, {head}" for name in ("cheek", "ribbons") for head in ("0: hu
 show_looks(small, looks, asking, (rows, columns), titles)
 
 # %% [markdown]
-# Three different questions, answered in one product of matrices. And the **output**? Each head has fetched the pixels
+# Three different questions, answered in one product of matrices. And the **output**? Each head has averaged the pixels
 # of the patches that it looked at. **Predict:** fold each head's third of the output back into a picture. What do you
 # see?
 
@@ -911,10 +919,16 @@ titles = ["the photo", "head 0: hue", "head 1: around", "head 2: mirror"]
 show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 
 # %% [markdown]
-# One attention layer has painted by colors, blurred, and held up a mirror, all at once. A convolution can blur, too.
-# To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
-# convolution can do the mirror: it looks in the same direction everywhere, and the mirror image lies elsewhere for
-# each column. What trained heads look at, you will see in lesson 07.
+# One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
+# too. To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
+# convolution can mirror a picture: it looks in the same direction everywhere, and the mirror image lies in another
+# direction for each column. What trained heads look at, you will see in lesson 07.
+
+# %% [markdown]
+# ## Keep what you wrote
+
+# %%
+keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 
 # %% [markdown]
 # ## Test yourself
@@ -927,7 +941,7 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # </details>
 # <details><summary>2. <code>embed_dim = 768</code>, 12 heads: by what are the scores divided?</summary>
 #
-# By 8, the root of 64: a head's dot product has 768 / 12 = 64 terms. The root of `embed_dim` is a popular slip.
+# By 8, the root of 64: a head's dot product has 768 / 12 = 64 terms. The root of `embed_dim` is a common mistake.
 #
 # </details>
 # <details><summary>3. Why does <code>merge(split(x)) == x</code> not prove that either is right?</summary>
@@ -937,8 +951,8 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # </details>
 # <details><summary>4. A test uses <code>query = key = value</code>. Name two mistakes that it cannot see.</summary>
 #
-# Keys mixed in place of values, and a scaling by the root of value_dim. Where three tensors are one, nobody can tell
-# which of them was read.
+# Keys mixed in place of values, and a scaling by the root of value_dim. Where the three tensors are the same, it makes
+# no difference which of them is used.
 #
 # </details>
 # <details><summary>5. Why is there no causal mask in a ViT?</summary>
@@ -949,6 +963,11 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # </details>
 
 # %% [markdown]
-# **What you can do now:** tokens find each other, in several heads at once, and you own a test that says whether they
-# do it right. But attention only *mixes* what is there, it computes nothing new. Next lesson: `04_block`, where each
-# token gets to think about what it heard.
+# **What you can do now:** you can write multi-head attention, and you own a test that says whether an attention is
+# right. But its output is only a weighted *mean* of values. Next lesson: `04_block`, in which each token is also
+# transformed on its own.
+#
+# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the
+# heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after
+# training. Cordonnier, Loukas and Jaggi 2020, *On the Relationship between Self-Attention and Convolutional Layers*:
+# when heads can do what a convolution does.

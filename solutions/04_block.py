@@ -13,15 +13,15 @@
 # %% [markdown]
 # # 04 · The encoder block
 #
-# Attention lets tokens talk. A ViT lets them talk twelve times, and after each talk every token goes home and thinks
-# it over alone. One talk and one think make a *block*. In this lesson you build one, and find out what keeps a tower
-# of twenty-four of them from falling over: a road that nobody is allowed to block.
+# Attention exchanges information between tokens. After it, a small network, the MLP, transforms every token on its own.
+# A *block* is attention followed by an MLP, and a ViT is a stack of such blocks. In this lesson you build one, and find
+# out what makes a stack of twenty-four of them trainable: a path through all of them that no layer interrupts.
 #
 # **After this lesson you can**
 # - write LayerNorm by hand, eps in its right place, and say which axis it runs along and why;
-# - say what a GELU gates, and what two Linears without it cannot draw;
+# - say what a GELU does, and what two Linears without it cannot represent;
 # - build an encoder block, and test its wiring with nothing but zeros;
-# - show with measured gradients and losses why the norms stand on the branches and not on the road.
+# - show with measured gradients and losses why the norms stand on the branches and not on the residual stream.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -37,11 +37,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import MultiHeadSelfAttention  # or paste your own from lesson 03
-from vit_course import PatchEmbedding, check, hunt, patchify, sinusoidal_positions_2d, unpatchify
+from vit_course import check, hunt, keep, own
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
+
+MultiHeadSelfAttention, PatchEmbedding = own("MultiHeadSelfAttention", "PatchEmbedding")
+patchify, unpatchify, sinusoidal_positions_2d = own("patchify", "unpatchify", "sinusoidal_positions_2d")
 
 torch.manual_seed(4)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
@@ -65,8 +67,9 @@ def draw(curves, xlabel, ylabel):
 # %% [markdown]
 # ## What LayerNorm does to one token
 #
-# Tokens come in all sizes. A patch of bright sky makes a long vector, a patch of black cloth a short one, and a Linear
-# has to serve both with the same weights. LayerNorm brings every token to one measure first:
+# Tokens come in all sizes: a patch with strong contrast may make a vector ten times as long as a patch that is nearly
+# the mean color, and a Linear has to work on both with the same weights. LayerNorm first brings every token to the same
+# scale:
 #
 # $$z = \frac{x - \text{mean}}{\sqrt{\text{variance} + \text{eps}}}
 # \qquad\qquad \text{result} = \text{weight} \cdot z + \text{bias}$$
@@ -75,7 +78,7 @@ def draw(curves, xlabel, ylabel):
 
 # %% [markdown]
 # **Predict first.** Here is a token of four numbers: 1, 1, 5, 5. What is its mean? Its variance? And the token after
-# LayerNorm, with eps = 0? It fits on the back of a ticket.
+# LayerNorm, with eps = 0? No computer needed.
 #
 # Then somebody multiplies the token by 1000 and adds 7. What comes out now?
 
@@ -85,9 +88,9 @@ for each in (token, 1000 * token + 7, -token):
     print(each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist())
 
 # %% [markdown]
-# Mean 3, variance 4, and so −1, −1, 1, 1: the louder token comes out the same. LayerNorm forgets **how loudly** a token
-# spoke and keeps **what it said**. Then `weight` and `bias`, one learned number per dimension, set a new volume, the
-# same for all tokens.
+# Mean 3, variance 4, and so −1, −1, 1, 1; the larger token comes out the same. LayerNorm removes a token's **scale and
+# offset** and keeps its **pattern**. Then `weight` and `bias`, one learned number per dimension, set a new scale and
+# offset, the same for all tokens.
 
 # %% [markdown]
 # ## Which axis?
@@ -95,9 +98,8 @@ for each in (token, 1000 * token + 7, -token):
 # ![LayerNorm takes a mean and a standard deviation along embed_dim for each token of each image
 # alone.](../figures/layer_norm.svg)
 #
-# Each token is its own little world: no other token takes part, and no other image. You could also take mean and
-# variance of one dimension over all images and tokens of the batch. That is BatchNorm, the standard in convolutional
-# networks.
+# Each token is normed alone: no other token takes part, and no other image. You could also take mean and variance of
+# one dimension over all images and tokens of the batch. That is BatchNorm, the standard in convolutional networks.
 #
 # **Predict first.** We norm an image in a batch of eight, and then the same image all alone. By how much do its tokens
 # differ with LayerNorm? With BatchNorm, as it works in training?
@@ -111,20 +113,21 @@ for name, norm in norms.items():
     print(f"{name}: {difference.abs().max().item():.2g}")
 
 # %% [markdown]
-# With BatchNorm, what your picture looks like to the network depends on the strangers that it shares a batch with. With
-# LayerNorm an image in company, an image alone and the last, half-empty batch of an epoch are all treated alike, in
-# training and afterward.
+# With BatchNorm, what the network computes for your picture depends on the other pictures of its batch. With LayerNorm
+# an image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch, in training and
+# afterward.
 
 # %% [markdown]
 # ## What eps is for
 #
-# A token whose numbers are all equal has variance 0, and 0 / 0 is a NaN that eats your model. So a small number, eps,
-# is added to the variance, *under* the root.
+# A token whose numbers are all equal has variance 0, and 0 / 0 is a NaN, which soon spreads to all parameters. So a
+# small number, eps, is added to the variance, *under* the root.
 #
-# It does more than that. It is the **threshold of silence**: a token whose variance is far above eps is brought to
-# variance 1, a token far below it stays quiet.
+# It does more than that. It is a **threshold**: a token whose variance is far above eps is brought to variance 1, and
+# one whose variance is far below eps stays small.
 #
-# **Predict first.** The token 1, 1, 5, 5 again, with a huge eps of 12. What comes out? (The docstring below tells.)
+# **Predict first.** The token 1, 1, 5, 5 again, with a huge eps of 12. What comes out? (The docstring below has the
+# answer.)
 
 # %% [markdown]
 # ### Exercise: `layer_norm` (10 minutes, 5 points)
@@ -136,8 +139,8 @@ def layer_norm(x, weight, bias, eps):
 
     Convention: a token lies along the last axis, however many axes stand in front. Its
     variance is the mean of its squared deviations: divide by embed_dim, not by embed_dim - 1.
-    eps is added to the variance. A large mean, say 1000, does no harm, and the gradient takes
-    every way, through the mean and the variance too.
+    eps is added to the variance. A large mean, say 1000, costs no precision, and the gradient flows
+    through the mean and the variance too.
 
     x:            (..., embed_dim); leave it as you found it
     weight, bias: (embed_dim,)
@@ -163,14 +166,14 @@ def layer_norm(x, weight, bias, eps):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "The size of tensor a must match the size of tensor b"? Print the shape of your mean beside the shape of `x`: an axis
-# got lost on the way, and `keepdim` keeps it. Variance 0.857 where 1 was expected? That is 6/7, and a token of the
-# check has 7 numbers.
+# is missing, and `keepdim` keeps it. Variance 0.857 where 1 was expected? That is 6/7, and a token of the check has 7
+# numbers.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
 # `x.var()` and `x.std()` of torch divide by one less than the number of values, unless you say otherwise. Do you? And
-# which number names the last axis, be there two axes or four?
+# which number names the last axis, whether there are two axes or four?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -187,8 +190,8 @@ def layer_norm(x, weight, bias, eps):
 check("layer_norm", layer_norm)
 
 # %% [markdown]
-# Now put it to work on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We
-# norm every patch with *your* function and fold the patches back into a picture (mid-grey is zero).
+# Now use it on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We norm
+# every patch with *your* function and fold the patches back into a picture (mid-gray is zero).
 #
 # **Predict first.** Hopper's uniform is almost black, and almost flat. What becomes of it with eps = 1e-6? And of the
 # whole picture with eps = 0.1?
@@ -206,27 +209,27 @@ variances = patches.var(dim=-1, correction=0)[0]
 print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
 
 # %% [markdown]
-# With a tiny eps each patch shouts equally loud, and the uniform turns out to be full of colored snow: the noise of
-# film, scanner and JPEG, which nobody can see in the photo. With eps = 0.1, above the variance of nearly every patch,
-# the quiet ones stay quiet. A ViT uses 1e-6: it wants to hear whispers.
+# With a tiny eps each patch gets the same contrast, and the uniform turns out to be full of colored noise, of film,
+# scanner and JPEG, too weak to be seen in the photo. With eps = 0.1, above the variance of nearly every patch, flat
+# patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size.
 
 # %% [markdown]
-# ## A soft gate
+# ## A soft gate: GELU
 #
-# After the talk, the thinking. Each token goes alone through two Linears, up to `hidden_dim` numbers (four times as
-# many, as a rule) and down again. Between them stands a gate, the GELU:
+# After attention comes the MLP. Each token goes alone through two Linears, up to `hidden_dim` numbers (usually four
+# times as many) and down again. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
 #
 # $$\text{GELU}(x) = x \cdot \Phi(x) \qquad \Phi(x) = \text{the share of a normal distribution that lies below } x$$
 #
-# Φ is a gate that opens slowly: shut for −3, half open at 0, wide open at 3.
+# Φ(x) says how far the gate is open: shut at −3, half open at 0, wide open at 3.
 
 # %% [markdown]
 # ![Exact GELU, its tanh form and ReLU as curves, with an inset of the difference between the two
 # GELUs.](../figures/mlp_gelu.svg)
 #
-# A ReLU is a door with a latch, a GELU is a swing door. Years ago an approximation with a tanh was faster, and it still
-# haunts the libraries: never more than 0.0005 off, and so never noticed. torchvision and timm have the exact form in
-# their ViTs, so do we, and the check will ask for it.
+# A ReLU is either shut or open; a GELU opens gradually. There are two GELUs: the exact one, and an approximation with a
+# tanh, which was faster and which the first ViT's own code uses. They differ by less than 0.0005, so a wrong one is
+# easily overlooked. torchvision and timm use the exact form in their ViTs, so do we, and the check tests it.
 
 # %% [markdown]
 # ### Exercise: `Mlp` (6 minutes, 3 points)
@@ -265,13 +268,13 @@ class Mlp(nn.Module):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "has no parameter `fc1.weight`"? The two Linears must be attributes of `self` under their exact names; inside an
-# `nn.Sequential` they get other ones. Right in the first three digits and wrong in the fourth? Then it is the other
-# GELU.
+# `nn.Sequential` they get other ones. Right in the first three digits and wrong in the fourth? Then it is the
+# approximate GELU.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# How many activations does a chain of two Linears have room for, if none may stand in front and none behind?
+# Where in a chain of two Linears can an activation stand, if not in front of both and not behind both?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -287,8 +290,8 @@ class Mlp(nn.Module):
 check("Mlp", Mlp)
 
 # %% [markdown]
-# What does the gate buy? We let an MLP with 32 hidden units draw a skyline: one number in, one number out. **Predict
-# first:** sketch what it can draw with the gate, and what the same two Linears can draw without.
+# What is the GELU good for? We train an MLP with 32 hidden units to draw a curve: one number in, one number out.
+# **Predict first:** sketch what it can draw with the GELU, and what the same two Linears can draw without it.
 
 # %%
 x = torch.linspace(-2, 2, 200)[:, None]
@@ -309,15 +312,15 @@ drawn = {"with the gate": fit(Mlp(1, 32)), "without": fit(without_gate), "skylin
 draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
 
 # %% [markdown]
-# Without the gate: a straight line, however many hidden units you pay for. A linear map of a linear map is a linear
-# map. With it, every hidden unit bends the curve at a place of its own.
+# Without the GELU: a straight line, however many hidden units there are. A linear map of a linear map is a linear map.
+# With it, every hidden unit bends the curve at a place of its own.
 
 # %% [markdown]
-# ## The road and its branches
+# ## The residual stream and its branches
 #
-# Now put the talk and the think together. Picture a road, the *residual stream*, on which the tokens travel from the
-# first block to the last. In every block two branches leave it. A branch takes a **normed copy** of the stream, works
-# on it, and **adds** what it found to the stream. On the road itself there is nothing but plus signs.
+# Now put attention and MLP together. The tokens pass from the first block to the last on the *residual stream*. In
+# every block two branches leave it. A branch takes a **normed copy** of the stream, computes something from it, and
+# **adds** the result to the stream. On the stream itself there is nothing but additions.
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
@@ -325,8 +328,8 @@ draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
 # Build the one on the left.
 
 # %% [markdown]
-# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? The
-# answer is the cheapest test of a block that there is: most wrongly wired ones give something else.
+# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? This
+# is the cheapest test of a block that there is: most blocks with wrong wiring give something else.
 
 # %% [markdown]
 # ### Exercise: `EncoderBlock` (15 minutes, 7 points)
@@ -334,11 +337,12 @@ draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
 
 # %% exercise="EncoderBlock"
 class EncoderBlock(nn.Module):
-    """One round of talking and thinking, norms on the branches.
+    """Attention, then an MLP, each on a normed copy, each added to the stream.
 
     Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
     `mlp` (your Mlp, embed_dim * mlp_ratio wide, as a whole number). Both norms are
-    LayerNorms with an eps of 1e-6, as ViT's weights need it; torch's default is another.
+    LayerNorms with an eps of layer_norm_eps; torch's own default is larger than ours. The qkv
+    of the attention has a bias if qkv_bias is True.
 
     x:       (batch, tokens, embed_dim); leave it as you found it
     returns: the same shape
@@ -353,12 +357,12 @@ class EncoderBlock(nn.Module):
     no ready-made layer of a Transformer. About 8 lines.
     """
 
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6):
         super().__init__()
         ### BEGIN SOLUTION
-        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.attention = MultiHeadSelfAttention(embed_dim, num_heads)
-        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
+        self.attention = MultiHeadSelfAttention(embed_dim, num_heads, qkv_bias)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
         ### END SOLUTION
 
@@ -374,14 +378,14 @@ class EncoderBlock(nn.Module):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "must be tuple of ints, but found element of type float": `embed_dim * mlp_ratio` is a float until you make it an int.
-# Not the identity at zero? Then something stands on the road, or the road is cut. "modified by an inplace operation"?
-# Look for `+=`.
+# Not the identity at zero? Then something stands on the stream, or the stream is cut. "modified by an inplace
+# operation"? Look for `+=`.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Put a finger on the thick line of the figure and follow it down. Which two operations do you meet? Now write each
-# branch from where it leaves the line to where it comes back. To which `x` is it added?
+# Follow the thick line of the figure. Which two operations are on it? Now write down each branch from where it leaves
+# the line to where it comes back. To which `x` is it added?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -399,7 +403,7 @@ check("EncoderBlock", EncoderBlock)
 
 
 # %%
-def moves_when_silent(block_class):
+def moves_at_zero(block_class):
     """How far tokens move in a block whose Linears are all zero."""
     block, tokens = block_class(embed_dim=8, num_heads=2), torch.randn(2, 5, 8)
     for name, parameter in block.named_parameters():
@@ -408,16 +412,16 @@ def moves_when_silent(block_class):
     return (block(tokens) - tokens).abs().max().item()
 
 
-print("a silent block of yours moves tokens by", moves_when_silent(EncoderBlock))
+print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 
 # %% [markdown]
-# Zero plus zero plus the stream: a block that adds nothing is the identity. Keep that function at hand.
+# The stream plus zero plus zero: a block whose branches add nothing is the identity. Keep that function at hand.
 #
-# And when it speaks, who hears whom? We change one token of nine and look which outputs move, for each part and for
-# the whole block.
+# And with random weights: which token has an influence on which? We change one token of nine and look which outputs
+# change, for each part and for the whole block.
 #
-# **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and fill the cells that
-# you think will move when token 4 changes.
+# **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and mark the cells that
+# you think will change with token 4.
 
 # %%
 block = EncoderBlock(embed_dim=192, num_heads=3)
@@ -431,26 +435,27 @@ title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
 show_matrix(torch.stack(moved), "part", "token", title)
 
 # %% [markdown]
-# Norms and MLP are deaf: what happens to token 4 stays with token 4. All the talking in a ViT is done by attention, in
-# whispers here, since the weights are random. And who has the memory?
+# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. In a ViT information passes between
+# tokens only in attention, and here only a little of it, since the weights are random. And which part has the most
+# parameters?
 
 # %%
 for name, part in block.named_children():
     print(f"{name:>10}: {sum(weight.numel() for weight in part.parameters()):>7,} parameters")
 
 # %% [markdown]
-# Two thirds of a block are its MLP, one third is attention. The norms hardly weigh anything.
+# Two thirds of a block are its MLP, one third is attention. The norms have hardly any.
 #
-# **Predict first.** We send the photo, 400 patches of 8 × 8, down a road of twelve fresh blocks. Does the stream (the
-# mean length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
+# **Predict first.** We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the stream (the mean
+# length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
 
 # %%
 embed_dim = 8 * 8 * 3
 small = F.interpolate(picture[:, :, :240], size=(160, 160), mode="area")
 rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # an embedding to be undone
-road = 4 * (patchify(small, 8) - 0.5) @ rotation  # (1, 400, embed_dim)
+stream = 4 * (patchify(small, 8) - 0.5) @ rotation  # (1, 400, embed_dim)
 
-x, lengths = road, {"stream": [], "what attention adds": [], "what the mlp adds": []}
+x, lengths = stream, {"stream": [], "what attention adds": [], "what the mlp adds": []}
 with torch.no_grad():
     for block in [EncoderBlock(embed_dim, num_heads=3) for _ in range(12)]:
         attended = block.attention(block.norm1(x))
@@ -462,25 +467,25 @@ draw(lengths, "block", "mean length")
 
 # %% [markdown]
 # The stream grows, slowly: it is a sum, and every branch adds to it. The branches do not grow, because each reads a
-# *normed* copy. So the further down the road, the smaller a branch beside the stream. Late blocks make gentle
-# corrections. Keep that in mind for the next section.
+# *normed* copy. So the later the block, the smaller its branches are compared with the stream, and late blocks make
+# small corrections. Keep that in mind for the next section.
 
 # %% [markdown] question="silent-start" points=2
-# ### Question: a block that starts silent (6 minutes, 2 points)
+# ### Question: a block that starts as the identity (6 minutes, 2 points)
 #
 # Some people start training with `fc2` and the attention's `projection` set to zero, weights and biases, in every
-# block. What does a tower of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
+# block. What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
 # gradient in that first step, and which one does not? Why might such a start be a good idea?
 #
 # ### BEGIN SOLUTION
-# Every branch adds zero, so each block, and the whole tower, is the identity: the head sees the embedded patches
+# Every branch adds zero, so each block, and the whole stack, is the identity: the head sees the embedded patches
 # themselves. The gradient of `fc2`'s weight is (what arrives from the loss) times (the hidden activations), which is
 # not zero; the gradient of `fc1` has to pass backward through `fc2`'s weight, which is zero, so `fc1` gets none in the
-# first step. After it `fc2` is no longer zero, and both learn. The start is good because a deep tower begins as a
-# shallow model that is easy to train, with a clear road for the gradient, and each block joins in when it has
+# first step. After it `fc2` is no longer zero, and both learn. The start is good because a deep stack begins as a
+# shallow model that is easy to train, with a clear path for the gradient, and each block joins in when it has
 # something useful to add.
 #
-# **Rubric.** 1 point: identity, and so the tower's output is its input. 1 point: `fc2` learns at once, `fc1` only from
+# **Rubric.** 1 point: identity, and so the stack's output is its input. 1 point: `fc2` learns at once, `fc1` only from
 # the second step on, with the reason (the zero weight of `fc2` lies between `fc1` and the loss); or, in its place, a
 # sound reason why an easy start helps.
 # ### END SOLUTION
@@ -488,13 +493,13 @@ draw(lengths, "block", "mean length")
 # %% [markdown]
 # ## Before or after?
 #
-# The first Transformer (2017) had its norms *on the road*, behind each plus: the right half of the figure. It is called
-# post-norm. Here it is, made of your parts.
+# The first Transformer (Vaswani et al. 2017) had its norms *on the stream*, behind each addition: the right half of the
+# figure. It is called post-norm. Here it is, made of your parts.
 
 
 # %%
 class PostNormBlock(EncoderBlock):
-    """The block of 2017: each norm stands on the road."""
+    """The block of 2017: each norm stands on the stream."""
 
     def forward(self, x):
         x = self.norm1(x + self.attention(x))
@@ -502,7 +507,7 @@ class PostNormBlock(EncoderBlock):
 
 
 # %%
-def tower(block_class, depth, embed_dim):
+def stack(block_class, depth, embed_dim):
     """Blocks in a row; their Linears start Xavier-uniform, with zero biases."""
     torch.manual_seed(0)
     blocks = nn.Sequential(*(block_class(embed_dim, 4) for _ in range(depth)))
@@ -515,28 +520,28 @@ def tower(block_class, depth, embed_dim):
 # %% [markdown]
 # **Predict first.** We build 24 blocks of each kind, with the same random weights, and send one gradient back from a
 # loss at the end. How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two
-# lines. In which tower does the *last* block feel the stronger pull, and by which factor?
+# lines. In which stack is the gradient of the *last* block larger, and by which factor?
 
 # %%
 tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.arange(8)
 pulls = {}
 for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
-    blocks = tower(block_class, 24, 64)
+    blocks = stack(block_class, 24, 64)
     summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)
     F.cross_entropy(summary @ directions / 8, labels).backward()
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
 factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
-print(f"last block: post-norm pulls {factor:.1f} times as hard")
+print(f"last block: the gradient of post-norm is {factor:.1f} times as large")
 draw(pulls, "block", "gradient of fc1")
 
 # %% [markdown]
-# In the pre-norm tower the pull fades along the road: there the stream is long, each branch is a small part of it, and
-# so late blocks are corrected gently. In the post-norm tower every norm cuts the stream back to its first length, all
-# 24 blocks are equally loud, and all are pulled at full strength, at once.
+# With pre-norm the gradient gets smaller from block to block: there the stream is long, each branch is a small part of
+# it, and so late blocks change little at a time. With post-norm every norm brings the stream back to its first length,
+# each of the 24 branches is as large a part of it as the first, and all get large gradients at once.
 
 # %% [markdown]
-# Does that matter? **Predict first:** we train both towers on pictures of ten shapes, for 80 steps, with the same
-# weights, batches and learning rate. Somebody who guesses has a loss of ln 10 = 2.30. Where do the two end?
+# Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
+# weights, batches and learning rate. A model that guesses has a loss of ln 10 = 2.30. Where do the two end?
 
 # %%
 data = shapes(4000, image_size=16)
@@ -551,7 +556,7 @@ class Sketch(nn.Module):
 
     def __init__(self, block_class, depth):
         super().__init__()
-        self.blocks = tower(block_class, depth, 32)
+        self.blocks = stack(block_class, depth, 32)
         self.patches = PatchEmbedding(3, 4, 32)
         self.last = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 10))
         self.register_buffer("grid", sinusoidal_positions_2d((4, 4), 32))
@@ -577,20 +582,20 @@ def train(block_class, depth, steps):
 
 # %% tags=["experiment"]
 guess = torch.full((71,), 10.0).log()
-towers = {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}
-deep = {name: train(block_class, 24, 80) for name, block_class in towers.items()}
+stacks = {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}
+deep = {name: train(block_class, 24, 80) for name, block_class in stacks.items()}
 draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
-# Post-norm sits on the line of those who guess; pre-norm is on its way before step 20. Post-norm *can* be trained: the
-# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny while all blocks pull
-# at once. Xiong et al. (2020) traced the need for it to these very gradients. Pre-norm can do without, and a ViT is
+# Post-norm is no better than guessing; with pre-norm the loss falls before step 20. Post-norm *can* be trained: the
+# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny while the gradients are
+# large. Xiong et al. (2020) traced the need for it to these very gradients. Pre-norm needs it less, and a ViT is
 # pre-norm.
 
 # %% [markdown]
 # ## Bug hunt
 #
-# A repository with many stars. Its block has the same parts under the same names as yours, so here it borrows your
+# Imagine a popular repository. Its block has the same parts under the same names as yours, so here it inherits your
 # `__init__`. It even looks tidier than yours: each line does one thing.
 
 
@@ -613,7 +618,7 @@ shallow = {name: train(block_class, 4, 250) for name, block_class in blocks.item
 draw(shallow, "step", "loss of 4 blocks")
 
 # %% [markdown]
-# Nobody could tell. The loss falls, the author goes home content. Then a user sets `depth=24`:
+# From these curves nobody would suspect a bug. The loss falls, the author is content. Then a user sets `depth=24`:
 
 # %% tags=["experiment"]
 as_found = train(BlockFromTheInternet, 24, 80)
@@ -621,7 +626,7 @@ losses = {"4 blocks": shallow["from the internet"][:71], "24 blocks": as_found, 
 draw(losses, "step", "loss, from the internet")
 
 # %% [markdown]
-# You have seen that flat line before. Look at the road of this block, from one end of the tower to the other: what
+# You have seen that flat line before. Look at the stream of this block, from one end of the stack to the other: what
 # stands on it?
 #
 # ### Exercise: `fix_block` (10 minutes, 3 points)
@@ -634,7 +639,7 @@ class FixedBlock(EncoderBlock):
     Allowed: what EncoderBlock allows.
 
     >>> block = FixedBlock(8, 2).requires_grad_(False)
-    >>> silent = [each.zero_() for each in block.parameters()]
+    >>> zeros = [each.zero_() for each in block.parameters()]
     >>> tokens = torch.arange(40.0).reshape(1, 5, 8)
     >>> torch.equal(block(tokens), tokens)
     True
@@ -651,7 +656,8 @@ class FixedBlock(EncoderBlock):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Ask `moves_when_silent(BlockFromTheInternet)`. Both branches add zero, and yet the tokens move. Who moved them?
+# Ask `moves_at_zero(BlockFromTheInternet)`. Both branches add zero, and yet the tokens change. Which line changes
+# them?
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -675,16 +681,16 @@ losses = {"mended": train(FixedBlock, 24, 80), "as found": as_found, "guessing":
 draw(losses, "step", "loss of 24 blocks")
 
 # %% [markdown]
-# Walk down the road of the buggy tower: norm, plus, norm, plus, norm, plus. Now the post-norm tower: plus, norm, plus,
-# norm. It is *the same tower*, seen from one step further on. Somebody wanted pre-norm, wrote post-norm, and no loss
-# curve at depth 4 would ever have told.
+# Follow the stream of the buggy stack: norm, add, norm, add, norm, add. Now that of the post-norm stack: add, norm,
+# add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm, and no loss
+# curve at depth 4 shows it.
 
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
 #
-# Some authors write one step per line and keep the road in a variable, `shortcut`. That reads well, and gives a bug
-# many places to hide. A seed draws yours. **Predict first:** draw the road of this block on paper, with what stands on
-# it.
+# Some authors write one step per line and keep the stream in a variable, `shortcut`. That reads well, and gives a bug
+# many places to hide. A seed draws yours. **Predict first:** draw the stream of this block on paper, with what stands
+# on it.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -692,20 +698,20 @@ suspect = hunt("EncoderBlock", SEED)
 suspect
 
 # %% [markdown]
-# The quickest symptoms: does it leave the tokens alone when it is silent? Are its parameters as large as you expect
-# with `mlp_ratio=2.0`, and do all of them feel a gradient?
+# The quickest symptoms: does it leave the tokens alone when all its Linears are zero? Are its parameters as large as
+# you expect with `mlp_ratio=2.0`, and does each of them get a gradient?
 
 # %% tags=["raises-exception"]
-print("a silent block of theirs moves tokens by", moves_when_silent(suspect.program))
+print("with zeros, their block moves tokens by", moves_at_zero(suspect.program))
 block = suspect(embed_dim=8, num_heads=2, mlp_ratio=2.0)
 block(torch.randn(2, 5, 8)).square().sum().backward()
 for name, parameter in block.named_parameters():
     print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
 
 # %% [markdown]
-# Both tests can pass, and there is a bug all the same; then compare its numbers with your own block's. Mend a copy. If
-# your instructor gave you a seed for points, mend that program in `fix_block` above, its `__init__` too where the bug
-# is there: the right block is the same.
+# Both tests can pass although there is a bug; then compare its numbers with your own block's. Repair a copy. If your
+# instructor gave you a seed for points, repair that program in `fix_block` above, and its `__init__` if the bug is
+# there: the right block is the same.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -714,9 +720,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# In `__init__`, ask of each line what it does with the arguments, and of each norm what it is called with. In
-# `forward`, write beside each line what `x` holds now, and what `shortcut` holds: the stream, a normed copy, or a
-# branch's output.
+# In `__init__`, ask what each line does with the arguments, and what each norm is built with. In `forward`, write
+# beside each line what `x` holds now, and what `shortcut` holds: the stream, a normed copy, or a branch's output.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -728,30 +733,30 @@ suspect.check(mended)
 # Too easy? `hunt("EncoderBlock", SEED, bugs=2)` hides two.
 
 # %% [markdown]
-# ## A photograph on the road
+# ## A photograph in the stream
 #
-# One last look at the road, with your own eyes. At the start of it the photo lies in the stream, turned by a random
+# One last look at the stream, this time as a picture. At its start the stream holds the photo, turned by a random
 # rotation. After any number of blocks we can turn the stream back and *look* at what it still holds. All weights are
-# random: twelve strangers scribble on the picture, one after the other.
+# random: twelve untrained blocks, each of which adds something to the picture.
 
 # %% [markdown]
-# **Predict first.** After how many blocks is she gone with your block? With the block from the internet? And with a
-# block that has no plus signs at all?
+# **Predict first.** After how many blocks can you no longer recognize her, with your block? With the block from the
+# internet? And with a block that adds nothing to a stream and only passes its result on?
 
 
 # %%
-class NoRoad(EncoderBlock):
+class NoStream(EncoderBlock):
     def forward(self, x):
         return self.mlp(self.norm2(self.attention(self.norm1(x))))
 
 
-roads = {"yours": EncoderBlock, "internet": BlockFromTheInternet, "no road": NoRoad}
+variants = {"yours": EncoderBlock, "internet": BlockFromTheInternet, "no stream": NoStream}
 
 # %%
 views, titles, stops = [], [], (0, 1, 2, 4, 8, 12)
-for name, block_class in roads.items():
+for name, block_class in variants.items():
     torch.manual_seed(0)
-    x = road
+    x = stream
     with torch.no_grad():
         for number in range(13):
             if number in stops:
@@ -762,11 +767,18 @@ for name, block_class in roads.items():
 show_images(torch.cat(views), titles=titles, columns=len(stops))
 
 # %% [markdown]
-# Without plus signs one block is enough to wipe her out. On *your* road she is there after twelve strangers, under some
-# snow: every block can still read the original, and so can the head at the end. On the road of the other block her
-# colors change: each norm brings quiet patches and loud ones to one volume, and the volume of the original is lost.
+# Without the additions one block is enough to destroy the picture. In *your* stream she can be recognized after twelve
+# untrained blocks, under some noise: every block can still read the original, and so can the head at the end. In the
+# stream of the other block the colors change: each norm brings patches with little and with much contrast to one scale,
+# and the scale of the original is lost.
 #
-# Now imagine that the blocks are no strangers, but have learned what to write. That is a Vision Transformer.
+# In a trained Vision Transformer the blocks have learned what to add.
+
+# %% [markdown]
+# ## Keep what you wrote
+
+# %%
+keep("Mlp", "EncoderBlock")
 
 # %% [markdown]
 # ## Test yourself
@@ -778,7 +790,7 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 # </details>
 # <details><summary>2. Your batch holds one image. Which of LayerNorm and BatchNorm minds?</summary>
 #
-# BatchNorm: its statistics come from the batch. LayerNorm reads one token at a time.
+# BatchNorm: its statistics come from the batch. LayerNorm uses one token at a time.
 #
 # </details>
 # <details><summary>3. Two Linears, 192 → 768 → 192, no activation. Which single layer does the same?</summary>
@@ -800,5 +812,9 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 # </details>
 
 # %% [markdown]
-# **What you can do now:** you have every part of a Vision Transformer, and a block that can be stacked as high as you
-# like. Next lesson: `05_vit`, where you put it all together, and somebody famous lends you their weights.
+# **What you can do now:** you have every part of a Vision Transformer, and a block that can be stacked dozens of times.
+# Next lesson: `05_vit`, in which you put it all together and load the weights that torchvision has trained.
+#
+# **Further reading.** Ba, Kiros and Hinton 2016, *Layer Normalization*. He et al. 2016, *Identity Mappings in Deep
+# Residual Networks*: why nothing should stand on the stream. Xiong et al. 2020, *On Layer Normalization in the
+# Transformer Architecture*: pre-norm and post-norm.

@@ -13,13 +13,13 @@
 # %% [markdown]
 # # 05 · The whole picture
 #
-# You have patches, positions, attention and blocks on your bench. Today they become one model, and a real one: by the
-# end of this lesson the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and nobody can tell the
-# two apart. On the way you meet a broken model that learns better than the right one.
+# You have written patches, positions, attention and blocks. In this lesson they become one model, and a real one: at
+# the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as in
+# theirs. On the way you meet a broken model that learns as well as the right one.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any image size and any depth;
-# - say where its parameters live, and count them without building it;
+# - say where its parameters are, and count them without building it;
 # - explain why a falling loss proves nothing, and find the bug that it hides;
 # - put somebody else's weights into your model, and prove that they arrived.
 #
@@ -42,10 +42,12 @@ import torchvision
 from torch import nn
 from torchinfo import summary
 
-from vit_course import PRESETS, EncoderBlock, PatchEmbedding, ViTConfig, check, hunt, record
+from vit_course import PRESETS, ViTConfig, check, hunt, keep, own, record
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
+
+PatchEmbedding, add_class_token, EncoderBlock = own("PatchEmbedding", "add_class_token", "EncoderBlock")
 
 # %% [markdown]
 # ## The whole model in one picture
@@ -54,8 +56,8 @@ from vit_course.training import TrainingSettings, fit
 # of 768 numbers, a class token joins in front, positions are added, 12 blocks follow, then a norm; the class token goes
 # on alone through the head to 1000 logits.](../figures/vit_architecture.svg)
 #
-# Follow one path with your finger, from the photo down to the logits. Everything on it is an old friend but two: one
-# more norm after the blocks, and the head, a single Linear.
+# Follow the path from the photo down to the logits. You know everything on it but two parts: one more norm after the
+# blocks, and the head, a single Linear.
 #
 # **Predict first.** Five images of 3 × 24 × 32 pixels enter a model with `patch_size = 8`, `embed_dim = 48`, 4 heads,
 # 2 blocks and 10 classes. Write down four shapes: what leaves the patch embedding, what enters the first block, the
@@ -72,9 +74,9 @@ for name, stage in stages.items():
 
 # %% [markdown]
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Then
-# look down the column: from `embedding` to `norm` the shape of the stream does not change once. Thirteen tokens go in,
-# thirteen come out, as deep as you like. At the end twelve of them are thrown away, and the first one has to know it
-# all.
+# look down the column: from `embedding` to `norm` the shape of the stream does not change once. Thirteen tokens go in
+# and thirteen come out, however many blocks there are. At the end the head reads the first of them, the class token,
+# and the other twelve are not used.
 #
 # So what does that last norm do? **Predict first.** We send noise through twelve fresh blocks. Does the spread of the
 # stream stay at 1, shrink, or grow?
@@ -94,13 +96,13 @@ plt.show()
 
 # %% [markdown]
 # It grows. Every block *adds* to the stream and nothing scales it back, so its spread more than doubles in twelve
-# blocks, and nothing stops training from pushing it further. Inside a block nobody minds, since `norm1` and `norm2`
-# rescale what attention and MLP get to see. The head has no such guard. The final norm is it.
+# blocks, and training may increase it further. Inside a block this does no harm, since `norm1` and `norm2` rescale the
+# input of attention and MLP. The final norm does the same for the head.
 
 # %% [markdown]
 # ## Six parts
 #
-# Here is all that a Vision Transformer owns. Checks, and later the famous weights, find the parts by these names.
+# Here are all parts of a Vision Transformer. Checks, and later torchvision's weights, find them by these names.
 #
 # | attribute | what | shape or size |
 # |---|---|---|
@@ -143,8 +145,8 @@ class VisionTransformer(nn.Module):
     >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
     ((1, 7, 6), 2)
 
-    Allowed: PatchEmbedding, EncoderBlock (or your own of the same arguments), operations on tensors, and the
-    modules of torch.nn but its ready-made Transformers and MultiheadAttention.
+    Allowed: PatchEmbedding, add_class_token and EncoderBlock, operations on tensors, and the modules of
+    torch.nn but its ready-made Transformers and MultiheadAttention.
     About 15 lines in __init__ and 6 in forward.
     """
 
@@ -166,8 +168,7 @@ class VisionTransformer(nn.Module):
     def forward(self, images):
         ### BEGIN SOLUTION
         patches = self.patch_embedding(images)  # (batch, num_patches, embed_dim)
-        class_tokens = self.class_token.expand(len(patches), -1, -1)  # (batch, 1, embed_dim)
-        x = torch.cat([class_tokens, patches], dim=1) + self.positions  # (batch, 1 + num_patches, embed_dim)
+        x = add_class_token(patches, self.class_token, self.positions)  # (batch, 1 + num_patches, embed_dim)
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x)[:, 0])  # (batch, num_classes)
@@ -178,15 +179,15 @@ class VisionTransformer(nn.Module):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "has no parameter …"? Compare the names letter by letter; a plain Python list of blocks hides them all from torch.
-# "Sizes of tensors must match except in dimension 1"? One class token has to become one for each image.
-# "what enters `norm` is wrong already"? The stream was lost somewhere between two blocks.
+# "Sizes of tensors must match except in dimension 1"? One class token has to become one for each image. "what enters
+# `norm` is wrong already"? Somewhere between two blocks a result is not passed on.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# In the picture, how many things are listed on the path from the photo to the logits, and which of them own numbers?
-# Each that owns numbers is a line in `__init__`; each is used once in `forward`. Which one of your lines is used twice,
-# or never?
+# In the picture, which things stand on the path from the photo to the logits, and which of them have parameters? Each
+# one with parameters is a line in `__init__`, and each is used once in `forward`. Is one of your lines used twice, or
+# never?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -209,19 +210,19 @@ check("VisionTransformer", VisionTransformer)
 # Here is what you built, at the size that the field calls ViT-Ti/16, on an image of 224 × 224. torchinfo runs it once
 # and writes down what it meets.
 #
-# **Predict first.** Which line will own the most parameters? And 38,016 of them will stand in the first line, outside
-# of every layer: whose are they?
+# **Predict first.** Which line will have the most parameters? And 38,016 of them will stand in the first line, outside
+# of every layer: what are they?
 
 # %%
 print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
 
 # %% [markdown]
-# The blocks own nearly all, and 38,016 is 198 · 192: one class token and 197 positions, which are no layers. (Do not
-# believe the mult-adds, by the way. torchinfo counts a Linear once, though it works for each of 197 tokens.)
+# The blocks have nearly all, and 38,016 is 198 · 192: one class token and 197 positions, which are no layers. (The
+# mult-adds are too low, by the way: torchinfo counts a Linear once, though it is applied to each of 197 tokens.)
 #
-# One more habit before any training: **ask the fresh model what it knows.** It knows nothing, so it should give each of
-# ten classes about the same chance, and its loss should be near −log(1/10) = 2.30, or a little above where a fresh head
-# has its whims. That is the smell of a healthy start; a first loss of 7 is a bug, usually in the initial scale.
+# One more habit before any training: **look at the loss of the fresh model.** It knows nothing, so it should give each
+# of ten classes about the same probability, and its loss should be near −log(1/10) = 2.30, or a little above, since a
+# fresh head's logits are small but not zero. A first loss of 7 points to a bug, usually in the initial scale.
 
 # %%
 data = shapes(9000)
@@ -233,13 +234,13 @@ with torch.no_grad():
 show_images(data.images[:8], titles=[data.classes[label] for label in data.labels[:8]])
 
 # %% [markdown]
-# ## Where the parameters live
+# ## Where the parameters are
 #
-# How large is a model? You should be able to tell from its config alone, before it eats your memory. A Linear from *a*
-# to *b* owns *a · b* weights and *b* biases, a LayerNorm owns two vectors, and you know all the rest.
+# How large is a model? You can tell from its config alone, before it fills your memory. A Linear from *a* to *b* has *a
+# · b* weights and *b* biases, a LayerNorm has two vectors, and you know the rest.
 #
-# **Predict first.** What share of ViT-B/16's parameters sits in the blocks: half, nine in ten, or more? And within a
-# block, who owns more: attention, or the MLP that you wrote in two lines?
+# **Predict first.** What share of ViT-B/16's parameters is in the blocks: half, nine in ten, or more? And within a
+# block, which has more: attention, or the MLP that you wrote in two lines?
 #
 # ### Exercise: `count_parameters` (10 minutes, 3 points)
 
@@ -277,7 +278,7 @@ def count_parameters(config):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# The check tells by how much you are off. Divide that number by `embed_dim`: is it 1, 2, 3, or `embed_dim` itself? A
+# The check says by how much you are off. Divide that number by `embed_dim`: is it 1, 2, 3, or `embed_dim` itself? A
 # difference that grows with `depth` sits in the block.
 #
 # </details>
@@ -305,14 +306,15 @@ check("count_parameters", count_parameters)
 for name in ("vit_tiny_16", "vit_small_16", "vit_base_16", "vit_large_16"):
     print(f"{name:13} {count_parameters(PRESETS[name]):>13,}")
 giant = replace(PRESETS["vit_large_16"], embed_dim=2**17, depth=1000, num_heads=1024)
-print(f"{'a folly':13} {count_parameters(giant):>13,}")
+print(f"{'a giant':13} {count_parameters(giant):>13,}")
 
 # %% [markdown]
 # ![Two stacked bars. Of ViT-B/16's 86.6 million parameters 98.3 % are in its 12 blocks; of a block, attention has one
 # third and the MLP two thirds.](../figures/parameters.svg)
 #
-# The blocks have it, and within a block the humble MLP has two thirds. The positions, on which you spent a whole
-# lesson, are 0.2 %. The folly of 206 trillion parameters was counted in no time, which is the point of a formula.
+# Nearly all are in the blocks, and within a block the MLP has two thirds. The positions, on which you spent a whole
+# lesson, are 0.2 %. A model of 206 trillion parameters could not be built here, but it can be counted: that is the
+# point of a formula.
 
 # %% [markdown]
 # ## A broken ViT still learns
@@ -339,8 +341,8 @@ class ScrambledViT(VisionTransformer):
 
 
 # %% [markdown]
-# The third comes from a repository with four hundred stars. Its parts are yours, its `forward` is theirs. There is a
-# bug in it. Do not look for it yet; first we ask the loss curve.
+# The third plays the part of a model from the internet. Its parts are yours, its `forward` is another. There is a bug
+# in it. Do not look for it yet; first see what the loss curve says.
 
 
 # %%
@@ -382,8 +384,8 @@ axes.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# Three lovely curves, all the way down. And the model with the scrambled tokens did not merely survive: here it *beat*
-# yours. Would you have gone looking for a bug in it?
+# Three curves that fall all the way. And the model with the scrambled tokens even *beat* yours here. Would you have
+# looked for a bug in it?
 #
 # This is no freak of ten drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
 # (`benchmarks/results/broken_vit_classics.json`). **Predict first:** how many of the eight ended clearly below the
@@ -407,8 +409,8 @@ plt.show()
 # %% [markdown] question="why-it-learns" points=2
 # ### Question: why does it learn at all? (8 minutes, 2 points)
 #
-# Every token of `ScrambledViT` is a mixture of places. Why can it still be trained, and how can it even win on small
-# images? And if accuracy does not give such a bug away: name two tests that do, and that need no training.
+# Every token of `ScrambledViT` mixes numbers from all patches. Why can it still be trained, and how can it even win on
+# small images? And if accuracy does not show such a bug: name two tests that do, and that need no training.
 #
 # ### BEGIN SOLUTION
 # The scramble only moves numbers to other places, always the same ones. Nothing is lost and gradients flow through it,
@@ -490,16 +492,16 @@ for model_class in (ViTFromTheInternet, FixedViT):
 show_images(torch.stack(strengths), titles=["theirs", "mended"])
 
 # %% [markdown]
-# Bright pixels move the logits, in a fresh model of one block. Theirs stares at the top left corner, since that is the
-# patch whose token the head reads; the class token stands at the other end and is read by nobody. In a photo the corner
-# holds a bit of sky. Attention carries enough of the rest there to make the loss fall.
+# Bright pixels have a strong influence on the logits, in a fresh model of one block. Theirs depends most on the top
+# left corner, since the head reads the token of that patch; the class token stands at the other end and is not used.
+# Attention brings enough of the other patches there to make the loss fall.
 
 # %% [markdown]
 # ### Another bug, drawn for you (5 minutes)
 #
-# One more model, whole this time, with a bug that a seed draws from the library. Everything on your finger's path
-# through the big picture has a line here. **Predict first:** which one is missing, in the wrong place, or not quite
-# it?
+# One more model, with `__init__` and `forward`, and with a bug that a seed draws from the library. Everything on the
+# path through the big picture has a line here. **Predict first:** which line is missing, in the wrong place, or not
+# quite right?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -507,8 +509,8 @@ suspect = hunt("VisionTransformer", SEED)
 suspect
 
 # %% [markdown]
-# Four symptoms at once: which parameters feel nothing, how many there are, what the logits look like, and which pixels
-# move those of image 0. **Predict first:** which of the four would a loss curve have told you?
+# Four symptoms at once: which parameters get no gradient, how many parameters there are, what the logits look like, and
+# which pixels have an influence on those of image 0. **Predict first:** which of the four can be seen in a loss curve?
 
 # %% tags=["raises-exception"]
 torch.manual_seed(0)
@@ -523,9 +525,9 @@ strength = pictures.grad.abs().sum(dim=1, keepdim=True)
 show_images(strength / strength.max(), titles=["image 0", "image 1"])
 
 # %% [markdown]
-# Does image 1 light up, too? Is the count what `count_parameters` gives? Mend a copy. If your instructor gave you a
-# seed for points, mend that model in `fix_vit` above, its `__init__` too where the bug is there: the right model is
-# the same.
+# Does image 1 light up, too? Is the count what `count_parameters` gives? Repair a copy. If your instructor gave you a
+# seed for points, repair that model in `fix_vit` above, and its `__init__` if the bug is there: the right model is the
+# same.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -534,8 +536,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# Read `__init__` with the config beside you, field by field: who gets it? Then `forward`, with the shape of `x` after
-# each line. If nothing is odd, ask twice: with another eps, and with a depth of 0.
+# Read `__init__` with the config beside you, field by field: where is it used? Then `forward`, with the shape of `x`
+# after each line. If nothing is odd, try it with another eps, and with a depth of 0.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -549,8 +551,8 @@ suspect.check(mended)
 # %% [markdown]
 # ## Somebody else's names
 #
-# There is one judge that no wrong model fools: weights that were trained elsewhere. torchvision has them, for a model
-# that is yours in all but name. In *name* it differs a good deal.
+# There is one test that a wrong model hardly ever passes: weights that were trained elsewhere. torchvision has them,
+# for a model that computes what yours does. Only the *names* of its parts are different.
 
 # %%
 theirs = torchvision.models.VisionTransformer(
@@ -565,7 +567,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 
 # %% [markdown]
 # **Predict first.** Find the partner of every line. One pair has different shapes: which, and which exercise of lesson
-# 01 says how one becomes the other? And which two of their names could you swap without hearing a word from torch?
+# 01 says how one becomes the other? And which two of their names could you swap without an error from torch?
 #
 # torchvision keeps queries, keys and values in one matrix as you do, all queries first.
 #
@@ -653,7 +655,7 @@ with torch.no_grad():
     print("largest logit:     ", theirs(images).abs().max().item())
 
 # %% [markdown]
-# A difference of zero! Splendid? Look at the second line. torchvision's head *starts* at zero, so both models say 0 to
+# A difference of zero! But look at the second line. torchvision's head *starts* at zero, so both models give 0 for
 # everything, and two zeros prove nothing. A test that cannot fail is no test. So: random numbers into every parameter,
 # and again.
 
@@ -667,8 +669,8 @@ with torch.no_grad():
     print("largest logit:     ", theirs(images).abs().max().item())
 
 # %% [markdown]
-# Now it says something: the same numbers, but for the rounding. **Predict first:** and the two broken models, with the
-# same weights? Neither their accuracy nor their loss has given them away.
+# Now the test says something: the same numbers, up to rounding. **Predict first:** and the two broken models, with the
+# same weights? Neither their accuracy nor their loss has shown that they are wrong.
 
 # %%
 with torch.no_grad():
@@ -677,11 +679,11 @@ with torch.no_grad():
         print(f"{type(model).__name__:20} differs by {difference.item():.1e}")
 
 # %% [markdown]
-# ## Eighty-six million famous numbers
+# ## Eighty-six million trained parameters
 #
 # The last step. torchvision's ViT-B/16 was trained on the 1.28 million photos of ImageNet. Its weights are a file of
-# 330 MB. Where the internet is within reach the next cell fetches them, once, into torch's own cache;
-# elsewhere a ViT-B/16 with random weights stands in. It says which.
+# 330 MB. The next cell downloads them, once, into torch's own cache; without an internet connection a ViT-B/16 with
+# random weights takes their place. The cell says which.
 
 # %% tags=["experiment"]
 from vit_course.famous import vit_b_16
@@ -692,8 +694,7 @@ with torch.no_grad():
 print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers moved into your class")
 
 # %% [markdown]
-# Now a photo that neither has seen: Grace Hopper in the uniform of the US Navy, resized, cropped and normalized as
-# torchvision says.
+# Now a photo: Grace Hopper in the uniform of the US Navy, resized, cropped and normalized as torchvision prescribes.
 #
 # **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. By how much will two
 # logits differ: 0, about 1e-6, or about 1e-2?
@@ -717,15 +718,21 @@ else:
 show_images(photo(), titles=["What does your model say?"])
 
 # %% [markdown]
-# With the real weights the first name on the list should be *military uniform*, and you may want to sit back for a
-# moment. Every line of the model that said so is yours: the patches, the positions, the softmax, the residuals. You did
-# not import a Vision Transformer. You wrote one.
+# With the real weights the first name on the list should be *military uniform*. The model that said so is yours. So is
+# each of its parts for which the first cell of this lesson said "your own": the patches, the attention and its softmax,
+# the residuals. You did not import a Vision Transformer. You wrote one.
 #
-# Below is one last look into it: for each patch, how alike its learned position is to all the others. With the real
-# weights rows and columns appear, though nobody ever told the model that a picture has two dimensions.
+# One last look into it: for each patch, how similar its learned position is to all the others. With the real weights
+# rows and columns appear, though the model was never given the row and the column of a patch.
 
 # %% tags=["experiment"]
 show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
+
+# %% [markdown]
+# ## Keep what you wrote
+
+# %%
+keep("VisionTransformer", "load_torchvision")
 
 # %% [markdown]
 # ## Test yourself
@@ -750,16 +757,19 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 # </details>
 # <details><summary>4. Your fresh model for 1000 classes starts with a loss of 6.9. Worried?</summary>
 #
-# No: log 1000 is 6.9. It knows nothing, and says so.
+# No: log 1000 is 6.9. The model knows nothing yet, and gives each class the same probability.
 #
 # </details>
 # <details><summary>5. Two models give the same logits on the same weights. When does that prove nothing?</summary>
 #
-# When the weights are special: a head of zeros, norms of ones and zeros, positions of zero. Whatever multiplies by zero
-# or adds nothing is not tested.
+# When the weights are special: a head of zeros, norms of ones and zeros, positions of zero. A part that is multiplied
+# by zero, or that adds zero, is not tested.
 #
 # </details>
 #
-# **What you can do now:** you can build a Vision Transformer, size it on paper, distrust its loss curve, and prove it
-# right against somebody else's weights. What it lacks is an education of its own. Next: `06_cifar`, where it goes to
-# school.
+# **What you can do now:** you can build a Vision Transformer, count its parameters on paper, and test it against
+# weights from elsewhere; and you know how little its loss curve proves. Next: `06_cifar`, in which you train it.
+#
+# **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*: the paper whose model you have built.
+# Steiner et al. 2022, *How to train your ViT?*: what size, data and regularization each contribute. Karpathy 2019, *A
+# Recipe for Training Neural Networks*: more tests to make before training.

@@ -47,13 +47,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer  # the experiments make choices that yours of lesson 05 does not know
-from vit_course import ViTConfig, check, hunt
+from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import show_images
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
+MyViT = own("VisionTransformer")  # the experiments below make choices that only the course's model knows
 toys = shapes(1500)  # our own drawings, to try things on while the photos wait
 
 
@@ -288,8 +288,19 @@ check("train_one_epoch", train_one_epoch)
 
 # %%
 TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
+
+
+def new_model(config):
+    """A model of your class, with weights that start as those of the first ViT did."""
+    model = MyViT(config)
+    if not isinstance(model, VisionTransformer):  # the course's own model has done this already
+        model.config = config
+        initialise(model)
+    return model
+
+
 torch.manual_seed(0)
-toy_model = VisionTransformer(TOY).to(device)
+toy_model = new_model(TOY).to(device)
 toy_loader = Batches(toy_train, 64, shuffle=True, device=device)
 toy_optimizer = torch.optim.AdamW(toy_model.parameters(), lr=3e-3)
 for _ in range(5):
@@ -333,7 +344,7 @@ def evaluate(model, loader, device):
     Allowed: torch, F.cross_entropy (its `reduction` may help). About 13 lines.
     """
     ### BEGIN SOLUTION
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}  # a part may be frozen in evaluation mode
     model.eval()
     loss_sum, num_right, num_images = 0.0, 0, 0
     with torch.no_grad():
@@ -343,7 +354,8 @@ def evaluate(model, loader, device):
             loss_sum += F.cross_entropy(logits, labels, reduction="sum").item()
             num_right += (logits.argmax(dim=-1) == labels).sum().item()
             num_images += len(labels)
-    model.train(was_training)
+    for module, mode in modes.items():
+        module.training = mode
     return loss_sum / num_images, num_right / num_images
     ### END SOLUTION
 
@@ -513,7 +525,7 @@ check("fix_training", fix_training)
 losses = {}
 for name, one_epoch in (("from the internet", train_from_the_internet), ("mended", fix_training)):
     torch.manual_seed(0)
-    model = VisionTransformer(TOY).to(device)
+    model = new_model(TOY).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     toy_loader.epoch = 0  # the same batches for both
     losses[name] = [one_epoch(model, toy_loader, optimizer, device) for _ in range(5)]
@@ -545,7 +557,7 @@ suspect
 losses = {}
 for name, one_epoch in (("the suspect", suspect.program), ("yours", train_one_epoch)):
     torch.manual_seed(0)
-    model = VisionTransformer(TOY).to(device)
+    model = new_model(TOY).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     toy_loader.epoch = 0  # the same batches for both
     losses[name] = [float(one_epoch(model, toy_loader, optimizer, device)) for _ in range(3)]
@@ -733,7 +745,7 @@ def parameter_groups(model, weight_decay):
 check("parameter_groups", parameter_groups)
 
 # %%
-for group in parameter_groups(VisionTransformer(TOY), 0.05):
+for group in parameter_groups(new_model(TOY), 0.05):
     numbers = sum(parameter.numel() for parameter in group["params"])
     print(f"decay {group['weight_decay']}: {len(group['params']):2} tensors, {numbers:,} numbers")
 
@@ -894,7 +906,7 @@ def learn(model, train, validation, epochs, seed=0, augmentation=None, learning_
 
 # %% tags=["experiment"]
 torch.manual_seed(0)
-model = VisionTransformer(BASE).to(device)
+model = new_model(BASE).to(device)
 optimizer = torch.optim.AdamW(parameter_groups(model, 0.05))
 rates = [1e-5 * 10 ** (5 * step / 99) for step in range(100)]
 loader = Batches(train.subset(slice(BUDGET.num_train)), 128, shuffle=True, device=device)
@@ -929,7 +941,7 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 
 # %% tags=["experiment"]
 torch.manual_seed(0)
-history = learn(VisionTransformer(BASE), few, validation, epochs=5 * BUDGET.epochs)
+history = learn(new_model(BASE), few, validation, epochs=5 * BUDGET.epochs)
 train_losses, validation_losses, accuracies = (list(column) for column in zip(*history, strict=True))
 stopping = EarlyStopping(patience=3)
 stops = next((epoch for epoch, loss in enumerate(validation_losses, 1) if stopping.step(loss)), len(history))
@@ -1459,7 +1471,8 @@ from vit_course.training import load_model, save_model
 
 config = replace(BASE, position_std=0.5)  # TODO: the table above has ideas
 print(f"seed {torch.seed()}")  # a new one every time, so that your model is nobody else's
-model = VisionTransformer(config)
+is_mine = config.pooling == "class_token" and config.positions == "learned"  # all that your class knows
+model = new_model(config) if is_mine else VisionTransformer(config)
 count = sum(tensor.numel() for tensor in model.state_dict().values())
 print(f"{count:,} parameters, {operations_of(config) / 1e9:.2f} billion operations an image")
 pictures = train.subset(slice(BUDGET.num_final))

@@ -38,7 +38,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from vit_course import PRESETS, VisionTransformer, ViTConfig, check, hunt, load_torchvision, record
+from vit_course import PRESETS, VisionTransformer, ViTConfig, check, hunt, initialise, own, record
 from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
 from vit_course.data.decoding import own_picture
 from vit_course.plots import show_images, show_position_similarity
@@ -52,16 +52,28 @@ from vit_course.plots_attention import (
 )
 from vit_course.training import TrainingSettings, fit, load_model
 
+MyViT, load_torchvision = own("VisionTransformer", "load_torchvision")  # yours of lesson 05, or the course's
+
 # %% [markdown]
 # ## Somebody to look into
 #
 # A fresh model has nothing on its mind, so we need one with a little education. Ten kinds of drawings will do: small
 # enough to be learned while you get up and stretch, and we know for certain where in the picture the answer stands.
 
+
 # %%
+def new_model(config):
+    """A model of your class, with weights that start as those of the first ViT did."""
+    model = MyViT(config)
+    if not isinstance(model, VisionTransformer):  # the course's own model has done this already
+        model.config = config
+        initialise(model)
+    return model
+
+
 torch.manual_seed(0)
 config = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
-model = VisionTransformer(config)
+model = new_model(config)
 train, pictures = train_validation_split(shapes(7000), 1000)
 classes = pictures.classes
 show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
@@ -319,7 +331,7 @@ check("mean_attention_distance", mean_attention_distance)
 # %%
 sizes = config.grid_size, config.patch_size
 torch.manual_seed(1)
-fresh = VisionTransformer(config)
+fresh = new_model(config)
 distances = {}
 for name, somebody in {"trained": model, "fresh": fresh}.items():
     _, weights = look(pictures.images[:200], somebody)
@@ -349,7 +361,7 @@ from vit_course.famous import vit_b_16
 famous, is_real = vit_b_16()
 figure = None
 if is_real:
-    big = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).eval()
+    big = load_torchvision(MyViT(PRESETS["vit_base_16"]), famous.state_dict()).eval()
     prepared = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1.transforms()(photo())[None]
     with torch.no_grad():
         stages = record(big, prepared)
@@ -449,9 +461,11 @@ handles = [
     )
     for block in model.blocks
 ]
-model(pictures.normalize(pictures.images[:2]))
-for handle in handles:
-    handle.remove()
+try:
+    model(pictures.normalize(pictures.images[:2]))
+finally:  # a hook that stays would be called for ever
+    for handle in handles:
+        handle.remove()
 
 # %% [markdown]
 # One line for each block: the mean length of its tokens, which grows as you saw in lesson 05. There are two kinds.
@@ -509,13 +523,17 @@ def predict_with_attention(model, image):
     attention = model.blocks[-1].attention
     heard = []
     handle = attention.register_forward_pre_hook(lambda module, inputs: heard.append(inputs[0]))
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}
     model.eval()
-    with torch.no_grad():
-        logits = model(image[None])  # (1, num_classes)
+    try:
+        with torch.no_grad():
+            logits = model(image[None])  # (1, num_classes)
+            handle.remove()
+            _, weights = attention(heard[0], return_weights=True)  # (1, num_heads, tokens, tokens)
+    finally:  # after an error, too
         handle.remove()
-        _, weights = attention(heard[0], return_weights=True)  # (1, num_heads, tokens, tokens)
-    model.train(was_training)
+        for module, mode in modes.items():
+            module.training = mode
     size = model.patch_embedding.patch_size
     seen = weights[0, :, 0, 1:].mean(dim=0)  # (num_patches,)
     seen = (seen / seen.sum()).reshape(image.shape[1] // size, image.shape[2] // size)

@@ -131,7 +131,7 @@ def _count(means: int) -> str:
 
 Statistics = Tensor | Sequence[float]
 
-FORMULA = "00_start, Three numbers against a whole picture"
+FORMULA = "00_start, One number per channel"
 BROADCAST = "00_start, Broadcasting, or which axis meets which"
 YOURS = "00_start, Your turn"
 

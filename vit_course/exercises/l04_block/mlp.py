@@ -138,8 +138,8 @@ Mlp.example("""
 """)
 
 
-GATE = "04_block, A soft gate"
-ROAD = "04_block, The road and its branches"
+GATE = "04_block, A soft gate: GELU"
+ROAD = "04_block, The residual stream and its branches"
 
 
 class _Linears(nn.Module):

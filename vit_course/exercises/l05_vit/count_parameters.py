@@ -129,7 +129,7 @@ count_parameters.example("""
 """)
 
 
-COUNT = "05_vit, Where the parameters live"
+COUNT = "05_vit, Where the parameters are"
 
 
 def _only(config: ViTConfig, *parts: str) -> int:

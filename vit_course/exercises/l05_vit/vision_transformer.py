@@ -324,7 +324,7 @@ class StandIn(nn.Module):
 
 PICTURE = "05_vit, The whole model in one picture"
 PARTS = "05_vit, Six parts"
-COUNT = "05_vit, Where the parameters live"
+COUNT = "05_vit, Where the parameters are"
 
 
 class _Model(StandIn):
