@@ -330,5 +330,9 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # ---
 #
-# **What you can do now:** you can read a report, and you do not trust a shape. Next lesson: `01_patchify`, in which a
-# photo becomes a sentence.
+# **What you can do now:** you can read a report, and you know that a right shape proves little. Next lesson:
+# `01_patchify`, in which a photo becomes a sentence.
+#
+# **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
+# al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random
+# labels.

@@ -11,17 +11,17 @@
 # ---
 
 # %% [markdown]
-# # 06 · To school
+# # 06 · Training on CIFAR-10
 #
-# Your Vision Transformer is built, and proven right. It knows nothing. Today it goes to school: 50,000 small photos,
-# a teacher that you write yourself, and an exam that is sat once. The hard part is not to make the loss fall. It is to
-# find out, honestly, what made it fall.
+# Your Vision Transformer is built and tested. It has learned nothing yet. In this lesson you train it: on 50,000 small
+# photos, with a training loop that you write yourself, and with a test set that is used once. The hard part is not to
+# make the loss fall. It is to find out, honestly, what made it fall.
 #
 # **After this lesson you can**
-# - split data so that nothing leaks, and leave a test set sealed until the very end;
-# - write a training loop and a measurement, and tell a sick training by its curve;
+# - split data so that nothing leaks, and leave a test set unused until the very end;
+# - write a training loop and an evaluation, and recognize a faulty training by its curve;
 # - give a model a schedule, sensible weight decay, and a reason to stop;
-# - run an experiment with a prediction before it and a spread behind it, and say whether a difference is noise.
+# - run an experiment with a prediction made before it, and say whether a difference is larger than the noise.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -33,8 +33,8 @@
 # | six experiments, each with a written question | 90 | 10 |
 # | your trained model, graded by its accuracy | your coffee break | 8 |
 #
-# On Colab, switch on a GPU *now* (Runtime > Change runtime type): the switch starts the notebook afresh, and later it
-# would take your variables and your files with it.
+# On Colab, switch on a GPU *now* (Runtime > Change runtime type): the switch restarts the notebook, and later it would
+# delete your variables and your files.
 
 # %%
 import itertools
@@ -77,10 +77,10 @@ def draw(curves, xlabel, ylabel, xscale="linear"):
 # %% [markdown]
 # ## Three piles of pictures
 #
-# CIFAR-10 is 60,000 color photos of 32 × 32 pixels in ten classes: aeroplanes, cars, birds, cats and other things that
-# one meets. The cell fetches it once (170 MB), or takes it from the folder that `VIT_COURSE_DATA` names. Where neither
-# works it says so, and gives you our own drawings of ten shapes instead: every cell below runs on them too, only that
-# shapes are easier than life and your numbers will be higher than ours.
+# CIFAR-10 is 60,000 color photos of 32 × 32 pixels in ten classes: airplanes, cars, birds, cats and so on (Krizhevsky
+# 2009). The cell downloads it once (170 MB), or takes it from the folder that `VIT_COURSE_DATA` names. Where neither
+# works it says so, and gives you our own drawings of ten shapes instead: every cell below runs on them too, but they
+# are easier than photos, and your numbers will be higher than ours.
 
 # %% tags=["experiment"]
 full, _ = load_dataset("cifar10", otherwise="shapes")
@@ -88,14 +88,15 @@ print(full)
 show_images(full.images[:16], titles=[full.classes[label] for label in full.labels[:16]])
 
 # %% [markdown]
-# See the underscore? `load_dataset` gave us two sets, and we dropped the second without a look. It is the **test
-# set**, and here is why it has to wait.
+# See the underscore? `load_dataset` gave us two sets, and we dropped the second without a look. It is the **test set**,
+# and here is why it has to wait.
 #
 # ![Three piles of pictures. The training pile is used at every step, the validation pile after every epoch to choose,
 # the test pile once, at the very end.](../figures/three_piles.svg)
 #
-# Whatever you use to *choose* (a learning rate, a patch size, the moment to stop) has helped to make the model, and can
-# no longer judge it. So a second pile is split off for all the choosing, and the third stays sealed.
+# Images that you use to *choose* something (a learning rate, a patch size, the moment to stop) have helped to make the
+# model, and can no longer judge it. So a second set, for validation, is split off for all the choosing, and the third,
+# the test set, is not touched.
 
 # %% [markdown]
 # ### Exercise: `split_indices` (8 minutes, 3 points)
@@ -141,8 +142,8 @@ def split_indices(num_samples, num_validation, seed):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# If the numbers from 0 to `num_samples - 1` lay before you as a shuffled pack of cards, how would you make two piles?
-# Which function of torch shuffles, and does it take a `generator`?
+# If the numbers from 0 to `num_samples - 1` were a shuffled pack of cards, how would you make two piles? Which function
+# of torch shuffles, and does it take a `generator`?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -160,11 +161,11 @@ def split_indices(num_samples, num_validation, seed):
 check("split_indices", split_indices)
 
 # %% [markdown]
-# Why so strict about "in both"? Meet the perfect memorizer. It learns nothing at all: shown a picture, it looks for the
-# most similar one among its training pictures and says that one's label.
+# Why may no image be in both? Consider a model that only memorizes. It learns nothing at all: for a picture, it looks
+# for the most similar one among its training pictures and gives the label of that one.
 #
-# **Predict first.** By an honest split it gets some share right, say *a*. Now a slip puts half of the validation
-# pictures among the training pictures as well. What will it "get right" then? Write a formula.
+# **Predict first.** With a correct split it gets some share right, say *a*. Now a mistake puts half of the validation
+# pictures among the training pictures as well. What share will it get right then? Write a formula.
 
 # %%
 pixels = toys.images.flatten(1).float()
@@ -176,11 +177,11 @@ for name, known in (("honest split", train_indices), ("half of it leaks", leaky_
     print(f"{name:18} {right.float().mean():.1%}")
 
 # %% [markdown]
-# About (1 + *a*) / 2, and not one bit wiser. Every real model is part memorizer, and a ViT with a million numbers is a
-# gifted one. A leak never looks like a bug. It looks like success.
+# About (1 + *a*) / 2, though the model is no better than before. Every real model memorizes to some degree, and a ViT
+# with a million parameters can memorize a good deal. A leak never looks like a bug. It looks like success.
 #
-# There are quiet leaks too. The mean and the standard deviation that normalize the pictures are *learned numbers*, so
-# they come from the training pile alone.
+# There are small leaks too. The mean and the standard deviation that normalize the pictures are *learned from
+# pictures*, so they must come from the training set alone.
 
 # %%
 toy_train = replace(toys.subset(train_indices), mean=(), std=())  # empty: to be computed from these images
@@ -190,9 +191,9 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # %% [markdown]
 # ## The loop
 #
-# Here is all of school: look at a batch, say what you see, hear how wrong you were, change a little. Five lines of
-# torch, and each can be left out, doubled, or put in the wrong place; Python will not mind, and the loss will mostly
-# fall all the same.
+# This is all of training: take a batch, compute the logits, compute the loss and its gradient, change the weights a
+# little. Five lines of torch, and each can be left out, written twice, or put in the wrong place; there is no error,
+# and the loss will mostly fall all the same.
 #
 # A `loader` gives batches `(images, labels)` again and again. The last batch is often smaller: 10 images by fours are
 # 4, 4 and 2.
@@ -203,8 +204,8 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # %% [markdown]
 # <details><summary>A number written down? Then look.</summary>
 #
-# Four images at 1.0, four at 1.0, two at 3.5: (4 + 4 + 7) / 10 = 1.5. The mean of means, 1.83, lets two images speak as
-# loudly as four.
+# Four images at 1.0, four at 1.0, two at 3.5: (4 + 4 + 7) / 10 = 1.5. The mean of means, 1.83, gives two images the
+# same weight as four.
 #
 # </details>
 #
@@ -281,10 +282,10 @@ def train_one_epoch(model, loader, optimizer, device):
 check("train_one_epoch", train_one_epoch)
 
 # %% [markdown]
-# It works, so let it work. A small ViT, 1,000 drawings, five epochs; a few seconds.
+# Now use it: a small ViT, 1,000 drawings, five epochs; a few seconds.
 #
-# **Predict first.** The first epoch's mean loss: above or below log 10 = 2.30? And how many of *new* drawings will it
-# have right in the end?
+# **Predict first.** The first epoch's mean loss: above or below log 10 = 2.30? And what share of *new* drawings will it
+# get right in the end?
 
 # %%
 TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
@@ -307,15 +308,15 @@ for _ in range(5):
     print(f"mean loss per image {train_one_epoch(toy_model, toy_loader, toy_optimizer, device):.3f}")
 
 # %% [markdown]
-# Below 2.30 from the start, since the loss of the last batches of an epoch is already that of a wiser model. But the
-# second question has no answer in these numbers. A loss on pictures that one learns from says how well one learns
-# *them*. For the rest, one has to measure.
+# Below 2.30 from the start, since the last batches of an epoch are seen by a model that has learned from the first
+# ones. But the second question has no answer in these numbers. The loss on training pictures says how well the model
+# knows *these*. For others, it has to be evaluated on them.
 #
-# ## Measuring
+# ## Evaluation
 #
-# Measuring is the loop without the learning, and three things change. The model works as it will be *used*: dropout
-# off. Nothing is remembered for a `backward` that never comes. And afterward everything is as it was, so that whoever
-# calls you in the middle of training gets the model back in training mode.
+# Evaluation is the loop without the updates, and three things change. The model works as it will be *used*: dropout
+# off. Nothing is stored for a `backward` that never comes. And afterward the model is as it was: called in the middle
+# of a training, `evaluate` gives it back in training mode.
 #
 # ### Exercise: `evaluate` (10 minutes, 4 points)
 
@@ -396,8 +397,8 @@ for name, dataset in (("drawings it learned from", toy_train), ("drawings it nev
     print(f"{name:26} loss {loss:.3f}, {accuracy:.1%} right")
 
 # %% [markdown]
-# There is the answer, and there is a gap between the two lines: the share of memory in what looked like knowledge. From
-# now on every training is watched on pictures that it does not learn from.
+# There is the answer, and there is a gap between the two lines: part of what looked like knowledge was memory. From now
+# on every training is also measured on pictures that it does not learn from.
 
 # %%
 with torch.no_grad():
@@ -408,16 +409,16 @@ names = toys.classes
 show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {names[y]}") for g, y in pairs])
 
 # %% [markdown]
-# ## Six sick curves
+# ## Six faulty trainings
 #
-# You are the doctor now. One small ViT was trained seven times on CIFAR-10, 300 steps each, all from the same start.
-# The dashed gray line is the healthy training. Each of the other six has **one** thing wrong with it. Blue is the loss
-# on training batches, orange dots are the loss on validation images.
+# Now a diagnosis. One small ViT was trained seven times on CIFAR-10, 300 steps each, all from the same start. The
+# dashed gray line is the correct training. Each of the other six has **one** thing wrong with it. Blue is the loss on
+# training batches, orange dots are the loss on validation images.
 #
-# ![Six panels, A to F, each with the loss curve of a sick training in blue, dots of its validation loss in orange, and
-# a healthy training in dashed grey. A rises steeply at first and stays high. B sinks a little, then climbs. C sinks
-# very slowly and stays above 2. D goes up and down like a saw, while its dots climb. E is nearly flat. F falls to zero
-# while the dots climb.](../figures/sick_curves.svg)
+# ![Six panels, A to F, each with the loss curve of a faulty training in blue, dots of its validation
+# loss in orange, and a healthy training in dashed grey. A rises steeply at first and stays high. B
+# sinks a little, then climbs. C sinks very slowly and stays above 2. D goes up and down like a saw,
+# while its dots climb. E is nearly flat. F falls to zero while the dots climb.](../figures/sick_curves.svg)
 #
 # **Predict first.** Write a diagnosis beside each letter, out of these six: *learning rate too high · learning rate too
 # low · `zero_grad` forgotten · softmax before the loss · images not shuffled but sorted by class · only 500 images.*
@@ -425,30 +426,30 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # %% [markdown]
 # <details><summary>All six written down? Then look.</summary>
 #
-# **A** is a learning rate 100 times too high: the first steps throw the model far out, and it never gets back to where
-# fine work is possible. **B** forgot `zero_grad`: every update adds all gradients since the beginning, so the model
-# drives by looking into the mirror. **C** has a softmax before the loss, which takes the softmax of a softmax: the loss
-# cannot get near 0, and falls slowly (experiment 1 asks why). **D** sees its images sorted by class: within a class it
-# learns to say "cat" to everything, at the border it is surprised. Validation images are of all classes, so its dots
-# climb: whenever one measures, it has just become surer that everything is a cat, or whatever came last. **E** is a
-# rate 100 times too low: sound, and asleep. **F** has 500 images and learns them by heart: blue says triumph, orange
-# says disaster. Only orange tells.
+# **A** is a learning rate 100 times too high: the first steps are so large that the model does not recover from them.
+# **B** forgot `zero_grad`: every update uses the sum of all gradients since the beginning, most of which are out of
+# date. **C** has a softmax before the loss, which takes the softmax of a softmax: the loss cannot get near 0, and falls
+# slowly (experiment 1 asks why). **D** sees its images sorted by class: within a class it learns to answer "cat" to
+# everything, and at the next class the loss jumps. Validation images are of all classes, so its dots climb: whenever it
+# is measured, it has just become more certain that everything is a cat, or whatever class came last. **E** is a rate
+# 100 times too low: correct, and far too slow. **F** has 500 images and learns them by heart: the training loss falls
+# to zero and the validation loss climbs. Only the validation loss shows it.
 #
 # Real runs, all of them: `benchmarks/results/lesson_cifar.json`, drawn by `figures/training.py`.
 #
 # </details>
 #
-# Notice who is *not* in the ward. A ViT with scrambled patches, a loop that measures in training mode, a leak in the
-# split: their curves look healthy. A curve shows fever, not every disease.
+# Notice what is *not* among the six. A ViT with scrambled patches, a loop that evaluates in training mode, a leak in
+# the split: their curves look normal. A curve shows some faults, and not all.
 
 # %% [markdown]
 # ## A loop from the internet
 #
 # ### Bug hunt: `fix_training` (10 minutes, 3 points)
 #
-# Imagine a tutorial that everybody likes, and this loop in it. It runs. Somebody complains that little is learned, and
-# is told to try a smaller learning rate. Two things are wrong with it: one spoils the training, the other the number
-# that it reports. **Predict first:** which lines?
+# Imagine a popular tutorial with this loop in it. It runs. A reader complains that little is learned, and gets the
+# advice to try a smaller learning rate. Two things are wrong with it: one harms the training, the other the number that
+# it reports. **Predict first:** which lines?
 
 
 # %%
@@ -500,7 +501,7 @@ def fix_training(model, loader, optimizer, device):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Panel B of the sick curves. And for the second bug: give it a loader whose last batch is short and hard.
+# Panel B of the faulty trainings. And for the second bug: give it a loader whose last batch is short and hard.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -532,17 +533,17 @@ for name, one_epoch in (("from the internet", train_from_the_internet), ("mended
 draw(losses, "epoch", "training loss")
 
 # %% [markdown]
-# Same start, same batches, one line moved. Within an epoch their updates pile up every gradient since its beginning, so
-# they go on pushing where the first batches wanted to go, long after the model has left that place. A smaller rate
-# hides that: while the steps are tiny, the pile is a clumsy kind of momentum, and the loss falls. It never comes to
-# where the mended loop gets with a good rate.
+# Same start, same batches, one line moved. Within an epoch the loop from the internet adds up every gradient since its
+# beginning, so its updates still follow the first batches when the model has long moved on. A smaller rate hides that:
+# while the steps are tiny, the sum works like a crude momentum, and the loss falls. It does not get as low as the
+# repaired loop with a good rate.
 
 # %% [markdown]
 # ### Another bug, drawn for you (5 minutes)
 #
-# One more loop from the library of mistakes; a seed draws what is wrong with it. Some of its bugs spoil the training,
-# some only the number that is reported, and some you will not feel before there is dropout, a GPU, or a full memory.
-# **Predict first:** which kind is yours?
+# One more loop from the library of mistakes; a seed draws what is wrong with it. Some of its bugs harm the training,
+# some only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. **Predict
+# first:** which kind is yours?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -551,7 +552,7 @@ suspect
 
 # %% [markdown]
 # Three epochs on the drawings, the suspect's loop beside your own. Both begin with the same weights and see the same
-# batches, so healthy loops report the same numbers.
+# batches, so two correct loops report the same numbers.
 
 # %% tags=["raises-exception"]
 losses = {}
@@ -565,8 +566,8 @@ for name, one_epoch in (("the suspect", suspect.program), ("yours", train_one_ep
 draw(losses, "epoch", "training loss")
 
 # %% [markdown]
-# Two lines in one place? A curve shows fever, not every disease. Mend a copy. If your instructor gave you a seed for
-# points, mend that loop in `fix_training` above: the right one is the same.
+# Are both lines the same? A curve does not show every fault. Repair a copy. If your instructor gave you a seed for
+# points, repair that loop in `fix_training` above: the right one is the same.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -585,16 +586,17 @@ suspect.check(mended)
 #
 # </details>
 #
-# More of it: `hunt("evaluate", SEED)` spoils the measurement.
+# More: `hunt("evaluate", SEED)` puts a bug into the evaluation.
 
 # %% [markdown]
-# ## Warm up, then glide
+# ## Warm-up and cosine
 #
-# Nobody needs the same learning rate all day. In the first steps the gradients point anywhere, and AdamW has not yet
-# seen enough of them to know their size: large steps now throw the model far out (panel A). In the last steps the model
-# is near its goal, and large steps dance around it.
+# One learning rate does not suit a whole training. In the first steps AdamW has seen too few gradients to know their
+# typical size, and large steps can do lasting harm (panel A). In the last steps the model is near a minimum, and large
+# steps jump back and forth around it.
 #
-# So the rate rises in a line over `warmup_steps`, then glides down half a cosine to zero:
+# So the rate rises in a line over `warmup_steps`, then falls along half a cosine to zero (Loshchilov and Hutter 2017,
+# *SGDR*):
 #
 # $$\text{factor} = \frac{\text{step} + 1}{\text{warmup\_steps}}
 # \qquad\text{then}\qquad
@@ -617,7 +619,7 @@ def warmup_cosine(step, warmup_steps, total_steps):
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
 
     warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine at all); and step may be
-    total_steps, for a scheduler asks once more when all is over.
+    total_steps, since a scheduler calls once more after the last update.
     Allowed: the module math. About 4 lines.
     """
     ### BEGIN SOLUTION
@@ -662,8 +664,8 @@ draw(
 )
 
 # %% [markdown]
-# A rate per *step*, note: the classic slip is to call a schedule made for steps once an epoch, and to spend the whole
-# training in the first meter of the ramp. Ours is asked before every update, by a hook, so your loop stays as it is:
+# This is a rate for each *step*: a common mistake is to call such a schedule once an epoch, so that the whole training
+# stays at the beginning of the warm-up. Ours is called before every update, by a hook, so your loop stays as it is:
 
 
 # %%
@@ -680,12 +682,13 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 
 
 # %% [markdown]
-# ## Who is decayed
+# ## What weight decay should not touch
 #
-# Weight decay pulls numbers a little toward zero at every step, so that only what the data keep asking for stays
-# large. For the matrices that is a healthy discipline. For others it is an injury: the weight of a LayerNorm lives
-# around **1** and is a volume knob, a bias is an offset, the class token and the positions are what a place *says*.
-# Nobody wants those at zero.
+# Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so that a weight stays
+# large only while the gradients keep it so. For the matrices of a model this often improves the accuracy on new images.
+# For its other parameters it makes no sense: the weight of a LayerNorm is a scale around **1**, a bias is an offset,
+# and the class token and the positions are vectors that say what a token is. There is no reason to pull those toward
+# zero.
 #
 # **Predict first.** In a small ViT, what share of the parameter *tensors* are matrices? And what share of all *numbers*
 # is in them?
@@ -727,7 +730,7 @@ def parameter_groups(model, weight_decay):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Print name and shape of every parameter of `VisionTransformer(TOY)`. Which two facts about a line part the matrices
+# Print name and shape of every parameter of `VisionTransformer(TOY)`. Which two facts about a line tell the matrices
 # from all others?
 #
 # </details>
@@ -750,20 +753,21 @@ for group in parameter_groups(new_model(TOY), 0.05):
     print(f"decay {group['weight_decay']}: {len(group['params']):2} tensors, {numbers:,} numbers")
 
 # %% [markdown]
-# A third of the tensors, and nearly all of the numbers. Decaying everything would hardly change the count; it would
-# change what a norm and a position are allowed to say.
+# A third of the tensors, and nearly all of the numbers. To decay everything would add few numbers, but they are the
+# ones that should not be decayed.
 
 # %% [markdown]
 # ## When to stop
 #
-# Train for long on few pictures and the training loss will go to zero, as panel F did. Somewhere on the way the
-# validation loss turned round. The plain remedy: watch it, and when it has brought no new best for a few epochs, stop.
+# Train for long on few pictures and the training loss will go to zero, as in panel F. Somewhere on the way the
+# validation loss begins to rise. The simple remedy: watch it, and when there has been no new best for a few epochs,
+# stop.
 #
 # ![An invented validation loss by epoch. Under each epoch stands the number of epochs since the last new best; where it
 # reaches the patience of 3, training stops.](../figures/early_stopping.svg)
 #
-# How many epochs are "a few"? That is the *patience*. A curve shivers, this invented one as well as real ones, so a
-# patience of 1 gives up at the first shiver.
+# How many epochs are "a few"? That is the *patience*. A curve goes up and down a little, this invented one as well as
+# real ones, so a patience of 1 stops at the first small rise.
 #
 # ### Exercise: `EarlyStopping` (8 minutes, 2 points)
 
@@ -811,7 +815,7 @@ class EarlyStopping:
 # <details><summary>Hint 1: the symptom</summary>
 #
 # It stops although the loss found a new best in between? The count has to start again then. It stops an epoch late, or
-# early? Play the six losses of the docstring through on paper, with a column for `bad_epochs`. A NaN counts as a best?
+# early? Go through the six losses of the docstring on paper, with a column for `bad_epochs`. A NaN counts as a best?
 # Every comparison with a NaN is False: which of `<` and `>=` do you ask?
 #
 # </details>
@@ -841,19 +845,19 @@ for patience in (1, 2, 3):
     print(f"patience {patience}: stops after epoch {stops}, best loss so far {stopping.best}")
 
 # %% [markdown]
-# Patience 1 gave up before the best had come. What patience costs is time, and nothing else: one keeps the weights of
-# the best epoch, not those of the last.
+# Patience 1 stopped before the best epoch. A larger patience costs time and nothing else, if one keeps the weights of
+# the best epoch and not those of the last.
 
 # %% [markdown]
 # ## All together
 #
-# A good place for a break: what you have written are the tools, and the rest of the lesson uses them.
+# A good place for a break: you have written the tools, and the rest of the lesson uses them.
 #
-# Every piece is there. Now the photos: cut, counted, and taught by *your* functions. `BUDGET` is how much you can
-# afford. As it stands, one training takes half a minute on a quick, idle CPU core and a minute and a half on a slow or
-# busy one (patches of 4: two to nine minutes), and all experiments of this lesson between twenty minutes and an hour
-# and a half. A free GPU should need a few minutes for all (estimated, not measured); there, afford more:
-# `Budget(num_train=45_000, epochs=10)`.
+# Now the photos: split, trained on and evaluated by *your* functions. `BUDGET` says how much you can afford. As it
+# stands, one training takes half a minute on a quick, idle CPU core and a minute and a half on a slow or busy one
+# (patches of 4: two to nine minutes), and all experiments of this lesson between twenty minutes and an hour and a half.
+# A free GPU should need a few minutes for all (estimated, not measured); there, afford more: `Budget(num_train=45_000,
+# epochs=10)`.
 
 
 # %%
@@ -896,11 +900,11 @@ def learn(model, train, validation, epochs, seed=0, augmentation=None, learning_
 
 
 # %% [markdown]
-# ### How fast may it learn?
+# ### Finding a learning rate
 #
-# The learning rate matters more than anything else you can set. There is a trick that finds its size in one minute:
-# train for 100 steps, start with a rate that is absurdly small, and multiply it by the same factor at every step until
-# it is absurdly large. Then look at the loss against the rate.
+# The learning rate often matters more than anything else that you can set. There is a trick that finds its size in one
+# minute (Smith 2017): train for 100 steps, start with a rate that is far too small, and multiply it by the same factor
+# at every step until it is far too large. Then look at the loss against the rate.
 #
 # **Predict first.** Sketch that curve, from 0.00001 to 1. Where does it begin, where does it fall, and how does it end?
 
@@ -926,12 +930,12 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # bottom, then a wall. A marked band a little left of the bottom is where to take the peak
 # rate.](../figures/rate_finder.svg)
 #
-# Flat: too little happens. Falling: here it learns. Then the wall. Take the peak rate from where the curve still falls,
-# at about half the rate of the lowest point, since a whole training is less forgiving than 100 steps. In our picture
-# the lowest point is at 0.0048, and ours was taken from there: 0.002. Compare your own.
+# Flat: too little happens. Falling: here it learns. Then the loss shoots up. Take the peak rate from where the curve
+# still falls, at about half the rate of the lowest point, since a whole training tolerates less than 100 steps do. In
+# our picture the lowest point is at 0.0048, so we took 0.002. Compare your own.
 
 # %% [markdown]
-# ### Overfitting, seen happening
+# ### Overfitting on purpose
 #
 # Now on purpose: 2,000 images, a fifth of the budget, and five times as many epochs, so that the number of steps stays
 # the same. One to two minutes on one core.
@@ -952,9 +956,10 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 
 # %% [markdown]
 # In our run the validation loss was lowest after epoch 7 (1.89), and 3.12 after epoch 30. The accuracy went from 30.3
-# to 31.9 %: *up*. No contradiction. The model makes much the same mistakes as before, but with growing conviction, and
-# cross-entropy punishes conviction. If you need its probabilities, stop early. If you need only its guesses, you lose
-# little by training on. (`benchmarks/results/lesson_cifar.json`, few images, seed 0.)
+# to 31.9 %: *up*. That is no contradiction. The model makes much the same mistakes as before, but gives them higher and
+# higher probabilities, and cross-entropy punishes a wrong answer the more, the higher its probability. If you need
+# probabilities, stop early. If you need only the most likely class, you lose little by training on.
+# (`benchmarks/results/lesson_cifar.json`, few images, seed 0.)
 #
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
@@ -968,7 +973,7 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 # ## Measuring honestly
 #
 # Six questions follow, and the danger in all of them is the same: any two trainings differ. Train one model twice, from
-# two seeds, and the accuracies will differ by up to a point or more, for no reason at all.
+# two seeds, and the accuracies may differ by a point or more, though nothing else has changed.
 #
 # **Predict first.** You compare two settings that are *truly the same*, with two seeds each. How often will both runs
 # of one setting beat both runs of the other, by pure luck? One time in twenty? In ten?
@@ -1042,8 +1047,8 @@ def compare(arms, seeds=(0, 1)):
 # %% [markdown]
 # ### Experiment 1: a softmax before the loss
 #
-# Many a tutorial ends its model in a softmax and hands the probabilities to `F.cross_entropy`, which takes a softmax
-# itself. Nothing crashes, the loss falls.
+# In many tutorials the model ends in a softmax, and its probabilities go into `F.cross_entropy`, which takes a softmax
+# itself. There is no error, and the loss falls.
 #
 # **Predict first, in the answer cell below.** With everything else alike: how many points of accuracy does it cost? And
 # what is the lowest loss that such a model can ever reach?
@@ -1071,26 +1076,26 @@ compare({"logits into the loss": Arm(), "softmax before the loss": Arm(change=So
 #
 # ### BEGIN SOLUTION
 # Our runs: logits 39.6 and 39.8 %, softmax first 35.1 and 33.6 %. The gap is 5.4 points, against spreads of 1.7
-# together: beyond the noise.
-# A sure, right answer gives probabilities of one 1 and nine 0s. The loss takes them for logits: −log(e / (e + 9)) =
-# 1.46. Between the surest right and the surest wrong answer lies a loss difference of only 1, and the inner softmax
-# flattens: where the model is sure, right or wrong, p(1 − p) is near 0, and the image's gradient vanishes. That all
-# gradients are fainter would not matter much, since AdamW divides their scale out. What matters is *which* images
-# speak: one that is surely wrong should shout, and here it whispers. The order of the classes
-# survives both softmaxes, so the gradient still points the right way and `argmax` is what it would have been.
+# together: beyond the noise. A sure, right answer gives probabilities of one 1 and nine 0s. The loss takes them for
+# logits: −log(e / (e + 9)) = 1.46. Between the surest right and the surest wrong answer lies a loss difference of only
+# 1, and the inner softmax flattens: where the model is sure, right or wrong, p(1 − p) is near 0, and the image's
+# gradient vanishes. That all gradients are smaller would not matter much, since AdamW divides by their scale. What
+# matters is *which* images have large ones: an image with a confident wrong answer should have the largest, and here it
+# has nearly none. The order of the classes survives both softmaxes, so the gradient still points the right way and
+# `argmax` is what it would have been.
 #
 # **Rubric.** 1 point: prediction made before, table with two seeds an arm, and the gap compared with the spreads. 1
 # point: where 1.46 comes from (or that probabilities as logits lie at most 1 apart), and what becomes of the gradient:
-# it vanishes for images of which the model is sure, or the whole loss spans only 1. ("Gradients are fainter" alone is
+# it vanishes for images of which the model is sure, or the whole loss spans only 1. ("Gradients are smaller" alone is
 # half of it: AdamW makes up for that.)
 # ### END SOLUTION
 
 # %% [markdown]
 # ### Experiment 2: how large is a patch?
 #
-# Patches of 16, 8 and 4 pixels make 4, 16 and 64 tokens. Everything in a block is done for each token, and attention
-# for each pair of them, so small patches are dear: the last arm takes four times as long as the one before. (On a CPU:
-# get up, stretch.)
+# Patches of 16, 8 and 4 pixels make 4, 16 and 64 tokens. Everything in a block is computed for each token, and
+# attention for each pair of tokens, so small patches cost time: the last arm takes four times as long as the one
+# before. (On a CPU that is a few minutes.)
 #
 # **Predict first, in the answer cell.** Rank the three. How many points between best and worst? And which has the
 # *most* parameters?
@@ -1103,32 +1108,32 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 #
 # *My prediction, before the run: …*
 #
-# Give your table, with a sentence on noise for each neighboring pair. Small patches cost time. What do they buy, and
-# why does that work the other way round in the number of parameters? When would you expect *large* patches to win?
+# Give your table, with a sentence on noise for each neighboring pair. Small patches cost time. What do you get for it,
+# and why do they need *fewer* parameters? When would you expect *large* patches to win?
 #
 # ### BEGIN SOLUTION
 # Our runs: patches of 16, 41.5 and 40.5 %; of 8, 39.6 and 39.8 %; of 4, 47.6 and 46.4 %. From 8 to 4 the gap is 7.3
 # against spreads of 1.5: beyond the noise. From 16 to 8 it is 1.3 against 1.3: noise, or at most a hint, and in the
-# other direction. The patches of 16 have the most parameters (250,314): each takes 768 numbers in.
-# Small patches let attention, which is where tokens meet, work on finer parts: edges and corners come to meet inside
-# the encoder, not inside one Linear. Each token is described by fewer raw numbers (48 instead of 768), so its Linear is
-# smaller; only the positions grow. That 16 keeps up with 8 here hangs together with experiment 3: these positions are
-# hardly heard, and a large patch knows at least the places of its own pixels. Large patches win when time is the limit
-# (the same minutes buy many more epochs or a larger model), when images are large, or when there are too few steps for
-# 64 tokens to learn what belongs together.
+# other direction. The patches of 16 have the most parameters (250,314): each takes 768 numbers in. Small patches let
+# attention, which is where tokens meet, work on finer parts: edges and corners come to meet inside the encoder, not
+# inside one Linear. Each token is described by fewer raw numbers (48 instead of 768), so its Linear is smaller; only
+# the positions grow. That 16 is as good as 8 here has to do with experiment 3: these positions have little effect, and
+# a large patch at least has its own pixels in their places. Large patches win when time is the limit (the same minutes
+# buy many more epochs or a larger model), when images are large, or when there are too few steps for 64 tokens to learn
+# what belongs together.
 #
 # **Rubric.** 1 point: prediction, table, gaps held against spreads. 1 point: more and finer tokens for attention bought
 # with time, and fewer weights in the patch embedding.
 # ### END SOLUTION
 
 # %% [markdown]
-# ### Experiment 3: does it need to know where?
+# ### Experiment 3: does it need positions?
 #
-# Without positions a ViT sees a bag of patches: lesson 03 proved it. With patches of 8 pixels the bag has sixteen
-# pieces. A table of sines is fixed; a learned table starts as faint noise and has 17 · 64 numbers to find.
+# Without positions a ViT sees a bag of patches, as lesson 03 showed. With patches of 8 pixels the bag has sixteen
+# pieces. A table of sines is fixed; a learned table starts as weak noise, and training has to find its 17 · 64 numbers.
 #
-# (From here on, stay with the course's class. Yours of lesson 05 has a class token and faint learned positions,
-# whatever the config asks for: it would train one and the same model under several names.)
+# (The experiments use the course's class. Yours of lesson 05 has a class token and learned positions that start at
+# 0.02, whatever the config asks for: it would train one and the same model under several names.)
 #
 # **Predict first, in the answer cell.** Rank none, sine and learned. Will the bag of patches be near 10 %, or near the
 # others?
@@ -1143,8 +1148,8 @@ compare(
 )
 
 # %% [markdown]
-# Surprised? Then ask before you explain. Here is how loud both kinds speak before training, beside the patches that
-# they are added to.
+# Surprised? Then measure before you explain. Here is how large both kinds of positions are before training, compared
+# with the patches that they are added to.
 
 # %% tags=["experiment"]
 torch.manual_seed(0)
@@ -1159,8 +1164,8 @@ for name in ("sinusoidal", "learned"):
 # **Predict first, in the answer cell.** Will they end nearer to "learned", or to "sine"?
 
 # %% tags=["experiment"]
-LOUD = replace(BASE, position_std=0.5)
-compare({"learned": Arm(), "learned, louder at the start": Arm(LOUD)})
+LARGER = replace(BASE, position_std=0.5)
+compare({"learned": Arm(), "learned, larger at the start": Arm(LARGER)})
 
 # %% [markdown] question="positions" points=2
 # ### Question: positions (2 points)
@@ -1171,21 +1176,22 @@ compare({"learned": Arm(), "learned, louder at the start": Arm(LOUD)})
 # wrote "positions hardly matter for small images". What do your tables answer, and what was really wrong?
 #
 # ### BEGIN SOLUTION
-# Our runs: none 39.4 and 39.9 %, sine 45.6 and 44.1 %, learned 39.6 and 39.8 %, learned and louder 46.9 and 45.1 %.
-# None against learned: a gap of 0.1, noise. Sine against learned: 5.2 against spreads of 1.7, beyond the noise; louder
+# Our runs: none 39.4 and 39.9 %, sine 45.6 and 44.1 %, learned 39.6 and 39.8 %, learned and larger 46.9 and 45.1 %.
+# None against learned: a gap of 0.1, noise. Sine against learned: 5.2 against spreads of 1.7, beyond the noise; larger
 # against learned: 6.3 against 2.0, beyond it too. So positions do matter. It was the learned ones that were as good as
-# absent: they start fifty times quieter than the patches that they are added to, and in fewer than 500 steps nobody
-# turns them up. The colleague compared nothing with next to nothing.
+# absent: they start fifty times smaller than the patches that they are added to, and fewer than 500 steps do not make
+# them much larger. The colleague compared nothing with next to nothing.
 #
 # **Rubric.** 1 point: prediction, tables, gaps held against spreads (with "I cannot tell" where that is so). 1 point:
-# the colleague compared nothing with next to nothing; learned positions that start at 0.02 are hardly heard beside
+# the colleague compared nothing with next to nothing; learned positions that start at 0.02 have little effect beside
 # patches (any wording, or another explanation with a test of it).
 # ### END SOLUTION
 
 # %% [markdown]
-# ### Experiment 4: who speaks for the picture?
+# ### Experiment 4: class token or mean?
 #
-# The class token listens to all patches and speaks for them. One could also take the mean of all patches at the end.
+# The class token collects from all patches, and the head reads it. One could also take the mean of all patches at the
+# end.
 #
 # **Predict first, in the answer cell.** Does it matter? Which of the two is easier to learn in 500 steps, and why?
 
@@ -1201,21 +1207,21 @@ compare({"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="
 # one why the class token might win in the end.
 #
 # ### BEGIN SOLUTION
-# Our runs: class token 39.6 and 39.8 %, mean 38.8 and 38.9 %. The gap is 0.9 against spreads of 0.3, so by the rule
-# one may say aloud that the class token is better. Careful: elsewhere in these tables spreads of 1 and more are
-# common, so 0.2 and 0.1 are lucky small ones. A third seed would be cheap. Whatever the sign: the difference is small.
-# With the mean every token gets the head's gradient from the first step; with the class token it arrives only through
-# attention, which has to learn first where to look. But the class token may choose to whom it listens, and the mean has
-# to take everybody's word, sky and grass included.
+# Our runs: class token 39.6 and 39.8 %, mean 38.8 and 38.9 %. The gap is 0.9 against spreads of 0.3, so by the rule one
+# may say aloud that the class token is better. Careful: elsewhere in these tables spreads of 1 and more are common, so
+# 0.2 and 0.1 are lucky small ones. A third seed would be cheap. Whatever the sign: the difference is small. With the
+# mean every token gets the head's gradient from the first step; with the class token it arrives only through attention,
+# which has to learn first where to look. But the class token can give each patch another weight, and in the mean all
+# count alike, sky and grass included.
 #
 # **Rubric.** 1 point: table held against the spreads, and a reason about the path of the gradient or of information.
 # ### END SOLUTION
 
 # %% [markdown]
-# ### Experiment 5: more pictures out of the same
+# ### Experiment 5: augmentation
 #
 # A cat two pixels to the left is a cat, and so is a cat in the mirror. Augmentation shows the model each picture a
-# little changed, every time. We try it where it hurts most: on the few images that were learned by heart above.
+# little changed, every time. We try it where it should help most: on the few images that were learned by heart above.
 
 # %%
 wobbling = Batches(toys, 8, Augmentation(max_shift=4, flip=True), device="cpu")
@@ -1251,11 +1257,12 @@ draw(curves, "epoch", "validation loss")
 #
 # ### BEGIN SOLUTION
 # Our runs: as they are, 31.9 and 30.8 %; shifted and flipped, 39.6 and 39.4 %. The gap is 8.2 against spreads of 1.2:
-# beyond the noise. At the end the training loss is 0.06 as they are and 1.3 moved, the validation loss 3.1 and 1.7.
-# Two thousand images that move were worth as much as ten thousand that stand still (experiment 1: 39.6 and 39.8 %).
-# Augmentation makes the training task harder, so its training loss is *higher*, and is measured on other pictures than
-# before; only the validation loss asks the same question of both. Validation images must be the same every time, or
-# measurements differ by chance, and the model would be judged on pictures that it will not be used on.
+# beyond the noise. At the end the training loss is 0.06 as they are and 1.3 with augmentation, the validation loss 3.1
+# and 1.7. Two thousand images, shifted and flipped, were worth as much as ten thousand that are not (experiment 1: 39.6
+# and 39.8 %). Augmentation makes the training task harder, so its training loss is *higher*, and is measured on other
+# pictures than before; only the validation loss is measured on the same pictures for both. Validation images must be
+# the same every time, or measurements differ by chance, and the model would be judged on pictures that it will not be
+# used on.
 #
 # **Rubric.** 1 point: prediction, table, and gaps of accuracy or loss held against spreads. 1 point: a harder task
 # raises the training loss; validation stays fixed.
@@ -1313,12 +1320,12 @@ compare(
 # %% [markdown]
 # ## A broken ViT still learns
 #
-# Now the heart of the matter. You know this picture from lesson 00: one right model and eight wrong ones, trained alike
-# on 30,000 photos for six epochs (`benchmarks/results/broken_vit_classics.json`). Then you could only look. Now you can
-# *read* it.
+# Back to the broken models of lesson 00: one right model and eight wrong ones, trained alike on 30,000 photos for six
+# epochs (`benchmarks/results/broken_vit_classics.json`). This is the first table, with one learning rate for all
+# models, tuned for none of them, and with positions that start at 0.02.
 #
-# And object: it was measured on 5,000 *test* images! That is allowed as long as the table only reports. Whoever picks a
-# model from it has chosen by the sealed pile.
+# You may object that it was measured on 5,000 *test* images. That is allowed as long as the table only reports. Whoever
+# picks a model from it has used the test set to choose.
 #
 # | model | each seed, % right | mean |
 # |---|---|---|
@@ -1348,18 +1355,18 @@ compare(
 # of the five are **better** than the right model, by about three points, and pass the rule.
 #
 # We ran it twice. The first time, with two seeds of each broken model, softmax over the queries passed the rule, too,
-# by a hair: 2.06 against 1.96 (`benchmarks/results/broken_vit_first.json`). What passes by a hair wants another run. It
-# got one, and here it is noise.
+# by a hair: 2.06 against 1.96 (`benchmarks/results/broken_vit_first.json`). What passes by so little should be run
+# again. It was, and here it is noise.
 #
 # </details>
 #
-# Suppose these were your own nine models. You would have thrown away the right model and published a bug, with
-# error bars that are perfectly honest. Good statistics make it *more* convincing. An experiment answers "does this work
-# better?", and never "is this what I meant to build?"
+# Suppose these were your own nine models. You would have thrown away the right model and published a bug, with error
+# bars that are perfectly honest. Good statistics make it *more* convincing. An experiment answers "does this work
+# better *under these conditions*?", and never "is this what I meant to build?"
 
 # %% [markdown]
-# Eight bugs are an anecdote, so we trained every slip of the library that changes a step of training and raises no
-# error, but for the newest, which the figure counts: 114 of them, each alike with the right model, more briefly (20,000
+# Eight bugs are few, so we trained every mistake of the library that changes a step of training and raises no error
+# (but for the newest ones, which the figure counts): 114 of them, each like the right model, and more briefly (20,000
 # photos, three epochs, one seed; the right model has three; `benchmarks/results/broken_vit_all.json`).
 #
 # **Predict first:** how many of the 114 end clearly lower, more than two points below the right model?
@@ -1370,20 +1377,21 @@ compare(
 # ![Test accuracy of 114 broken ViTs as dots, lesson by lesson: 90 lie within two points of the right model or above
 # it.](../figures/broken_vit_dots.svg)
 #
-# 24 do. 85 lie within two points of the right model, and five above that. On 5,000 photos two points are what two runs
-# of one and the same model may well differ by, so nobody could tell the 85 from luck. (With more photos and more
-# seeds some could be told. Who runs 114 of them?) Of the 24, five never leave chance, and one ends in NaN at once.
+# 24 do. 85 lie within two points of the right model, and five above that. On 5,000 photos two runs of one and the same
+# model may well differ by two points, so none of the 85 can be told from the right model by one run. (With more photos
+# and more seeds some could, at the price of many more trainings.) Of the 24, five stay at chance, and one ends in NaN
+# at once.
 #
 # </details>
-# <details><summary>Every slip by name. Which of them have you made?</summary>
+# <details><summary>Every mistake by name. Which of them have you made?</summary>
 #
-# ![A list of 114 slips with the test accuracy that a ViT with each of them reached.](../figures/broken_vit_list.svg)
+# ![A list of 114 mistakes with the test accuracy that a ViT with each of them reached.](../figures/broken_vit_list.svg)
 #
 # </details>
 
 # %% [markdown]
 # Break one yourself. A hook on the patch embedding scrambles the tokens, a line shares one block's weights among all
-# four, another removes the last norm. All of them are somebody's repository. Add a breakage of your own.
+# four, another removes the last norm. All of them occur in public code. Add a bug of your own.
 #
 # **Predict first:** which of them will cost more than the noise?
 
@@ -1408,13 +1416,13 @@ broken = {change.__name__: Arm(change=change) for change in (scramble, share_one
 compare({"right": Arm(), **broken})
 
 # %% [markdown]
-# But *why* would a bug win, as it did above? (Did it with your 10,000 images?) Here is a suspect.
-# Experiment 3 found the right model almost deaf to places: its positions start at 0.02. Reshaping happens to tell it.
-# With 16 tokens of 64 numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second
-# channels 4 to 7, and *which number of the token* says which patch. Place has become a channel. (Heads split by `view`
-# are a cousin: each gets a strip of neighboring tokens for itself.)
+# But *why* would a bug win, as it did above? (Did it with your 10,000 images?) Here is a suspicion. Experiment 3 found
+# that the right model hardly uses positions that start at 0.02. The bug happens to give them to it. With 16 tokens of
+# 64 numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and
+# *which number of the token* says which patch. Place has become a channel. (Heads split by `view` do something similar:
+# each gets a strip of neighboring tokens for itself.)
 #
-# A suspect is no culprit before a test. Make the positions loud, with and without the bug.
+# A suspicion has to be tested. Start the positions at 0.5, with and without the bug.
 #
 # **Predict first:** if the suspicion is right, what becomes of the bug's lead? And if it is wrong?
 
@@ -1423,28 +1431,28 @@ compare(
     {
         "right": Arm(),
         "scrambled": broken["scramble"],
-        "right, louder positions": Arm(LOUD),
-        "scrambled, louder positions": Arm(LOUD, change=scramble),
+        "right, larger positions": Arm(LARGER),
+        "scrambled, larger positions": Arm(LARGER, change=scramble),
     }
 )
 
 # %% [markdown]
-# If the lead is gone, the bug had mended something that was missing, and the honest remedy is to mend *that*. If it is
-# not, the suspect goes free, and the question is still yours.
+# If the lead is gone, the bug had made up for something that was missing, and the right thing is to supply *that*. If
+# it is not, the suspicion was wrong, and the question is still open.
 #
-# Whatever your tables say, does any of these look *broken*? Experiments find out what works. Whether your code does
-# what you meant, only a test can tell, and now you know why this course is made of checks.
+# Whatever your tables say, does any of these models look *broken*? Experiments find out what works. Whether your code
+# does what you meant, only a test can tell: that is why this course is made of checks.
 
 # %% [markdown]
-# ## Results that count
+# ## A model to hand in
 #
-# And yet, one wants to see it shine. Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it
-# in beside this notebook: the judge measures it on test photos of CIFAR-10, drawn once, by a secret, and the same for
-# your whole class. (On 1,000 of them a model at 60 % is measured to ± 1.5 points; a large model gets fewer, down to 250
-# and ± 3. Aim a little above the line.)
+# Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in beside this notebook: the judge
+# measures it on test photos of CIFAR-10, drawn once, by a secret, and the same for your whole class. (On 1,000 of them
+# a model at 60 % is measured to ± 1.5 points; a large model gets fewer, down to 250 and ± 3. Aim a little higher than
+# the threshold.)
 #
 # At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. Its
-# images are 3 × 32 × 32, its classes ten; and real photos, since a model taught on drawings knows no cats.
+# images are 3 × 32 × 32, its classes ten; and train it on the photos, since a model trained on drawings knows no cats.
 #
 # | your file | points | how to get there | minutes |
 # |---|---|---|---|
@@ -1455,15 +1463,14 @@ compare(
 # | 65 % | + 1.5 | and Muon, with `fit` as below | 5 to 10 |
 # | 70 % | + 1.5 | and `embed_dim=96`, `mlp_ratio=2.0`, `pooling="mean"` | 5 to 10 |
 #
-# Minutes are for two CPU cores, quick or slow ones; only the last row's model has been trained whole, and reached about
-# 70 %; the others' are reckoned from a few steps. The ways to 50, 60 and 65 % are our advice,
-# not measurements: you will be the one who measures. (Lesson 07 looks into either kind: where there is no class token,
-# it asks what all tokens take together.)
+# Minutes are for two CPU cores, fast or slow ones; only the last row's model has been trained whole, and reached about
+# 70 %; the times of the others are calculated from a few steps. The ways to 50, 60 and 65 % are advice that we have not
+# measured. (Lesson 07 works with either kind: where there is no class token, it takes the mean over all tokens.)
 
 # %% [markdown]
-# **Predict first**, in writing: what will the first model reach? It is taught by your own functions, all 45,000 images,
-# six epochs, with what the experiments have shown: louder positions, shifted and flipped images. Two to five minutes on
-# one core.
+# **Predict first**, in writing: what will the first model reach? It is trained by your own functions on all 45,000
+# images for six epochs, with what the experiments have shown: positions that start larger, shifted and flipped images.
+# Two to five minutes on one core.
 
 # %% tags=["experiment"]
 from vit_course.metrics import operations_of
@@ -1489,13 +1496,15 @@ print(f"trained on {saved.dataset_name}, {num_parameters:,} parameters")
 check("vit_cifar", "vit_cifar.safetensors")
 
 # %% [markdown]
-# "Undecided" is fine here. Of the 8 points this notebook can be sure of 1, for a file that loads; the judge measures
-# the other 7. On Colab the file dies with the runtime: download it now, from the folder at the left, and lay it beside
-# the notebook again for lesson 07.
+# "Undecided" is fine here. Of the 8 points this notebook can give 1, for a file that loads; the judge measures the
+# other 7. On Colab the file is deleted with the runtime: download it now, from the folder on the left, and put it
+# beside the notebook again for lesson 07.
 #
-# Now climb. Change one thing at a time, and write down what you expect before you run. The course's own loop, `fit`, is
-# yours with more knobs: a progress bar, a way to go on after a power cut, and Muon, an optimizer for the matrices in
-# the blocks that needs far fewer epochs than AdamW. In place of the last two lines of the training cell:
+# Now improve it. Change one thing at a time, and write down what you expect before you run. The course's own loop,
+# `fit`, does what yours does and more: a progress bar, a way to go on after a power cut, and Muon (Jordan et al. 2024),
+# an optimizer for the matrices in the blocks. Muon replaces the update of a matrix by the nearest matrix that changes
+# all directions by the same amount, and here it needs far fewer epochs than AdamW. In place of the last two lines of
+# the training cell:
 #
 # ```python
 # from vit_course.training import TrainingSettings, fit
@@ -1519,9 +1528,9 @@ check("vit_cifar", "vit_cifar.safetensors")
 # `vit-course recipes` lists all recipes, each with what it reached, where that has been measured.
 
 # %% [markdown]
-# ## The sealed pile
+# ## The test set
 #
-# You have chosen everything that you wanted to choose. Now, and only now, the seal comes off.
+# You have chosen everything that you wanted to choose. Now, and only now, you may use the test set.
 #
 # **Predict first.** Your last validation accuracy is known. Will the test accuracy be above it, below, or the same? By
 # how much may the two differ through chance alone, with 10,000 test images? (For a share *a* of *n* images, one
@@ -1545,11 +1554,11 @@ matrix = confusion_matrix(test.labels, logits.argmax(dim=-1), len(test.classes))
 show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), test.images)
 
 # %% [markdown]
-# That is your number. If it is lower than you hoped, the temptation is at its greatest *now*: change one little thing,
-# look again. Do it, and the test set has become a second validation set, and you have no exam left. Write the number
-# down with its ± and leave it.
+# That is your number. If it is lower than you hoped, you will be tempted to change one little thing and look again. If
+# you do, the test set has become a second validation set, and you have no test set left. Write the number down with its
+# ± and leave it.
 #
-# Look at the mistakes, though. Are they stupid, or are they mistakes that you would make, at 32 × 32 pixels?
+# Do look at the mistakes. Are they absurd, or would you make them, too, at 32 × 32 pixels?
 
 # %% [markdown]
 # ## Test yourself
@@ -1558,13 +1567,13 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 #
 # Nothing moves: `optimizer.step()` is missing, or the optimizer holds another model's parameters. Nothing to be
 # learned: labels shuffled against the images. Nothing gets through: the rate is absurdly low, or the head sees a
-# constant. (log 10 = 2.303: it guesses, calmly.)
+# constant. (log 10 = 2.303: the model guesses.)
 #
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>
 #
-# No. Training accuracy is taken while the model still learns, with dropout and augmentation in its way. Suspicious is a
-# validation accuracy that is better than everybody else's.
+# No. Training accuracy is taken while the model still learns, with dropout and augmentation in its way. What should
+# make you suspicious is a validation accuracy far above what others reach with such a model.
 #
 # </details>
 # <details><summary>3. You try 20 learning rates, take the best on validation, and report its validation accuracy. What
@@ -1576,7 +1585,8 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 # </details>
 # <details><summary>4. A paper has 76.3 against 75.9 %, three seeds each, spreads of 0.6 and 0.4. Convinced?</summary>
 #
-# A gap of 0.4 against spreads of 1.0 together: no. It may be true all the same. They have not shown it.
+# A gap of 0.4 against spreads of 1.0 together: no. The difference may be real all the same, but these runs do not show
+# it.
 #
 # </details>
 # <details><summary>5. Why does <code>evaluate</code> need <code>model.eval()</code> <em>and</em>
@@ -1587,5 +1597,10 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 #
 # </details>
 #
-# **What you can do now:** you can teach a Vision Transformer with a loop of your own, keep it honest, and say what an
-# experiment has shown and what it has not. What does it look at, when it says "cat"? Next: `07_inside`.
+# **What you can do now:** you can train a Vision Transformer with a loop of your own, keep the measurement honest, and
+# say what an experiment has shown and what it has not. What does the model look at, when it says "cat"? Next:
+# `07_inside`.
+#
+# **Further reading.** Steiner et al. 2022, *How to train your ViT?*: data, augmentation and regularization, measured
+# over thousands of trainings. Karpathy 2019, *A Recipe for Training Neural Networks*. Bouthillier et al. 2021,
+# *Accounting for Variance in Machine Learning Benchmarks*: how much a seed, a split and an order of batches are worth.

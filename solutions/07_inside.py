@@ -11,17 +11,17 @@
 # ---
 
 # %% [markdown]
-# # 07 · Reading its mind
+# # 07 · A look inside
 #
 # The model says *star*, and it is right. But did it look at the star? It may have looked at the corner, or at nothing
-# at all. Today you open its head: you draw where it looks, follow a look through all its layers, measure how far it
-# reaches, and then put all those pretty pictures to the test.
+# in particular. In this lesson you draw where its heads look, follow attention through all layers, measure how far it
+# reaches, and then test what such pictures are worth.
 #
 # **After this lesson you can**
 # - see where every head of every block looks, and follow attention through the whole model with rollout;
-# - measure whether heads look near or far, and say honestly when the textbook's answer does not come out;
-# - ask any PyTorch model for something that it was not built to tell, and leave no trace;
-# - test whether a beautiful attention map means anything.
+# - measure whether heads look near or far, and say so when the textbook's answer does not come out;
+# - read from any PyTorch model what its forward does not return, and leave no trace;
+# - test whether an attention map means anything.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -55,10 +55,10 @@ from vit_course.training import TrainingSettings, fit, load_model
 MyViT, load_torchvision = own("VisionTransformer", "load_torchvision")  # yours of lesson 05, or the course's
 
 # %% [markdown]
-# ## Somebody to look into
+# ## A model to look into
 #
-# A fresh model has nothing on its mind, so we need one with a little education. Ten kinds of drawings will do: small
-# enough to be learned while you get up and stretch, and we know for certain where in the picture the answer stands.
+# An untrained model has learned nothing, so we need one with a little training. Ten kinds of drawings will do: they are
+# learned in a minute, and we know for certain where in the picture the answer is.
 
 
 # %%
@@ -79,9 +79,9 @@ classes = pictures.classes
 show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
 
 # %% [markdown]
-# Why not your own model of lesson 06? It has its turn at the end: then you know what to look for, and have something to
-# compare it with. Now the small one goes to school. **It takes a minute or so on one core**, and the cell says how long
-# it was. There is one more wait in this lesson, for a download of 330 MB that you may skip.
+# Your own model of lesson 06 has its turn at the end: then you know what to look for, and have something to compare it
+# with. First we train the small one. **It takes a minute or so on one core**, and the cell says how long it was. There
+# is one more wait in this lesson, for a download of 330 MB that you may skip.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -89,7 +89,7 @@ print("6,000 drawings, six times over:")
 shifted = Augmentation(max_shift=2)
 settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
 history = fit(model, train, pictures, settings, progress=False)
-print(f"{sum(history.seconds):.0f} seconds of school")
+print(f"{sum(history.seconds):.0f} seconds of training")
 print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it has not seen")
 
 # %% [markdown]
@@ -97,7 +97,8 @@ print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it
 #
 # `record(model, images)` runs a model and gives every stage on the way by name, the attention of each block among them.
 # Four heads in three blocks make twelve tables of 65 × 65 weights for one picture. Row 0 of each is the class token's:
-# how it shares out its look among itself and 64 patches. Without the first entry that row *is* a little picture, 8 × 8.
+# how it distributes its attention over itself and 64 patches. Without the first entry that row *is* a little picture, 8
+# × 8.
 
 
 # %%
@@ -129,13 +130,13 @@ print(f"a {classes[pictures.labels[number]]}; the model says: {classes[logits.ar
 show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
-# The brighter, the more attention; each map is scaled to its own maximum. Most heads sit on the shape from the first
-# block on, and nobody told them where it was. They divide the work: in the last block three heads hold one tip of the
-# star each. Now and then a head looks at the background only. Change `number` a few times. Is "the head for tips" the
-# same on every picture, or did you see a pattern because you wanted one?
+# The brighter, the more attention; each map is scaled to its own maximum. Most heads look at the shape from the first
+# block on. They differ: in the last block three heads look at one tip of the star each. Now and then a head looks at
+# the background only. Change `number` a few times. Is "the head for tips" the same on every picture, or did you see a
+# pattern because you wanted one?
 
 # %% [markdown]
-# The next cell writes each of these pictures into a folder of its own, for your report or for your wall.
+# The next cell saves each of these pictures in a folder, for a report.
 
 # %% tags=["experiment"]
 files = save_every_head(image, [class_token_maps(layer)[0] for layer in weights], "heads")
@@ -144,17 +145,17 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 # %% [markdown]
 # ## All layers at once
 #
-# Which of the twelve maps is *the* answer? None. The last block's class token looks at patches that have been looking
-# around themselves for two blocks; patch 9 holds a good deal of patch 20 by now. To know what reached the class token
-# we have to follow attention through all blocks. That is called **rollout**.
+# Which of the twelve maps is *the* answer? None. In the last block the class token looks at tokens that have themselves
+# collected from others for two blocks; the token of patch 9 holds a good deal of patch 20 by now. To know what reached
+# the class token we have to follow attention through all blocks. That is called **rollout** (Abnar and Zuidema 2020).
 #
 # ![Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is halved, and
 # the two results are multiplied, the later block on the left.](../figures/rollout.svg)
 
 # %% [markdown]
-# Two things happen in a block. Attention brings in others, and the residual stream carries the token itself on. Rollout
-# counts both alike: half and half. In the picture the last block gives patch A no weight at all, and still a quarter of
-# the class token is A. Find the two paths on which it came.
+# Two things happen in a block. Attention adds a mixture of tokens, and the residual stream carries the token itself on.
+# Rollout counts both alike: half and half. In the picture the last block gives patch A no weight at all, and still a
+# quarter of the class token is A. Find the two paths on which it came.
 
 # %% [markdown]
 # ### Exercise: `attention_rollout` (12 minutes, 3 points)
@@ -198,7 +199,7 @@ def attention_rollout(weights):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # Rows that sum to 2, 4 or 8? Something doubles in each layer. All right for one layer and wrong for two? Then it is the
-# product, and a product of tables has a left and a right. Wrong dtype? Ask who made a float32 on the way.
+# product: the order of the factors matters. Wrong dtype? Find the line that makes a float32 on the way.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -235,10 +236,10 @@ maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
 show_maps(image, maps)
 
 # %% [markdown]
-# It spreads, and settles on the whole shape with a soft rim. The last block alone is patchy: it looks where something
-# was left to find out, at three tips. Rollout remembers what came before, and is calmer. It also leaves a good deal
-# out: values, MLPs, and the fact that one head may matter more than another. It is a way to add up pictures, not a law
-# of nature.
+# It spreads, and covers the whole shape with a soft rim. The last block alone is patchy: it looks at three tips.
+# Rollout includes the blocks before, and is smoother. It also leaves a good deal out: values, MLPs, and the fact that
+# one head may matter more than another. It is a useful way to combine maps, not an exact account of what the model
+# computes.
 
 # %% [markdown]
 # ## How far do heads look?
@@ -251,7 +252,7 @@ show_maps(image, maps)
 
 # %% [markdown]
 # They found heads that look near and heads that look far side by side in the first blocks, and only far ones in the
-# deep blocks. *From local to global*, says every textbook since.
+# deep blocks (Dosovitskiy et al. 2021, figure 7). *From local to global*, many textbooks say since.
 #
 # **Predict first.** In our small model, on pictures of 32 × 32 pixels: what is the distance of a head that looks at all
 # patches alike? And which blocks will lie below that?
@@ -341,17 +342,17 @@ everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count)
 plot_attention_distance(distances, everywhere.item())
 
 # %% [markdown]
-# No local heads in this model, in no block! Trained or fresh, all of them stay within two pixels or so of the dashed
-# line. They look at the shape, and from wherever you stand in a picture the shape is about as far as everything else.
-# *From local to global* does not come out here, and it would be a bad habit to squint until it does.
+# There are no local heads in this model, in no block. Trained or untrained, all of them stay within two pixels or so of
+# the dashed line. They look at the shape, and on average the shape is about as far from a patch as everything else.
+# *From local to global* does not come out here, and then one has to say so.
 
 # %% [markdown]
-# What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not
-# 14 × 14, six thousand drawings of one thing on an empty ground and not millions of photos, six looks at each.
+# What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not 14 ×
+# 14, six thousand drawings of one thing on an empty background and not millions of photos, and six epochs.
 #
-# With the internet in reach the next cell puts the famous ViT-B/16 to the same test, on one photo. If lesson 05 has not
-# fetched its weights for you, 330 MB are downloaded first (on Colab in every new runtime). Without them nothing is
-# drawn, and nothing later needs them.
+# With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
+# has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
+# nothing is drawn, and nothing later needs them.
 
 # %% tags=["experiment"]
 import torchvision
@@ -393,18 +394,18 @@ figure
 # ### END SOLUTION
 
 # %% [markdown]
-# Is your idea on paper? Then meet a model from between ours and the paper's: the same grid, four blocks, 20 epochs of
-# 45,000 photos of CIFAR-10. Above, what the middle is made of: for convolutions, and by rollout for this model. Below,
-# how far its heads look.
+# Is your idea on paper? Then here is a model between ours and the paper's: the same grid, four blocks, 20 epochs of
+# 45,000 photos of CIFAR-10. Above, which patches have reached the middle: for convolutions, and by rollout for this
+# model. Below, how far its heads look.
 #
 # ![Maps by depth: through 3 by 3 convolutions the middle of a picture sees a square that grows by two pixels a layer;
 # through attention it can see the whole picture from the first layer on.](../figures/receptive_growth.svg)
 
 # %% [markdown]
-# A convolution has no choice: after four layers it sees 9 × 9 pixels. Attention may look everywhere, and here it comes
-# to prefer what is near. One head of the second layer looks 12.2 pixels far, where 16.55 would be blind to distance.
-# Nearer than any of ours, yet no neighborhood: eight neighbors alike would be 4.8. And the *first* layer holds no
-# near head.
+# After four layers of 3 × 3 a convolution sees 9 × 9 pixels and no more. Attention may look everywhere, and here it has
+# learned to prefer what is near. One head of the second layer looks 12.2 pixels far, where a head that ignores distance
+# comes to 16.55. That is nearer than any of ours, yet not local: equal attention to the eight neighbors would be 4.8.
+# And the *first* layer has no near head.
 #
 # This does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once, and
 # it is one run of one seed.
@@ -412,8 +413,8 @@ figure
 # %% [markdown]
 # ## What the first layers have learned
 #
-# Attention is not all that a model has on its mind. Two tables of weights can be looked at directly. First the
-# positions: they began as noise with a spread of 0.02, and the model was never told that a picture has two dimensions.
+# Attention is not all that there is to see. Two tables of weights can be looked at directly. First the positions: they
+# began as noise with a spread of 0.02, and the model was never given the row and the column of a patch.
 #
 # **Predict first.** Each small map below belongs to one patch, and shows how alike its position is to all the others.
 # Will the map of a patch in the middle and of one in the corner look the same?
@@ -422,10 +423,10 @@ figure
 show_position_similarity(model.positions.detach(), config.grid_size)
 
 # %% [markdown]
-# After six epochs neighbors are alike, and something else has appeared: the rim is alike all the way round. Some of
-# our drawings reach it, but on average the shape is in the middle and the rim is background. So the first thing worth
-# knowing about a place is not its row or its column, but whether it is *inside*. The model has learned our data set's
-# habits.
+# After six epochs neighbors are similar, and something else has appeared: all positions of the rim are similar to one
+# another. Some of our drawings reach it, but on average the shape is in the middle and the rim is background. So what
+# helps most to know about a place is not its row or its column, but whether it is *inside*. The model has learned a
+# property of our data set.
 
 # %% [markdown]
 # Then the filters. Each of the 64 numbers of a token is one pattern of 4 × 4 pixels, laid over the patch. Here are the
@@ -438,20 +439,21 @@ filters, shares = patch_filters(model.patch_embedding.projection.weight, config.
 show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 
 # %% [markdown]
-# Honestly: noise, for the most part. In ViT-B/16 this picture is famous for its neat waves and edges. Ours began as
-# noise and had no time to leave it, and it did not need to: a random projection keeps what is in a patch of 48 numbers
-# nearly whole. A first layer that looks untrained is no proof that a model is bad, and a pretty one no proof that it is
-# good.
+# Noise, for the most part. In the paper's models this picture shows waves and edges (figure 7). Ours began as noise and
+# changed little in so short a training, and it did not need to change: a random projection to 64 numbers keeps nearly
+# everything that is in a patch of 48 numbers. A first layer that looks untrained does not prove that a model is bad,
+# and a neat one does not prove that it is good.
 
 # %% [markdown]
-# ## A model that nobody built to be asked
+# ## Reading what forward does not return
 #
-# So far `record` did the work. How does it? The model has no switch for its inner life: its `forward` takes images and
-# gives logits, as in *your* `VisionTransformer` of lesson 05 and in any model that you will meet at work, where you
-# cannot edit it.
+# So far `record` did the work. How does it? The model has no switch that makes it return more: its `forward` takes
+# images and gives logits, as in *your* `VisionTransformer` of lesson 05 and in most models that you will use at work,
+# where you cannot edit them.
 #
-# PyTorch has an answer: a **hook**. You leave a function with any module inside, and each time that this module runs
-# your function is called with what went in. What you get back is a handle. You need it to leave.
+# PyTorch has an answer: a **hook**. You register a function with any module inside the model, and each time that this
+# module runs, your function is called with its input. Registering gives you a handle, which you need to remove the
+# hook.
 
 # %%
 print("without changing a line of the model:")
@@ -473,7 +475,7 @@ finally:  # a hook that stays would be called for ever
 # `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
 #
 # Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
-# whoever knows what went in can ask again: `attention(x, return_weights=True)`, as you built it in lesson 03.
+# with the same input you can call it again: `attention(x, return_weights=True)`, as you built it in lesson 03.
 #
 # **Predict first.** If your hook function itself calls the module that it is hooked to, what happens?
 #
@@ -481,16 +483,16 @@ finally:  # a hook that stays would be called for ever
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows a thousand calls inside one
 # another and each round takes about five: after some two hundred rounds there is a `RecursionError`. So keep the input,
-# remove the hook, and ask afterward.
+# remove the hook, and call the module afterward.
 #
 # </details>
 
 # %% [markdown]
 # ## From a row of weights to a map
 #
-# A good guest leaves the house as it was. A model may be in the middle of its training when you ask it: evaluation mode
-# has to be switched on for your question (or dropout blurs the answer) and the old mode back on afterward. No gradient
-# should be kept, no hook left behind.
+# Leave the model as you found it. It may be in the middle of its training: evaluation mode has to be switched on (or
+# dropout changes the answer), and afterward each of its modules has to be in the mode in which it was. No gradient
+# should be kept, no hook left behind, not even after an error.
 #
 # ### Exercise: `predict_with_attention` (15 minutes, 4 points)
 
@@ -551,8 +553,8 @@ def predict_with_attention(model, image):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Write down four things that you change in the world while you ask: a mode, a hook, torch's gradients, and an axis of
-# the image. Where in your code is each of them undone?
+# Write down four things that you change: a mode, a hook, torch's gradients, and an axis of the image. Where in your
+# code is each of them undone?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -581,14 +583,13 @@ show_lit(pictures.images[chosen], torch.stack(maps), titles)
 
 # %% [markdown]
 # Would you have known the shape from the lit patches alone? An arm of the cross here, the bend of a crescent there.
-# These are last looks, at what was still in doubt. Keep that thought for the end of the lesson.
+# This is the last block: the others have contributed already. Remember that for the end of the lesson.
 
 # %% [markdown]
-# ## A guest with bad manners (5 minutes)
+# ## Another bug, drawn for you (5 minutes)
 #
-# One last bug hunt, and the house is full of things to break: a mode, a hook, a row, a sum. A seed draws from the
-# library what this guest gets wrong. **Predict first:** will you see it on the map, in the probabilities, or only in
-# the model, when the guest has gone?
+# One last bug hunt, with many things that can go wrong: a mode, a hook, a row, a sum. A seed draws the bug from the
+# library. **Predict first:** will you see it on the map, in the probabilities, or only in the model afterward?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -596,7 +597,7 @@ suspect = hunt("predict_with_attention", SEED)
 suspect
 
 # %% [markdown]
-# It asks the model about three drawings, in the middle of its training. The last line shows out whoever has stayed.
+# It is used on three drawings, with the model in training mode. The last line removes hooks that were left behind.
 
 # %% tags=["raises-exception"]
 model.train()
@@ -609,8 +610,8 @@ show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"
 listeners.clear()
 
 # %% [markdown]
-# Maps alike, sums of 1, and nothing left behind? Then ask about a picture that is wider than tall, or a model with
-# dropout. Mend a copy, and check it.
+# Same maps, sums of 1, and nothing left behind? Then try a picture that is wider than tall, or a model with dropout.
+# Repair a copy, and check it.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in the place of None
@@ -619,8 +620,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# Four things change in the world while one asks: a mode, a hook, the gradients, an axis. Find the line that undoes
-# each. For the map, say of every index which axis it picks from (heads, queries, keys), and what is left.
+# Four things are changed and have to be undone: a mode, a hook, the gradients, an axis. Find the line that undoes each.
+# For the map, say for every index which axis it picks from (heads, queries, keys), and what is left.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -629,14 +630,14 @@ suspect.check(mended)
 #
 # </details>
 #
-# More of it: `hunt("attention_rollout", SEED)` spoils the other function of this lesson.
+# More: `hunt("attention_rollout", SEED)` puts a bug into the other function of this lesson.
 
 # %% [markdown]
 # ## A picture of your own
 #
-# Put the path of a picture of yours into `path`: a photo, a scan, a doodle, in any of the usual kinds of file. It is
-# turned upright, laid on white where it is transparent, cut to its middle square and shrunk to what the model can see.
-# Without one, Grace Hopper sits for us again.
+# Put the path of a picture of yours into `path`: a photo, a scan, a doodle, in any of the usual file formats. It is
+# turned upright, put on white where it is transparent, cut to its middle square and shrunk to the model's size. Without
+# one, the photo of Grace Hopper is used.
 #
 # **Predict first.** Our model knows ten shapes and no people. What will it say to her, and how sure will it be?
 
@@ -655,15 +656,15 @@ for share, index in zip(*probabilities.topk(3), strict=True):
 show_maps(own, {"where it looked": seen})
 
 # %% [markdown]
-# A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever comes in. So it names the least
-# bad of ten, and sometimes with great confidence. The map shows where the numbers came from, and it is as earnest about
-# a question that makes no sense as about one that does.
+# A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever the image. So it names the best
+# of ten bad answers, and sometimes with great confidence. There is a map for a question that makes no sense, just as
+# for one that does.
 
 # %% [markdown]
 # ## Does the map mean anything?
 #
-# So far we have admired. Now we test, in the way of a surgeon: if the model needs what it looks at, then covering those
-# patches must hurt, and covering what it does not look at must not. We paint 8 of the 64 patches over with the
+# So far we have only looked at maps. Now we test them: if the model needs what it looks at, then covering those patches
+# must cost accuracy, and covering what it does not look at must not. We paint 8 of the 64 patches over with the
 # picture's mean color.
 
 
@@ -710,14 +711,16 @@ for name, shares in seen.items():
 show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 
 # %% [markdown]
-# Read the table slowly. Covering where the model looks hurts badly, so these maps are no mere decoration. But the last
-# block's map has a hole: its *least* looked-at patches cost more than any eight do. Find them in the picture: they lie
-# on the shape. The class token had taken them in earlier blocks (look at the heads again) and did not need them twice.
-# Rollout, your first exercise, remembers. It has both the lowest number and the highest.
+# Read the table slowly. Covering where the model looks costs a good deal of accuracy, so these maps do say something
+# about the answer. But the last block's map misses something: its *least* looked-at patches cost more than eight
+# patches chosen at random. Find them in the picture: they lie on the shape. The class token collected from them in
+# earlier blocks (look at the heads again). Rollout, your first exercise, includes these blocks. It has both the lowest
+# number and the highest.
 
 # %% [markdown]
-# And the fresh model? Its map is not bad at all! It finds the shape because a shape is what differs from the ground,
-# and random weights notice that too. A map that lies on the object does not prove that anybody has learned anything.
+# And the untrained model? Its map is not bad at all! It finds the shape because the shape differs from the background,
+# and random weights respond to that too. A map that lies on the object does not prove that the model has learned
+# anything (Adebayo et al. 2018 found the same for other maps).
 
 # %% [markdown] question="does-it-explain" points=2
 # ### Question: does it explain? (6 minutes, 2 points)
@@ -740,20 +743,20 @@ show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 # ### END SOLUTION
 
 # %% [markdown]
-# ## Now yours
+# ## Your own model
 #
-# Ten drawings are a small world. `vit_cifar.safetensors`, your model of lesson 06, grew up in another. Put the file
-# beside this notebook and run on. (On Colab files die with their runtime: download it in 06, then upload it here with
-# the folder symbol on the left.) Without it the next cells stay silent, and you have missed no points.
+# Ten kinds of drawings are an easy data set. `vit_cifar.safetensors`, your model of lesson 06, was trained on another.
+# Put the file beside this notebook and run on. (On Colab files are deleted with their runtime: download it in 06, then
+# upload it here with the folder symbol on the left.) Without it the next cells show nothing, and you lose no points.
 #
 # **Predict first, in writing**, each with a reason:
 #
-# 1. Will its heads light the thing itself, as they did with drawings, or what stands around it?
+# 1. Will its heads look at the thing itself, as they did with drawings, or at what is around it?
 # 2. Will a head of its first block look clearly nearer than the dashed line?
-# 3. Positions: is the rim one thing again, or do you expect rows and columns?
+# 3. Positions: will those of the rim be similar again, or do you expect rows and columns?
 # 4. Covering: which map will find the patches that it needs, and will the fresh model's do nearly as well?
 #
-# Your own picture has a second turn too, after the heads. Try a thing that is among its ten classes, and then yourself.
+# Your own picture is used again, after the heads. Try a thing that is among its ten classes, and then yourself.
 
 # %% tags=["experiment"]
 USE_MINE = Path("vit_cifar.safetensors").is_file()  # or False, to stay with the drawings
@@ -764,9 +767,9 @@ if USE_MINE:
     pictures = replace(pictures, mean=saved.mean, std=saved.std)
     torch.manual_seed(1)
     fresh = VisionTransformer(config)
-    print(f"from here on yours is on the couch, and looks at {pictures.name}")
+    print(f"from here on the model is yours, and its pictures are {pictures.name}")
 else:
-    print("no vit_cifar.safetensors beside this notebook: the drawings have the last word")
+    print("no vit_cifar.safetensors beside this notebook: the model stays the one that has learned drawings")
 
 
 # %% tags=["experiment"]
@@ -828,27 +831,29 @@ if USE_MINE and pictures.classes == classes:  # otherwise nobody can say what is
 
 # %% [markdown]
 # Compare with what you wrote, then with the drawings: the heads, the dashed line, the rim, the order of the three maps.
-# On 200 images chance alone is worth three or four points, so let small gaps go. And where the two models part,
-# data, size and training have all changed together: you have found a question, and not yet its answer.
+# On 200 images chance alone is worth three or four points, so ignore small gaps. And where the two models differ, data,
+# size and training have all changed together: you have found a question, and not yet its answer.
 
 # %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. Why is the identity added in every layer of a rollout, and not once?</summary>
 #
-# Every block has a residual of its own, so in each of them the token itself goes on beside what attention brings in.
+# Every block has a residual connection of its own, so in each of them the token itself is passed on beside what
+# attention adds.
 #
 # </details>
 # <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or as far as can be?</summary>
 #
 # Neither. It is the mean distance between two patches of the grid, 16.55 pixels, about half the side of the picture:
-# our dashed line. A head that prefers far patches lies above it. One that shares all its weight among the patches of
+# our dashed line. A head that prefers far patches lies above it. One that gives all its weight evenly to the patches of
 # the rim comes to 18.97; the most is 31.43, where every patch looks at the corner that is farthest from it.
 #
 # </details>
-# <details><summary>3. Your hook works, and the second call of your function hears two inputs. What happened?</summary>
+# <details><summary>3. Your hook works, and the second call of your function records two inputs. What
+# happened?</summary>
 #
-# The first call did not remove its hook. Both hooks listen now, and tomorrow there are three.
+# The first call did not remove its hook. Now there are two, and after the next call three.
 #
 # </details>
 # <details><summary>4. You ask the same model twice and get two maps that differ. Where do you look first?</summary>
@@ -865,13 +870,19 @@ if USE_MINE and pictures.classes == classes:  # otherwise nobody can say what is
 #
 # ## What you can do now
 #
-# You can cut a picture into a sentence, let the sentence look at itself, build a Vision Transformer that runs the
-# famous weights, send it to school, and then ask what it has on its mind, with a healthy distrust of the answer. Now
-# take pictures that nobody has trained on, yours, with one folder for each class: `vit-course recipes` lists ways to
-# train. What you wrote today looks into what comes out, with one change. Recipes of ours have no class token: they pool
-# by the mean of all tokens, so every token's look counts. Rollout and distance run as they are. For the maps, `taken`
-# above knows what to do, and in `predict_with_attention` row 0 gives way to the mean over all rows:
+# You can cut a picture into tokens, write attention and blocks, build a Vision Transformer that runs torchvision's
+# weights, train it, and look into it, and you know how much such a look proves. Now take pictures of your own, with one
+# folder for each class: `vit-course recipes` lists ways to train. What you wrote in this lesson works on the result,
+# with one change. Our recipes have no class token: they pool by the mean of all tokens, so every token's attention
+# counts. Rollout and distance run as they are. For the maps, use `taken` above, and in `predict_with_attention` replace
+# row 0 by the mean over all rows:
 #
 # ```python
-# seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads, then over all that ask
+# seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads and queries
 # ```
+#
+# **Further reading.** Abnar and Zuidema 2020, *Quantifying Attention Flow in Transformers*: rollout. Raghu et al. 2021,
+# *Do Vision Transformers See Like Convolutional Neural Networks?*: near and far heads, and how much data they need.
+# Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not
+# Explanation*: what a map can show. Darcet et al. 2024, *Vision Transformers Need Registers*: bright patches that mean
+# nothing.

@@ -78,7 +78,7 @@ def test_a_silent_block_is_the_identity(student, reference, probe):
 @pytest.mark.exercise("EncoderBlock", points=1)
 @pytest.mark.exercise("fix_block", points=0.5)
 def test_attention_is_added_to_the_stream(student, reference, probe):
-    """With a silent mlp, the block adds to the stream what attention, of num_heads heads, makes of norm1 of it."""
+    """With zeros in mlp.fc2, the block adds to the stream what attention, of num_heads heads, makes of norm1 of it."""
     look = "What does the attention read, in how many heads, and to what is its output added?"
     embed_dim = probe.choice((12, 24))
     for num_heads in probe.sizes(2, high=4):
@@ -89,7 +89,7 @@ def test_attention_is_added_to_the_stream(student, reference, probe):
 @pytest.mark.exercise("EncoderBlock", points=1)
 @pytest.mark.exercise("fix_block", points=0.5)
 def test_the_mlp_is_added_to_the_stream(student, reference, probe):
-    """With a silent attention, the block adds to the stream what the mlp makes of norm2 of it."""
+    """With zeros in attention.projection, the block adds to the stream what the mlp makes of norm2 of it."""
     pair = _pair(student, reference, probe, silent=WRITES_ATTENTION)
     look = "What does the mlp read, and to what is its output added?"
     pair.expect_same(_tokens(probe, pair.embed_dim), look)

@@ -112,7 +112,7 @@ def test_the_groups_can_be_read_twice(student, probe):
     groups = _expect(student, _vit(probe), _decay(probe), "Which parameters are where?")
     holders = [str(group["holder"]) for group in groups]
     if odd := [each for each in holders if each not in ("list", "tuple")]:
-        look = "What is left of a generator when somebody has gone through it once?"
+        look = "What is left of a generator after one loop over it?"
         raise Failure(f"the params of a group are a {odd[0]}", "a list", look)
 
 

@@ -293,13 +293,13 @@ def float32_whatever_the_input(images: Tensor, mean: Statistics, std: Statistics
 
 @normalize_images.misconception("Is the tensor that you write into yours, or the caller's?", YOURS, InTraining.UNSEEN)
 def images_changed_in_place(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """The images themselves are changed, so the caller's picture is spoilt."""
+    """The images themselves are changed, so the caller's picture is no longer the same."""
     return images.copy_(_made(images, mean, std))
 
 
 @normalize_images.misconception("What does broadcasting make of an axis of length 1?", BROADCAST, InTraining.UNSEEN)
 def channels_never_counted(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """Nothing compares the number of means with the channels, and one mean fits any number of them in silence."""
+    """Nothing compares the number of means with the channels, and a single mean is used for all of them."""
     (channels,) = torch.broadcast_shapes((images.shape[1],), (len(mean),))
     made = images.new_empty(len(images), channels, *images.shape[2:])
     for channel in range(channels):
@@ -312,13 +312,13 @@ def channels_never_counted(images: Tensor, mean: Statistics, std: Statistics) ->
     "On which device is a tensor that you make of a list, and where are the images?", YOURS, InTraining.UNSEEN
 )
 def statistics_left_on_the_cpu(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """Mean and std become tensors on the CPU, and images on a GPU cannot meet them."""
+    """Mean and std become tensors on the CPU, and cannot be combined with images on a GPU."""
     return _along(1, images, mean, std)
 
 
 @normalize_images.misconception("How many axes has a batch of one image?", BROADCAST, InTraining.UNSEEN)
 def batch_of_one_squeezed(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    """Axes of length 1 are squeezed away, so a batch of one image loses its first axis."""
     return _made(images, mean, std).squeeze()
 
 

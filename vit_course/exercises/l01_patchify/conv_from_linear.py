@@ -140,7 +140,7 @@ def bias_left_random(projection: nn.Linear, in_channels: int, patch_size: int) -
     return made
 
 
-@conv_from_linear.misconception("Does the new convolution know the Linear's numbers yet?", CONVOLUTION)
+@conv_from_linear.misconception("Which line copies the Linear's numbers into the convolution?", CONVOLUTION)
 def weights_never_copied(projection: nn.Linear, in_channels: int, patch_size: int) -> nn.Conv2d:
     """A convolution of the right shape, with its own random weights."""
     return nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size)

@@ -213,7 +213,7 @@ class TokensMadeOnTheCpu(_Embedding):
 
 @PatchEmbedding.misconception("How many axes has a batch of one image?", EMBED, InTraining.UNSEEN)
 class BatchOfOneSqueezed(_Embedding):
-    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    """Axes of length 1 are squeezed away, so a batch of one image loses its first axis."""
 
     def end(self, tokens: Tensor) -> Tensor:
         return super().end(tokens).squeeze()

@@ -213,7 +213,7 @@ def tokens_on_the_last_axis(images: Tensor, patch_size: int) -> Tensor:
 
 @patchify.misconception("How many patches fit across, and how many down?", ORDER)
 def grid_from_one_side(images: Tensor, patch_size: int) -> Tensor:
-    """The number of patches down is used across too, which only square images forgive."""
+    """The number of patches down is used across too, which is right for square images only."""
     batch, channels, height, _ = images.shape
     side = height // patch_size
     return patches_of(images.reshape(batch, channels, side * patch_size, side * patch_size), patch_size)
@@ -235,7 +235,7 @@ def overlapping_patches(images: Tensor, patch_size: int) -> Tensor:
 
 @patchify.misconception("What happens to the pixels that are left over at the edge?", TOKEN)
 def remainder_dropped_in_silence(images: Tensor, patch_size: int) -> Tensor:
-    """Where patch_size does not divide a side, the rest of the image vanishes without a word."""
+    """Where patch_size does not divide a side, the rest of the image is dropped without an error."""
     return patches_of(images, patch_size)
 
 
@@ -254,7 +254,7 @@ def float32_whatever_the_input(images: Tensor, patch_size: int) -> Tensor:
 
 @patchify.misconception("Is the tensor that you write into yours, or the caller's?", TOKEN)
 def input_changed_in_place(images: Tensor, patch_size: int) -> Tensor:
-    """The images are written to on the way, so the caller's picture is spoilt."""
+    """The images are written to on the way, so the caller's picture is no longer the same."""
     tokens = patches_of(images, patch_size)
     images.zero_()
     return tokens
@@ -304,7 +304,9 @@ def tokens_made_on_the_cpu(images: Tensor, patch_size: int) -> Tensor:
     return on_the_cpu(patches_of(images, patch_size))
 
 
-@patchify.misconception("Does the tensor that you give back still know the images?", TOKEN, InTraining.UNSEEN)
+@patchify.misconception(
+    "By which operations does a gradient get from your result back to the images?", TOKEN, InTraining.UNSEEN
+)
 def pixels_cut_from_their_gradient(images: Tensor, patch_size: int) -> Tensor:
     """The pixels are copied as bare numbers, so no gradient finds its way back to the images."""
     return patches_of(images.detach(), patch_size)
@@ -312,7 +314,7 @@ def pixels_cut_from_their_gradient(images: Tensor, patch_size: int) -> Tensor:
 
 @patchify.misconception("How many axes has a batch of one image?", TOKEN, InTraining.UNSEEN)
 def batch_of_one_squeezed(images: Tensor, patch_size: int) -> Tensor:
-    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    """Axes of length 1 are squeezed away, so a batch of one image loses its first axis."""
     return patches_of(images, patch_size).squeeze()
 
 

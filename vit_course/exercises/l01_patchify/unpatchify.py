@@ -161,7 +161,7 @@ def permuted_as_in_patchify(patches: Tensor, patch_size: int, image_size: tuple[
 
 @unpatchify.misconception("How many pixels has a square of 3 x 3?", INVERSE)
 def patch_size_doubled(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
-    """A patch is taken to have patch_size * 2 pixels, which only a patch_size of 2 forgives."""
+    """A patch is taken to have patch_size * 2 pixels, which is right for a patch_size of 2 only."""
     channels = patches.shape[2] // (patch_size * 2)
     rows, columns = image_size[0] // patch_size, image_size[1] // patch_size
     patches.reshape(len(patches), rows, columns, channels, patch_size, patch_size)  # raises where that is wrong
@@ -180,7 +180,7 @@ def pixels_made_on_the_cpu(patches: Tensor, patch_size: int, image_size: tuple[i
     return on_the_cpu(images_of(patches, patch_size, image_size))
 
 
-@unpatchify.misconception("Does the tensor that you give back still know the patches?", INVERSE)
+@unpatchify.misconception("By which operations does a gradient get from your result back to the patches?", INVERSE)
 def patches_cut_from_their_gradient(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     """The patches are copied as bare numbers, so no gradient finds its way back to them."""
     return images_of(patches.detach(), patch_size, image_size)
@@ -188,7 +188,7 @@ def patches_cut_from_their_gradient(patches: Tensor, patch_size: int, image_size
 
 @unpatchify.misconception("How many axes has a batch of one image?", INVERSE)
 def single_image_squeezed(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
-    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    """Axes of length 1 are squeezed away, so a batch of one image loses its first axis."""
     return images_of(patches, patch_size, image_size).squeeze()
 
 

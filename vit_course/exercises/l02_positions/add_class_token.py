@@ -169,7 +169,7 @@ def _without_positions(tokens: Tensor, class_token: Tensor) -> Tensor:
 
 @add_class_token.misconception("Which index will the model read at the end?", CLASS)
 def class_token_last(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """The class token stands behind the patches, where nobody will look for it."""
+    """The class token stands behind the patches, where the model does not read it."""
     _count(tokens, positions)
     return _without_positions(tokens, class_token).roll(-1, dims=1) + positions
 
@@ -208,7 +208,7 @@ def class_token_added_to_the_patches(tokens: Tensor, class_token: Tensor, positi
 
 @add_class_token.misconception("Does the class token get a position too?", CLASS)
 def positions_before_the_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """The positions go to the patches before the class token joins, which is left without one."""
+    """The positions are added to the patches before the class token is put in front, so it gets none."""
     _count(tokens, positions)
     result = with_class_token(tokens, class_token, positions)
     result[:, 0] = class_token[:, 0]
@@ -267,14 +267,16 @@ def positions_added_too_early(tokens: Tensor, class_token: Tensor, positions: Te
     return tokens + positions
 
 
-@add_class_token.misconception("Does the class token in your result still know its parameter?", CLASS)
+@add_class_token.misconception(
+    "By which operations does a gradient get from your result back to the class token?", CLASS
+)
 def class_token_cut_from_its_gradient(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """The class token is copied as bare numbers, so it can never learn."""
     _count(tokens, positions)
     return with_class_token(tokens, class_token.detach(), positions)
 
 
-@add_class_token.misconception("Does the table in your result still know its parameter?", CLASS)
+@add_class_token.misconception("By which operations does a gradient get from your result back to the positions?", CLASS)
 def positions_cut_from_their_gradient(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """The positions are copied as bare numbers, so they can never learn."""
     _count(tokens, positions)
@@ -290,7 +292,7 @@ def tokens_as_float32(tokens: Tensor, class_token: Tensor, positions: Tensor) ->
 
 @add_class_token.misconception("Is the tensor that you add to yours, or the caller's?", CLASS)
 def tokens_changed_in_place(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """The positions are added into the tokens that were given, so the caller's tokens are spoilt."""
+    """The positions are added into the tokens that were given, so the caller's tokens are no longer the same."""
     _count(tokens, positions)
     result = with_class_token(tokens, class_token, positions)
     tokens.data.add_(positions.data[:, 1:])
@@ -299,7 +301,7 @@ def tokens_changed_in_place(tokens: Tensor, class_token: Tensor, positions: Tens
 
 @add_class_token.misconception("What does broadcasting make of a table with a single row?", CLASS)
 def positions_never_counted(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """Nothing counts the rows of positions, and a single row is spread over all tokens in silence."""
+    """Nothing counts the rows of positions, and a single row is added to all tokens without an error."""
     rows = torch.broadcast_shapes((tokens.shape[1] + 1,), (positions.shape[1],))[0]
     return with_class_token(tokens, class_token, positions.expand(1, rows, -1))
 
@@ -315,12 +317,14 @@ def tensor_made_on_the_cpu(tokens: Tensor, class_token: Tensor, positions: Tenso
 
 @add_class_token.misconception("How many axes has a batch of one image?", CLASS, InTraining.UNSEEN)
 def batch_of_one_squeezed(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """Axes of length 1 are squeezed away, so a batch of one image is a batch no more."""
+    """Axes of length 1 are squeezed away, so a batch of one image loses its first axis."""
     _count(tokens, positions)
     return with_class_token(tokens, class_token, positions).squeeze()
 
 
-@add_class_token.misconception("Do the tokens in your result still know where they came from?", CLASS, InTraining.WORSE)
+@add_class_token.misconception(
+    "By which operations does a gradient get from your result back to the tokens?", CLASS, InTraining.WORSE
+)
 def tokens_cut_from_their_gradient(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
     """The tokens are copied as bare numbers, so the patch embedding in front of them can never learn."""
     _count(tokens, positions)
@@ -331,7 +335,7 @@ def tokens_cut_from_their_gradient(tokens: Tensor, class_token: Tensor, position
     "What becomes of a table that has more rows than there are tokens?", CLASS, InTraining.UNSEEN
 )
 def surplus_positions_cut_off(tokens: Tensor, class_token: Tensor, positions: Tensor) -> Tensor:
-    """As many rows of positions are taken as there are tokens, and any others are dropped in silence."""
+    """As many rows of positions are taken as there are tokens, and any others are dropped without an error."""
     required_cells = tokens.shape[1] + 1
     if positions.shape[1] < required_cells:
         raise ValueError(f"{positions.shape[1]} rows of positions for {required_cells} tokens")

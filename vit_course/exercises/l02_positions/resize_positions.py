@@ -312,9 +312,7 @@ def positions_as_float32(positions: Tensor, old_grid: Grid, new_grid: Grid) -> T
     return resized(positions, old_grid, new_grid).float()
 
 
-@resize_positions.misconception(
-    "Who notices when the table does not belong to the old grid?", RESIZE, InTraining.UNSEEN
-)
+@resize_positions.misconception("Which line of yours compares the table with the old grid?", RESIZE, InTraining.UNSEEN)
 def rows_never_counted(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """Nothing compares the table with the old grid, so the error comes from torch and says little."""
     positions[:, 1:].reshape(1, *old_grid, positions.shape[2])
@@ -341,14 +339,18 @@ def as_many_patches_taken_for_the_same_grid(positions: Tensor, old_grid: Grid, n
     return resized(positions, old_grid, new_grid)
 
 
-@resize_positions.misconception("Does the table in your result still know its parameter?", RESIZE, InTraining.UNSEEN)
+@resize_positions.misconception(
+    "By which operations does a gradient get from your result back to the positions?", RESIZE, InTraining.UNSEEN
+)
 def positions_cut_from_their_gradient(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """The positions are copied as bare numbers, so they can no longer learn."""
     _fit(positions, old_grid)
     return resized(positions, old_grid, new_grid).detach()
 
 
-@resize_positions.misconception("Does the copy that you give back still know its parameter?", RESIZE, InTraining.UNSEEN)
+@resize_positions.misconception(
+    "By which operations does a gradient get from your copy back to the positions?", RESIZE, InTraining.UNSEEN
+)
 def copied_without_gradient_at_the_same_grid(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """Where the grid stays, the positions are copied as bare numbers, so they can no longer learn."""
     _fit(positions, old_grid)

@@ -199,7 +199,7 @@ def a_frequency_for_every_dimension(num_positions: int, embed_dim: int) -> Tenso
 
 @sinusoidal_positions.misconception("Which dimensions share one hand, and so one frequency?", CLOCK)
 def column_taken_for_hand(num_positions: int, embed_dim: int) -> Tensor:
-    """The i of the exponent counts columns where it should count hands, so a sine and the cosine beside it part."""
+    """The exponent counts columns and not hands, so a sine and the cosine beside it belong to different hands."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p * BASE ** -(2 * d / embed_dim)))
 
 
@@ -217,7 +217,7 @@ def exponent_twice_as_large(num_positions: int, embed_dim: int) -> Tensor:
 
 @sinusoidal_positions.misconception("Do later hands turn faster, or slower?", CLOCK)
 def multiplied_where_divided(num_positions: int, embed_dim: int) -> Tensor:
-    """The position is multiplied by the power of 10000, so later hands race where they should crawl."""
+    """The position is multiplied by the power of 10000, so later hands turn faster and not more slowly."""
     return _filled(num_positions, embed_dim, lambda p, d: _wave(d, p / _turns(d, embed_dim)))
 
 
@@ -253,20 +253,22 @@ def a_batch_axis_in_front(num_positions: int, embed_dim: int) -> Tensor:
 
 @sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK, InTraining.UNSEEN)
 def odd_length_rounded_up(num_positions: int, embed_dim: int) -> Tensor:
-    """For an odd embed_dim the table has one dimension too many, and nobody is told."""
+    """For an odd embed_dim the table has one dimension too many, and no error is raised."""
     return sinusoids(num_positions, embed_dim + embed_dim % 2)
 
 
 @sinusoidal_positions.misconception("If embed_dim is 7, which sine has no cosine?", CLOCK, InTraining.UNSEEN)
 def odd_length_accepted(num_positions: int, embed_dim: int) -> Tensor:
-    """For an odd embed_dim the last sine stands without its cosine, and nobody is told."""
+    """For an odd embed_dim the last sine stands without its cosine, and no error is raised."""
     entries = [[_wave(d, p * _turns(d, embed_dim)) for d in range(embed_dim)] for p in range(num_positions)]
     return torch.tensor(entries)
 
 
-@sinusoidal_positions.misconception("Who notices when embed_dim is odd: you, or torch?", CLOCK, InTraining.UNSEEN)
+@sinusoidal_positions.misconception(
+    "Which line of yours looks at embed_dim before torch does?", CLOCK, InTraining.UNSEEN
+)
 def odd_length_left_to_torch(num_positions: int, embed_dim: int) -> Tensor:
-    """Nothing looks at embed_dim, so for an odd one torch stumbles over sines and cosines that do not match."""
+    """Nothing looks at embed_dim, so for an odd one torch raises an error about sines and cosines that do not match."""
     if embed_dim % 2:
         raise RuntimeError("The expanded size of the tensor must match the existing size")
     return sinusoids(num_positions, embed_dim)

@@ -106,7 +106,7 @@ def _code(number: int, embed_dim: int) -> Tensor:
 
 @sinusoidal_positions_2d.misconception("Which half of the dimensions was promised to the row?", GRID)
 def column_in_the_first_half(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
-    """The first half of the dimensions tells the column and the second the row."""
+    """The first half of the dimensions is the code of the column and the second that of the row."""
     half = embed_dim // 2
     return _by_patch(grid_size, embed_dim, lambda row, column: torch.cat([_code(column, half), _code(row, half)]))
 
@@ -122,7 +122,7 @@ def patches_column_by_column(grid_size: tuple[int, int], embed_dim: int) -> Tens
 
 
 @sinusoidal_positions_2d.misconception(
-    "How many patches stand in row 0, and which row does your table tell each?", GRID
+    "How many patches stand in row 0, and which row does your table give to each?", GRID
 )
 def rows_counted_like_columns(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     """The row's code changes from patch to patch, as the column's does, though a whole row of patches shares one."""

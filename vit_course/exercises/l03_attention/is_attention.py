@@ -193,21 +193,21 @@ def _as_torch_says(attend: Attention, case: _Case) -> bool:
     return _near(output, case.output) and _near(weights, case.weights)
 
 
-@is_attention.misconception("Which wrong attend would make your test say False?", TEST)
+@is_attention.misconception("For which wrong attend does your test return False?", TEST)
 def never_says_no(attend: Attention) -> bool:
-    """The test says True whatever it is given."""
+    """The test returns True for everything."""
     return True
 
 
 @is_attention.misconception("Which of your facts does your own attention fail, and by how much?", TEST)
 def never_says_yes(attend: Attention) -> bool:
-    """The test said False to everything that it was asked about, right or wrong: a fact is wrong, or too strict."""
+    """The test returned False for everything, right or wrong: a fact is wrong, or too strict."""
     return False
 
 
 @is_attention.misconception("What do your `return` lines say when a fact holds: True or False?", TEST)
 def answer_turned_round(attend: Attention) -> bool:
-    """The test says True to wrong attention and False to right attention."""
+    """The test returns True for wrong attention and False for right attention."""
     return not _as_torch_says(attend, _case(2, 3))
 
 
@@ -225,7 +225,7 @@ def rows_that_sum_to_one_and_nothing_more(attend: Attention) -> bool:
     return _near(weights.sum(-1), torch.ones(weights.shape[:-1]))
 
 
-@is_attention.misconception("Who shares out its attention: each query, or each key?", TEST)
+@is_attention.misconception("Whose weights have to sum to one: those of each query, or those of each key?", TEST)
 def columns_that_sum_to_one(attend: Attention) -> bool:
     """The test sums the weights over the queries, but they sum to one over the keys."""
     _, weights = attend(*_case(2, 3)[:3])
@@ -250,7 +250,7 @@ def shuffled_tokens_and_the_same_output(attend: Attention) -> bool:
 
 @is_attention.misconception("Could a test notice that two tensors were swapped when they are the same tensor?", TEST)
 def query_is_key_is_value(attend: Attention) -> bool:
-    """One tensor plays query, key and value, so nobody can see which of them was used where."""
+    """One tensor is query, key and value, so the test cannot show which of them was used where."""
     x = _case(2).query
     return _as_torch_says(attend, _Case(x, x, x, output_of(x, x, x), weights_of(x, x)))
 

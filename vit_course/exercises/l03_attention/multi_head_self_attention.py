@@ -140,7 +140,7 @@ def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, worth=0.5)
 def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
-    """Where nobody names qkv_bias, qkv has a bias."""
+    """Where qkv_bias is not given, qkv has a bias."""
     if "qkv.bias" not in student.build(12, 3).parameter_shapes():
         look = "Which value has qkv_bias when nobody gives one?"
         raise Failure("a module that is built without qkv_bias has no bias in qkv", "a bias in qkv", look)
@@ -312,7 +312,9 @@ class HeadsNotScaled(_Attention):
         return weights_of(query, key, scale=1.0)
 
 
-@MultiHeadSelfAttention.misconception("Who shares out its attention: each query, or each key?", ASKS)
+@MultiHeadSelfAttention.misconception(
+    "Whose weights have to sum to one: those of each query, or those of each key?", ASKS
+)
 class SoftmaxDownTheQueries(_Attention):
     """The softmax runs over the queries, so a token's weights do not sum to one."""
 
@@ -322,7 +324,7 @@ class SoftmaxDownTheQueries(_Attention):
 
 @MultiHeadSelfAttention.misconception("Do the heads compete with each other, or do the keys?", ASKS)
 class SoftmaxOverTheHeads(_Attention):
-    """The softmax runs over the axis of the heads, so they share out each pair of tokens among themselves."""
+    """The softmax runs over the axis of the heads, so the weights of one pair of tokens sum to one over the heads."""
 
     def weights(self, query: Tensor, key: Tensor) -> Tensor:
         scores = (query.unsqueeze(-2) * key.unsqueeze(-3)).sum(-1) * query.shape[-1] ** -0.5
@@ -349,7 +351,7 @@ class HeadsSplitAndMergedByView(HeadsSplitByView):
 
 @MultiHeadSelfAttention.misconception("Which two axes does your attention work on, and whose are they?", HEADS)
 class HeadsTalkToEachOther(_Attention):
-    """The heads stand behind the tokens, so those of one token attend to each other, and no token hears another."""
+    """The heads stand behind the tokens, so attention runs between the heads of one token."""
 
     def parts(self, x: Tensor) -> list[Tensor]:
         return [part.transpose(1, 2) for part in super().parts(x)]
@@ -443,7 +445,7 @@ class QkvCutHeadByHead(_Attention):
 
 @MultiHeadSelfAttention.misconception("Which third of qkv's rows makes the queries?", MATMUL)
 class QueryAndKeySwapped(_Attention):
-    """The first third of qkv is taken for the keys and the second for the queries, so everybody answers who asks."""
+    """The first third of qkv is taken for the keys and the second for the queries."""
 
     def parts(self, x: Tensor) -> list[Tensor]:
         query, key, value = super().parts(x)
@@ -458,7 +460,7 @@ class QkvBiasIgnored(_Attention):
         super().__init__(embed_dim, num_heads)
 
 
-@MultiHeadSelfAttention.misconception("Which of the two Linears does qkv_bias speak of?", MATMUL)
+@MultiHeadSelfAttention.misconception("Which of the two Linears does qkv_bias belong to?", MATMUL)
 class QkvBiasForBoth(_Attention):
     """qkv_bias=False takes the projection's bias away too."""
 
@@ -529,9 +531,9 @@ class LinearsInPlainList(_Attention):
         del self.qkv, self.projection
 
 
-@MultiHeadSelfAttention.misconception("Which number has to be shared out among the heads without a rest?", HEADS)
+@MultiHeadSelfAttention.misconception("Which number is divided among the heads, and what is left over?", HEADS)
 class LeftoverDimensionsAccepted(_Attention):
-    """A num_heads that does not divide embed_dim is accepted in silence when the module is built."""
+    """A num_heads that does not divide embed_dim is accepted without an error when the module is built."""
 
     def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True) -> None:
         super().__init__(embed_dim, 1, qkv_bias)
@@ -555,7 +557,7 @@ class ValueNotProjected(_Attention):
         return [query, key, heads_of(x, self.num_heads)]
 
 
-@MultiHeadSelfAttention.misconception("Which of your tensors tells what a token has to offer?", ASKS)
+@MultiHeadSelfAttention.misconception("With which of your tensors have the queries to be compared?", ASKS)
 class QueriesComparedWithQueries(_Attention):
     """The scores are products of queries with queries, so no key is ever read."""
 
@@ -563,7 +565,7 @@ class QueriesComparedWithQueries(_Attention):
         return weights_of(query, query)
 
 
-@MultiHeadSelfAttention.misconception("Which of your tensors tells what a token asks?", ASKS)
+@MultiHeadSelfAttention.misconception("With which of your tensors have the keys to be compared?", ASKS)
 class KeysComparedWithKeys(_Attention):
     """The scores are products of keys with keys, so no query is ever read."""
 
@@ -658,7 +660,9 @@ class BatchOfOneSqueezedAway(_Attention):
         return super().finish(heads, x).squeeze(0)
 
 
-@MultiHeadSelfAttention.misconception("Who learns through the tokens that you have cut off?", MATMUL)
+@MultiHeadSelfAttention.misconception(
+    "Which layers get their gradient through the tokens that you have detached?", MATMUL
+)
 class TokensOutOfTheGraph(_Attention):
     """The tokens are detached before qkv reads them, so no layer below this one ever learns."""
 
@@ -704,9 +708,11 @@ class WeightsDropped(_Attention):
         return super().mix(F.dropout(weights, 0.1, self.training), value)
 
 
-@MultiHeadSelfAttention.misconception("Does the way out with the weights pass the projection too?", MATMUL)
+@MultiHeadSelfAttention.misconception(
+    "Does the output that comes with the weights go through the projection too?", MATMUL
+)
 class ProjectionLeftOutBesideTheWeights(_Attention):
-    """The output that comes with the weights is returned before the projection has seen it."""
+    """The output that comes with the weights is returned without going through the projection."""
 
     def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         if not return_weights:

@@ -265,13 +265,15 @@ def scaled_after_the_softmax(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(weights_of(query, key, scale=1.0) * query.shape[-1] ** -0.5, value)
 
 
-@scaled_dot_product_attention.misconception("Who shares out its attention: each query, or each key?", ASKS)
+@scaled_dot_product_attention.misconception(
+    "Whose weights have to sum to one: those of each query, or those of each key?", ASKS
+)
 def softmax_over_the_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """The softmax runs down the queries, so each key shares itself out among those who ask."""
+    """The softmax runs down the queries, so the weights of each key sum to one, and not those of each query."""
     return _applied(weights_of(key, query).mT, value)
 
 
-@scaled_dot_product_attention.misconception("Which axis does your softmax run over when nobody tells it?", ASKS)
+@scaled_dot_product_attention.misconception("Which axis does your softmax run over when no dim is given?", ASKS)
 def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Without a dim torch guesses an axis counted from the front: the batch's or the heads'."""
     scores = _scores(query, key)
@@ -279,7 +281,7 @@ def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(scores.softmax(dim), value)
 
 
-@scaled_dot_product_attention.misconception("Over which axis does the sum run when nobody tells it?", ASKS)
+@scaled_dot_product_attention.misconception("Over which axis does the sum run when no dim is given?", ASKS)
 def one_softmax_for_everything(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The exponentials are divided by the sum of all of them, so one query's attention depends on all the others."""
     scores = _scores(query, key)
@@ -363,7 +365,7 @@ def root_cut_to_a_whole_number(query: Tensor, key: Tensor, value: Tensor) -> Pai
     return _applied(weights_of(query, key, scale=1 / math.isqrt(query.shape[-1])), value)
 
 
-@scaled_dot_product_attention.misconception("Which of your tensors tells what a key has to offer?", ASKS)
+@scaled_dot_product_attention.misconception("With which of the three tensors have the queries to be compared?", ASKS)
 def queries_compared_with_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are products of queries with queries, so no key is ever read."""
     return _applied(weights_of(query, query), value)

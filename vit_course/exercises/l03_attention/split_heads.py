@@ -160,7 +160,7 @@ def _split(x: Tensor, num_heads: int) -> Tensor:
 
 @split_heads.misconception("Which number follows which in memory, and whose is it?", HEADS, after=(merged,))
 def reshaped_where_transposed(x: Tensor, num_heads: int) -> Tensor:
-    """One reshape makes the right shape, but it deals out whole tokens to the heads and not parts of each token."""
+    """One reshape makes the right shape, but it gives whole tokens to the heads and not a part of each token."""
     batch, tokens, embed_dim = x.shape
     _split(x, num_heads)
     return x.reshape(batch, num_heads, tokens, embed_dim // num_heads)
@@ -168,7 +168,7 @@ def reshaped_where_transposed(x: Tensor, num_heads: int) -> Tensor:
 
 @split_heads.misconception("When you cut embed_dim in two axes, which of them varies faster?", HEADS, after=(merged,))
 def every_other_number_to_a_head(x: Tensor, num_heads: int) -> Tensor:
-    """The numbers of a token are dealt out like cards, so a head gets every num_heads-th of them."""
+    """The numbers of a token go to the heads in turn, so a head gets every num_heads-th of them."""
     head_dim = _split(x, num_heads).shape[-1]
     return torch.stack([x[..., head::num_heads] for head in range(num_heads)], dim=1)[..., :head_dim]
 
@@ -194,7 +194,7 @@ def heads_before_the_batch(x: Tensor, num_heads: int) -> Tensor:
 
 @split_heads.misconception("What happens to the numbers that no head gets?", HEADS, after=(merged,))
 def leftover_numbers_dropped(x: Tensor, num_heads: int) -> Tensor:
-    """Where num_heads does not divide embed_dim, the last numbers of every token vanish without a word."""
+    """Where num_heads does not divide embed_dim, the last numbers of every token are dropped without an error."""
     head_dim = x.shape[-1] // num_heads
     return heads_of(x[..., : num_heads * head_dim], num_heads)
 

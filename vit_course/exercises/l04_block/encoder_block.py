@@ -169,7 +169,7 @@ def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) ->
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
 def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
-    """With a silent mlp, the block adds to the stream what attention makes of norm1 of the stream."""
+    """With zeros in mlp.fc2, the block adds to the stream what attention makes of norm1 of the stream."""
     module, weights = _block(student, probe, *WRITES_MLP)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the attention read, and to what is its output added?"
@@ -178,7 +178,7 @@ def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
 def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
-    """With a silent attention, the block adds to the stream what the mlp makes of norm2 of the stream."""
+    """With zeros in attention.projection, the block adds to the stream what the mlp makes of norm2 of the stream."""
     module, weights = _block(student, probe, *WRITES_ATTENTION)
     x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the mlp read, and to what is its output added?"
@@ -374,7 +374,7 @@ class NoResidual(_Block):
         return self.think(self.norm(2, self.attend(self.norm(1, x))))
 
 
-@EncoderBlock.misconception("How many plus signs does the figure have?", ROAD)
+@EncoderBlock.misconception("How many additions are in the figure?", ROAD)
 class OnlyAttentionIsAdded(_Block):
     """The second addition is missing: what the mlp gives replaces the stream."""
 
@@ -465,7 +465,7 @@ class MlpBeforeAttention(_Block):
         return x + self.attend(self.norm(1, x))
 
 
-@EncoderBlock.misconception("Does the mlp know what attention has found?", ROAD)
+@EncoderBlock.misconception("Does the mlp read what attention has added to the stream?", ROAD)
 class BothBranchesFromTheInput(_Block):
     """Both branches read the block's input, side by side."""
 
@@ -573,7 +573,7 @@ class StreamOutOfTheGraph(_Block):
         return x + self.think(self.norm(2, x))
 
 
-@EncoderBlock.misconception("Who learns through the tokens that you have cut off?", ROAD)
+@EncoderBlock.misconception("Which layers get their gradient through the tokens that you have detached?", ROAD)
 class TokensOutOfTheGraph(_Block):
     """The tokens are detached on the way in, so no block below this one ever learns."""
 
@@ -639,7 +639,7 @@ class TokensLeftInFront(_Block):
         return super().forward(x).transpose(0, 1)
 
 
-@EncoderBlock.misconception("Which of your parts is told whether to have a bias?", ROAD)
+@EncoderBlock.misconception("Which of your parts takes an argument for its bias?", ROAD)
 class QkvBiasNotPassedOn(_Block):
     """qkv_bias is accepted and not passed on to the attention, so its qkv always has a bias."""
 

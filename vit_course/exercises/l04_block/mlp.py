@@ -271,7 +271,7 @@ class DropoutNotAskedFor(_Linears):
         return F.dropout(super().end(result, x), 0.1)
 
 
-@Mlp.misconception("Who learns through the tokens that you have cut off?", GATE)
+@Mlp.misconception("Which layers get their gradient through the tokens that you have detached?", GATE)
 class TokensOutOfTheGraph(_Linears):
     """The tokens are detached before fc1 reads them, so no layer below the MLP ever learns."""
 

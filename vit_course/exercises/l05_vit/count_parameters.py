@@ -144,7 +144,7 @@ def one_vector_forgotten(config: ViTConfig) -> int:
     return number_of_parameters(config) - _only(config, "class_token")
 
 
-@count_parameters.misconception("Who tells the model where a patch was, and is that learned?", COUNT)
+@count_parameters.misconception("By what does the model know where a patch was, and is that learned?", COUNT)
 def positions_forgotten(config: ViTConfig) -> int:
     """The learned positions are not counted."""
     return number_of_parameters(config) - _only(config, "positions")
@@ -188,7 +188,7 @@ def qkv_counted_for_every_head(config: ViTConfig) -> int:
     return number_of_parameters(config) + _only(config, "qkv") * (config.num_heads - 1)
 
 
-@count_parameters.misconception("Who mixes the heads after attention?", COUNT)
+@count_parameters.misconception("Which layer mixes the heads after attention?", COUNT)
 def attention_projection_forgotten(config: ViTConfig) -> int:
     """The projection after attention is not counted."""
     return number_of_parameters(config) - _only(config, "attention.projection")
@@ -220,7 +220,7 @@ def square_image_counted(config: ViTConfig) -> int:
     return number_of_parameters(replace(config, image_size=config.height))
 
 
-@count_parameters.misconception("Who decides how wide the MLP is?", COUNT)
+@count_parameters.misconception("Which field of the config decides how wide the MLP is?", COUNT)
 def four_times_whatever_the_ratio(config: ViTConfig) -> int:
     """The MLP is counted as four times embed_dim wide, whatever config.mlp_ratio says."""
     return number_of_parameters(replace(config, mlp_ratio=4.0))
@@ -238,7 +238,7 @@ def a_float_came_out(config: ViTConfig) -> float:
     return float(number_of_parameters(config))
 
 
-@count_parameters.misconception("Could your function count a model that fits into no memory?", COUNT)
+@count_parameters.misconception("Could your function count a model that is larger than the memory?", COUNT)
 def built_to_be_counted(config: ViTConfig) -> int:
     """The model is built and its tensors are counted; the exercise asks for a formula."""
     return sum(parameter.numel() for parameter in StandIn(parameter_shapes(config)).parameters())

@@ -327,7 +327,7 @@ def rows_sorted_by_head(model: nn.Module, state_dict: StateDict) -> nn.Module:
 
 @load_torchvision.misconception("Which of the two norms of a block stands before attention?", NAMES)
 def norms_swapped(model: nn.Module, state_dict: StateDict) -> nn.Module:
-    """ln_1 is loaded into norm2 and ln_2 into norm1: the shapes fit, so nothing complains."""
+    """ln_1 is loaded into norm2 and ln_2 into norm1: the shapes fit, so there is no error."""
     tensors = _translated(model, state_dict)
     swap = {"norm1": "norm2", "norm2": "norm1"}
     for ours, theirs in _pairs(model).items():
@@ -381,16 +381,16 @@ def class_token_left_out(model: nn.Module, state_dict: StateDict) -> nn.Module:
     return _fill(model, tensors)
 
 
-@load_torchvision.misconception("Who says military uniform in the end?", NAMES)
+@load_torchvision.misconception("Which layer turns the class token into the 1000 classes?", NAMES)
 def head_left_out(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The head keeps its own numbers, as one does for a new task; here the old task is wanted."""
     tensors = {name: tensor for name, tensor in _translated(model, state_dict).items() if not name.startswith("head.")}
     return _fill(model, tensors)
 
 
-@load_torchvision.misconception("What does strict=False keep silent about?", NAMES, InTraining.UNSEEN)
+@load_torchvision.misconception("Which differences does strict=False not report?", NAMES, InTraining.UNSEEN)
 def what_does_not_fit_is_skipped(model: nn.Module, state_dict: StateDict) -> nn.Module:
-    """Tensors that are missing, left over or of another shape are passed over in silence."""
+    """Tensors that are missing, left over or of another shape are skipped without an error."""
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     pairs = {ours: theirs for ours, theirs in _pairs(model).items() if theirs in state_dict}
     fitting = {ours: theirs for ours, theirs in pairs.items() if state_dict[theirs].numel() == shapes[ours].numel()}
@@ -399,7 +399,7 @@ def what_does_not_fit_is_skipped(model: nn.Module, state_dict: StateDict) -> nn.
 
 @load_torchvision.misconception("Which of their tensors did you never look at?", NAMES, InTraining.UNSEEN)
 def left_over_tensors_unnoticed(model: nn.Module, state_dict: StateDict) -> nn.Module:
-    """Only the names that the model wants are looked up, so nobody notices tensors that have no place."""
+    """Only the names that the model wants are looked up, so tensors that have no place are not noticed."""
     wanted = set(_pairs(model).values())
     return _fill(model, _translated(model, StateDict({name: state_dict[name] for name in wanted & set(state_dict)})))
 
@@ -415,7 +415,7 @@ def error_of_torch_passed_on(model: nn.Module, state_dict: StateDict) -> nn.Modu
         raise RuntimeError(str(error)) from None
 
 
-@load_torchvision.misconception("Could a reader of your error mend the file?", NAMES, InTraining.UNSEEN)
+@load_torchvision.misconception("Could a reader of your error find the tensor?", NAMES, InTraining.UNSEEN)
 def error_without_a_name(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The ValueError does not say which tensor is at fault."""
     try:
@@ -446,7 +446,7 @@ def weights_shared_not_copied(model: nn.Module, state_dict: StateDict) -> nn.Mod
     return model
 
 
-@load_torchvision.misconception("Whose dict does pop take its entry from?", NAMES, InTraining.UNSEEN)
+@load_torchvision.misconception("Whose dict does pop change?", NAMES, InTraining.UNSEEN)
 def state_dict_renamed_in_place(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """The names are changed inside the caller's state dict, which nobody else can use afterward."""
     tensors = _translated(model, state_dict)

@@ -417,7 +417,7 @@ class BlocksWithoutEffect(_Model):
 
 @VisionTransformer.misconception("Which block is the first on the way?", PICTURE, InTraining.UNSEEN)
 class BlocksInReverseOrder(_Model):
-    """The last block comes first. Nobody sees that in training, and weights of others do not fit."""
+    """The last block comes first. Training does not show it, but weights of others do not fit."""
 
     def encode(self, x: Tensor) -> Tensor:
         for number in reversed(range(self.config.depth)):
@@ -433,7 +433,7 @@ class BatchOfOneSqueezed(_Model):
         return super().classify(x).squeeze()
 
 
-@VisionTransformer.misconception("Who asked for a dropout?", PARTS, InTraining.HIDDEN)
+@VisionTransformer.misconception("Which field of the config asks for a dropout?", PARTS, InTraining.HIDDEN)
 class DropoutNobodyAskedFor(_Model):
     """While training, a dropout is at work that the config does not name."""
 
@@ -441,7 +441,9 @@ class DropoutNobodyAskedFor(_Model):
         return F.dropout(super().embed(images), 0.1, self.training)
 
 
-@VisionTransformer.misconception("On which device is a tensor that nobody has sent anywhere?", PARTS, InTraining.STOPS)
+@VisionTransformer.misconception(
+    "On which device is a tensor that is made without naming one?", PARTS, InTraining.STOPS
+)
 class TokensPouredIntoTheCpu(_Model):
     """Class token and patches are written into a new tensor on the CPU, wherever the images are."""
 
@@ -585,17 +587,17 @@ class GlobalInPlaceOfTheConfig(_Model):
         super().__init__(TALL_MODEL)
 
 
-@VisionTransformer.misconception("Which of the config's fields does an EncoderBlock want to know?", PARTS)
+@VisionTransformer.misconception("Which of the config's fields are arguments of an EncoderBlock?", PARTS)
 class QkvBiasIgnored(_Model):
-    """The blocks are made without telling them config.qkv_bias, so they always have that bias."""
+    """The blocks are made without config.qkv_bias, so they always have that bias."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(replace(config, qkv_bias=True))
 
 
-@VisionTransformer.misconception("Which of the config's fields does an EncoderBlock want to know?", PARTS)
+@VisionTransformer.misconception("Which of the config's fields are arguments of an EncoderBlock?", PARTS)
 class MlpRatioIgnored(_Model):
-    """The blocks are made without telling them config.mlp_ratio, so their MLPs are four times as wide."""
+    """The blocks are made without config.mlp_ratio, so their MLPs are four times as wide."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(replace(config, mlp_ratio=4.0))
@@ -610,17 +612,17 @@ class FinalEpsLeftAtTheDefault(_Model):
         return classified(self.held(), final[:, 0])
 
 
-@VisionTransformer.misconception("Do the blocks learn which eps the config names?", PARTS)
+@VisionTransformer.misconception("Do the blocks get the eps that the config names?", PARTS)
 class EpsOfTheBlocksLeftAtTheDefault(_Model):
-    """The blocks are made without telling them config.layer_norm_eps."""
+    """The blocks are made without config.layer_norm_eps."""
 
     def encode(self, x: Tensor) -> Tensor:
         return encoded(self.held(), x, replace(self.config, layer_norm_eps=1e-6))
 
 
-@VisionTransformer.misconception("Who tells F.dropout whether the model is training?", PARTS)
+@VisionTransformer.misconception("How does F.dropout know whether the model is training?", PARTS)
 class DropoutOnAfterEval(_Model):
-    """Dropout goes on after eval(), since F.dropout is not told self.training."""
+    """Dropout goes on after eval(), since F.dropout does not get self.training."""
 
     def embed(self, images: Tensor) -> Tensor:
         return F.dropout(super().embed(images), self.config.embedding_dropout)
@@ -647,15 +649,15 @@ class LibraryLayersForTheBlocks(_Model):
 
 @VisionTransformer.misconception("Which of its axes does attention take for the tokens?", PARTS)
 class AttentionOverTheBatch(_Model):
-    """Batch and tokens change places before the blocks: class tokens meet only class tokens, and see no picture."""
+    """Batch and tokens change places before the blocks: class tokens attend to class tokens only."""
 
     def encode(self, x: Tensor) -> Tensor:
         return super().encode(x.transpose(0, 1)).transpose(0, 1)
 
 
-@VisionTransformer.misconception("Does reshape move a number, or only draw new borders?", PARTS)
+@VisionTransformer.misconception("Does reshape change the order of the numbers in memory?", PARTS)
 class BatchAndTokensReshaped(_Model):
-    """(batch, tokens, embed_dim) is reshaped into (tokens, batch, embed_dim), so pieces of several images mingle."""
+    """(batch, tokens, embed_dim) is reshaped into (tokens, batch, embed_dim), so tokens of several images are mixed."""
 
     def encode(self, x: Tensor) -> Tensor:
         batch, tokens, embed_dim = x.shape
@@ -673,7 +675,7 @@ class TokensPouredIntoFloat32(_Model):
         return poured
 
 
-@VisionTransformer.misconception("Does the optimizer get to hear how the class token did?", PARTS)
+@VisionTransformer.misconception("By which operations does a gradient get back to the class token?", PARTS)
 class ClassTokenCutFromTheGraph(_Model):
     """The class token's .data is used, through which no gradient flows, so it never learns."""
 

@@ -87,7 +87,7 @@ def _is_bool(answer: object) -> bool:
 
 @EarlyStopping.check
 def falling_losses_go_on(student: Student, probe: Probe) -> None:
-    """While every loss is lower than all before it, nobody stops."""
+    """While every loss is lower than all before it, it does not say stop."""
     look = "Which losses does your counter count?"
     _expect_stops(student, 2, (3.0, 2.5, 2.0, 1.0, 0.5), ".....", look)
 
@@ -154,7 +154,7 @@ def nan_is_no_progress(student: Student, probe: Probe) -> None:
 
 @EarlyStopping.check
 def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
-    """Whoever goes on all the same is told to stop again, until there is a new best loss."""
+    """If training goes on all the same, it says stop again, until there is a new best loss."""
     look = "What does your comparison say when the counter is larger than patience?"
     _expect_stops(student, 2, (1.0, 1.1, 1.2, 1.3, 1.4, 1.5), ".???xx", look)
     look = "What happens to your counter when a loss is the best so far?"
@@ -247,7 +247,7 @@ class _Stopper:
 
 @EarlyStopping.misconception("What do < and <= say of two equal numbers?", STOP, InTraining.HIDDEN)
 class EqualIsProgress(_Stopper):
-    """A loss that equals the best one counts as progress, so a loss that stands still is waited for without end."""
+    """A loss that equals the best one counts as progress, so with a constant loss it never stops."""
 
     def beats(self, loss: float, rival: float) -> bool:
         return loss <= rival
@@ -379,7 +379,7 @@ class NumbersForTruth(_Stopper):
 
 @EarlyStopping.misconception("What does == say when the counter has gone past patience?", STOP)
 class SaysItOnce(_Stopper):
-    """It says stop only when the counter equals patience, so whoever misses it hears no second warning."""
+    """It says stop only when the counter equals patience, so a loop that goes on gets no second warning."""
 
     def stops(self, bad_epochs: int) -> bool:
         return bad_epochs == self.patience
@@ -393,9 +393,9 @@ class NothingInsteadOfFalse(_Stopper):
         return True if bad_epochs >= self.patience else None
 
 
-@EarlyStopping.misconception("How does whoever calls step learn that it is time?", STOP, InTraining.HIDDEN)
+@EarlyStopping.misconception("How does the code that calls step learn that it is time?", STOP, InTraining.HIDDEN)
 class StopKeptToItself(_Stopper):
-    """It notes for itself that it is time to stop, and step says nothing about it."""
+    """It stores that it is time to stop, and step does not return it."""
 
     def stops(self, bad_epochs: int) -> None:
         self.early_stop = bad_epochs >= self.patience
@@ -431,7 +431,7 @@ class NothingIsCounted(_Stopper):
 
 @EarlyStopping.misconception("What would a patience of 0 mean?", STOP)
 class PatienceNotChecked(_Stopper):
-    """A patience below 1, with which it would stop at once, is accepted without a word."""
+    """A patience below 1, with which it would stop at once, is accepted without an error."""
 
     def checked(self, patience: int) -> int:
         return patience
@@ -449,7 +449,7 @@ class PatienceAsserted(_Stopper):
 
 @EarlyStopping.misconception("Under which name does the exercise keep the best loss?", STOP, InTraining.STOPS)
 class BestUnderAnotherName(_Stopper):
-    """The best loss is kept under another name than `best`, where nobody finds it."""
+    """The best loss is kept under another name than `best`, where the loop does not find it."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "best":

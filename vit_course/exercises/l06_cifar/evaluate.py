@@ -237,7 +237,7 @@ evaluate.example("""
 """)
 
 
-MEASURING = "06_cifar, Measuring"
+MEASURING = "06_cifar, Evaluation"
 Loader = Iterable[tuple[Tensor, Tensor]]
 Said = list[tuple[Tensor, Tensor]]
 Pair = tuple[Any, Any]
@@ -287,7 +287,7 @@ def _batch_losses(said: Said) -> list[float]:
 
 @evaluate.misconception("What does dropout do while the model is measured?", MEASURING)
 def evaluation_never_switched_on(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """Nobody calls model.eval(), so dropout drops while the model is measured."""
+    """model.eval() is never called, so dropout is on while the model is measured."""
     said = _said(model, loader, before=None)
     return _loss(said), _share(said)
 
@@ -299,21 +299,21 @@ def never_back_to_training(model: nn.Module, loader: Loader, device: Any) -> Pai
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Was the model in training when you got it?", MEASURING, InTraining.UNSEEN)
+@evaluate.misconception("In which mode was the model when you got it?", MEASURING, InTraining.UNSEEN)
 def always_back_to_training(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The model is put into training mode at the end, even when it came in evaluation mode."""
     said = _said(model, loader, after=True)
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Who will ask for a gradient of this loss?", MEASURING, InTraining.UNSEEN)
+@evaluate.misconception("Is a gradient of this loss ever needed?", MEASURING, InTraining.UNSEEN)
 def gradients_recorded(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """Torch records a graph for every batch, which takes memory and time, and nobody uses it."""
+    """Torch records a graph for every batch, which takes memory and time, and is never used."""
     said = _said(model, loader, recording=nullcontext)
     return _loss(said), _share(said)
 
 
-@evaluate.misconception("Who switches the gradients on again?", MEASURING, InTraining.STOPS)
+@evaluate.misconception("Which line switches the gradients on again?", MEASURING, InTraining.STOPS)
 def gradients_switched_off_for_good(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """Gradients are switched off and never on again, so the next epoch cannot learn."""
     torch.set_grad_enabled(False)
@@ -325,7 +325,7 @@ def gradients_switched_off_for_good(model: nn.Module, loader: Loader, device: An
     "Which two lines of the training loop should not be copied here?", MEASURING, InTraining.FLATTERED
 )
 def it_goes_on_learning(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The backward pass, or even the step, was copied from the training loop, so measuring leaves its mark."""
+    """The backward pass, or even the step, was copied from the training loop, so measuring changes the model."""
     said = _said(model, loader, recording=nullcontext)
     F.cross_entropy(*said[-1]).backward()
     return _loss(said), _share(said)
@@ -404,7 +404,7 @@ def the_accuracy_in_a_tensor(model: nn.Module, loader: Loader, device: Any) -> P
     return _loss(said), torch.tensor(_share(said))
 
 
-@evaluate.misconception("Has a list of batches what you ask of the loader?", MEASURING, InTraining.UNSEEN)
+@evaluate.misconception("Does a list of batches have what you use of the loader?", MEASURING, InTraining.UNSEEN)
 def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, device: Any) -> Pair:
     """The loader is asked for more than batches, its dataset or batch_size for instance, which a list does not have."""
     said = _said(model, loader)
@@ -413,7 +413,7 @@ def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, device:
 
 @evaluate.misconception("Can the model learn again when you are done?", MEASURING, InTraining.STOPS)
 def the_parameters_left_frozen(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The parameters are told to ask for no gradient, and nobody tells them otherwise afterward."""
+    """requires_grad is switched off for the parameters, and never on again."""
     said = _said(model.requires_grad_(False), loader)
     return _loss(said), _share(said)
 

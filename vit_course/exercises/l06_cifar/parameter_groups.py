@@ -156,7 +156,7 @@ def the_params_are_lists(student: Student, probe: Probe) -> None:
     odd = [holder for holder in holders if holder not in ("list", "tuple")]
     student.record.append(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
     if odd:
-        look = "What is left of a generator when somebody has gone through it once?"
+        look = "What is left of a generator after one loop over it?"
         raise Failure(f"a group's params are a {odd[0]}", "a list", look if odd[0] in _ONCE else "")
 
 
@@ -284,7 +284,7 @@ parameter_groups.example("""
 """)
 
 
-DECAYED = "06_cifar, Who is decayed"
+DECAYED = "06_cifar, What weight decay should not touch"
 
 
 _NAMES = re.compile("norm|bias|class_token|positions")
@@ -356,7 +356,7 @@ def only_norms_and_biases_spared(model: nn.Module, weight_decay: float) -> Group
 
 @parameter_groups.misconception("Would your rule know a norm that is called `stem.1`?", DECAYED)
 def norms_known_by_their_name(model: nn.Module, weight_decay: float) -> Groups:
-    """A norm is known by the letters `norm` in its name, so in other people's models it goes unseen."""
+    """A norm is known by the letters `norm` in its name, so in other people's models it is not found."""
     named = {id(part) for name, part in model.named_modules() if "norm" in name}
     return _dealt(model, weight_decay, lambda part, name, _: name == "weight" and id(part) not in named)
 
@@ -396,7 +396,7 @@ def a_decay_written_into_the_code(model: nn.Module, weight_decay: float) -> Grou
 
 @parameter_groups.misconception("Which tensors belong to the model itself, and to no layer in it?", DECAYED)
 def layers_alone(model: nn.Module, weight_decay: float) -> Groups:
-    """Only the layers' weights and biases are dealt out; class token and positions are in no group and never learn."""
+    """Only the layers' weights and biases are in a group; class token and positions are in no group and never learn."""
     groups = _dealt(model, weight_decay, _multiplies)
     own = {id(tensor) for tensor in model.parameters(recurse=False)}
     groups[1]["params"] = [tensor for tensor in groups[1]["params"] if id(tensor) not in own]
@@ -412,11 +412,9 @@ def matrices_in_both_groups(model: nn.Module, weight_decay: float) -> Groups:
     return [groups[0], groups[1] | {"params": list(model.parameters())}]
 
 
-@parameter_groups.misconception(
-    "What is left of a generator when somebody has gone through it once?", DECAYED, InTraining.UNSEEN
-)
+@parameter_groups.misconception("What is left of a generator after one loop over it?", DECAYED, InTraining.UNSEEN)
 def params_that_run_dry(model: nn.Module, weight_decay: float) -> Groups:
-    """The params are generators, which are empty as soon as anybody has counted or printed them."""
+    """The params are generators, which are empty once they have been counted or printed."""
     return [
         group | {"params": (each for each in group["params"])} for group in _dealt(model, weight_decay, _multiplies)
     ]
@@ -448,7 +446,7 @@ def the_spared_group_first(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("Does the exercise say anything of requires_grad?", DECAYED, InTraining.UNSEEN)
 def frozen_ones_left_out(model: nn.Module, weight_decay: float) -> Groups:
-    """Parameters that ask for no gradient are in no group, and would not learn when they are thawed."""
+    """Parameters that ask for no gradient are in no group, and would not learn when they are trained again later."""
     groups = _dealt(model, weight_decay, _multiplies)
     return [group | {"params": [each for each in group["params"] if each.requires_grad]} for group in groups]
 

@@ -356,7 +356,7 @@ def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Ten
 
 @split_indices.misconception("Which split can be cut, and which cannot?", PILES, InTraining.UNSEEN)
 def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """A split that leaves a part empty is made without a word."""
+    """A split that leaves a part empty is made without an error."""
     return _parts(_dealt(num_samples, seed), num_validation)
 
 

@@ -301,22 +301,24 @@ def gradients_cleared_once(model: nn.Module, loader: Loader, optimizer: Optimize
 
 
 @train_one_epoch.misconception(
-    "Which gradient does the very first step see, if somebody else has left one?", LOOP, InTraining.UNSEEN
+    "Which gradient does the very first step use, if there was one before the call?", LOOP, InTraining.UNSEEN
 )
 def gradients_cleared_too_late(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The gradients are cleared after the step, so the first step still sees what was there before the epoch."""
+    """The gradients are cleared after the step, so the first step still uses what was there before the epoch."""
     return _mean(_planned(model.train(), loader, optimizer, "fbsz"))
 
 
 @train_one_epoch.misconception("What is left of the gradient when the step comes?", LOOP, InTraining.STUCK)
 def gradients_cleared_before_the_step(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The gradients are cleared between backward() and step(), so no step ever sees one."""
+    """The gradients are cleared between backward() and step(), so each step finds none."""
     return _mean(_planned(model.train(), loader, optimizer, "fbzs"))
 
 
-@train_one_epoch.misconception("Whose gradient does a step see that comes before backward()?", LOOP, InTraining.STUCK)
+@train_one_epoch.misconception(
+    "Which batch's gradient does a step use that comes before backward()?", LOOP, InTraining.STUCK
+)
 def step_before_backward(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The step comes before backward(), so it sees no gradient of its own batch."""
+    """The step comes before backward(), so it does not use the gradient of its own batch."""
     return _mean(_planned(model.train(), loader, optimizer, "fzsb"))
 
 
@@ -336,7 +338,7 @@ def no_step(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any)
 
 @train_one_epoch.misconception("Which line computes the gradients?", LOOP, InTraining.STUCK)
 def no_backward(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """Nobody computes a gradient, so there is nothing to step along."""
+    """No gradient is computed, so the step has nothing to use."""
     return _mean(_planned(model.train(), loader, optimizer, "fzs"))
 
 
@@ -357,7 +359,7 @@ def return_inside_the_loop(model: nn.Module, loader: Loader, optimizer: Optimize
 
 @train_one_epoch.misconception("What becomes of the images that do not fill a batch?", LOOP, InTraining.HIDDEN)
 def last_batch_left_out(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """Only full batches are used; the images of the last one never teach anything."""
+    """Only full batches are used; the images of the last one are never learned from."""
     batches = list(loader)
     return _mean(_planned(model.train(), [each for each in batches if len(each[1]) == len(batches[0][1])], optimizer))
 
@@ -366,7 +368,7 @@ def last_batch_left_out(model: nn.Module, loader: Loader, optimizer: Optimizer, 
     "In which mode was the model when you got it, and who may have changed that?", LOOP, InTraining.HIDDEN
 )
 def training_never_switched_on(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """Nobody calls model.train(), so after the first evaluation the model trains without its dropout."""
+    """model.train() is never called, so after the first evaluation the model trains without its dropout."""
     return _mean(_planned(model, loader, optimizer))
 
 
@@ -413,13 +415,15 @@ def loss_of_the_last_batch(model: nn.Module, loader: Loader, optimizer: Optimize
 
 @train_one_epoch.misconception("What did the model look like when each loss was taken?", LOOP)
 def measured_when_all_is_over(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """After the epoch all batches are measured again, which costs as much and tells of another model."""
+    """After the epoch all batches are measured again, which takes as long and measures a model that has changed."""
     batches = list(loader)
     _planned(model.train(), batches, optimizer)
     return _mean(_planned(model, batches, optimizer, "f"))
 
 
-@train_one_epoch.misconception("What hangs on a loss that has not been turned into a number?", LOOP, InTraining.UNSEEN)
+@train_one_epoch.misconception(
+    "What does a loss tensor keep in memory until it is turned into a number?", LOOP, InTraining.UNSEEN
+)
 def losses_kept_with_their_graphs(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> Tensor:
     """The loss tensors themselves are added up, and with them the graph of every batch stays in memory."""
     noted = _planned(model.train(), loader, optimizer)
@@ -432,7 +436,7 @@ def a_tensor_for_a_float(model: nn.Module, loader: Loader, optimizer: Optimizer,
     return torch.tensor(_mean(_planned(model.train(), loader, optimizer)))
 
 
-@train_one_epoch.misconception("Has a list of batches what you ask of the loader?", LOOP, InTraining.UNSEEN)
+@train_one_epoch.misconception("Does a list of batches have what you use of the loader?", LOOP, InTraining.UNSEEN)
 def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, optimizer: Optimizer, device: Any) -> float:
     """The loader is asked for more than batches, its dataset or batch_size for instance, which a list does not have."""
     noted = _planned(model.train(), loader, optimizer)
@@ -463,7 +467,7 @@ def nothing_returned(model: nn.Module, loader: Loader, optimizer: Optimizer, dev
     "What does cross_entropy do to its first argument before it takes the logarithm?", LOOP, InTraining.WORSE
 )
 def softmax_before_the_loss(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The logits pass a softmax, and cross_entropy takes another one of that, which makes the gradients faint."""
+    """The logits pass a softmax, and cross_entropy takes another one of that, which makes the gradients small."""
     return _mean(
         _planned(model.train(), loader, optimizer, criterion=lambda x, y: F.cross_entropy(x.softmax(dim=-1), y))
     )

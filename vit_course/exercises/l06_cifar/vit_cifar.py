@@ -160,7 +160,7 @@ for _percent, _points in THRESHOLDS.items():
     vit_cifar.check(needs=its_weights_fit_its_config, worth=_points)(_threshold(_percent))
 
 
-SAVING = "06_cifar, Results that count"
+SAVING = "06_cifar, A model to hand in"
 SMALL = ViTConfig(patch_size=16, embed_dim=8, depth=1, num_heads=2)
 _CLASSES = [f"class {number}" for number in range(CLASSES)]
 _DATA = {"name": "cifar10", "classes": _CLASSES, "mean": [0.5] * CHANNELS, "std": [0.25] * CHANNELS}
@@ -176,7 +176,7 @@ def _weights() -> Mapping[str, Tensor]:
     return Probe("a model for CIFAR-10").weights(shapes_of(SMALL))
 
 
-@vit_cifar.misconception("Was the kernel still writing when the file was copied, or did a download break off?", SAVING)
+@vit_cifar.misconception("Was the file copied while it was still being written, or was a download interrupted?", SAVING)
 def cut_short() -> HandedIn:
     """The file ends before its numbers do."""
     return written(_weights(), described(SMALL))[:-1000], None
@@ -211,9 +211,9 @@ def the_config_of_another_model() -> HandedIn:
     return written(_weights(), described(replace(SMALL, embed_dim=12))), None
 
 
-@vit_cifar.misconception("What does somebody need, beside the numbers, who wants to build your model?", SAVING)
+@vit_cifar.misconception("What is needed, beside the numbers, to build your model again?", SAVING)
 def no_config() -> HandedIn:
-    """The file holds the weights alone, and nobody can tell of which model."""
+    """The file holds the weights alone, and not the sizes of the model."""
     return written(_weights(), None), None
 
 

@@ -136,7 +136,7 @@ warmup_cosine.example("""
 """)
 
 
-SCHEDULE = "06_cifar, Warm up, then glide"
+SCHEDULE = "06_cifar, Warm-up and cosine"
 
 
 def _right(step: int, warmup_steps: int, total_steps: int) -> float:

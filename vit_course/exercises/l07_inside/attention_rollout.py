@@ -184,17 +184,17 @@ def identity_forgotten(weights: Sequence[Tensor]) -> Tensor:
 
 @attention_rollout.misconception("What does a row sum to once the token itself has been added?", ROLLOUT)
 def rows_not_shared_out_again(weights: Sequence[Tensor]) -> Tensor:
-    """The identity is added and the rows, which sum to 2 now, are left so, which doubles everything in each layer."""
+    """The identity is added, and the rows, which now sum to 2, are not divided, so everything doubles in each layer."""
     return followed([layer.mean(1) + _itself(layer) for layer in _layers(weights)])
 
 
-@attention_rollout.misconception("Which layer speaks last, and on which side of the product does it stand?", ROLLOUT)
+@attention_rollout.misconception("Which layer comes last, and on which side of the product does it stand?", ROLLOUT)
 def earlier_layers_on_the_left(weights: Sequence[Tensor]) -> Tensor:
     """The product runs the wrong way round, as if the last layer came first."""
     return followed([half_itself(layer) for layer in reversed(_layers(weights))])
 
 
-@attention_rollout.misconception("Is the loudest head the whole layer?", ROLLOUT)
+@attention_rollout.misconception("Is the head with the largest weight the whole layer?", ROLLOUT)
 def strongest_head_only(weights: Sequence[Tensor]) -> Tensor:
     """The largest weight of all heads is taken where their mean is asked for."""
     return followed([_shared_out(layer.amax(1) + _itself(layer)) for layer in _layers(weights)])
@@ -212,7 +212,7 @@ def layers_averaged(weights: Sequence[Tensor]) -> Tensor:
     return torch.stack([half_itself(layer) for layer in _layers(weights)]).mean(0)
 
 
-@attention_rollout.misconception("Who mixed the tokens that the last layer looks at?", ROLLOUT)
+@attention_rollout.misconception("Which layers have mixed the tokens that the last layer looks at?", ROLLOUT)
 def last_layer_only(weights: Sequence[Tensor]) -> Tensor:
     """The last layer alone is looked at."""
     return half_itself(_layers(weights)[-1])
@@ -237,7 +237,7 @@ def first_layer_without_itself(weights: Sequence[Tensor]) -> Tensor:
 
 
 @attention_rollout.misconception(
-    "Who shares out its attention, the token in the row or the one in the column?", ROLLOUT
+    "Whose weights have to sum to one: those of the token in the row, or those of the one in the column?", ROLLOUT
 )
 def columns_sum_to_one(weights: Sequence[Tensor]) -> Tensor:
     """The columns are made to sum to 1 in each layer, but the rows are what a token is made of."""
@@ -265,7 +265,9 @@ def written_into_the_weights(weights: Sequence[Tensor]) -> Tensor:
     return rollout
 
 
-@attention_rollout.misconception("Which dtype, and which device, does a table of ones have that nobody told?", ROLLOUT)
+@attention_rollout.misconception(
+    "Which dtype, and which device, does a table of ones have when none is named?", ROLLOUT
+)
 def identity_of_another_dtype(weights: Sequence[Tensor]) -> Tensor:
     """The identity is made in float32 whatever the weights are, so that half precision is lost on the way."""
     return right_rollout(_layers(weights)) * torch.ones(1)
@@ -278,7 +280,7 @@ def no_layer_left_to_python(weights: Sequence[Tensor]) -> Tensor:
     return right_rollout(weights).to(rollout.dtype)
 
 
-@attention_rollout.misconception("On which device is a table of ones that nobody has sent anywhere?", ROLLOUT)
+@attention_rollout.misconception("On which device is a table of ones that is made without naming one?", ROLLOUT)
 def identity_on_the_cpu(weights: Sequence[Tensor]) -> Tensor:
     """The identity is made on the CPU, wherever the weights are, and on a GPU the two cannot be added."""
     tables = [(layer.mean(1) + torch.eye(layer.shape[-1], dtype=layer.dtype)) / 2 for layer in _layers(weights)]

@@ -199,7 +199,7 @@ def squared_distance(weights: Tensor, grid_size: Grid, patch_size: int) -> Tenso
     return _measured(weights, grid_size, patch_size**2, lambda query, key, grid: distance(query, key, grid) ** 2)
 
 
-@mean_attention_distance.misconception("Does a head have to walk along the streets?", FAR)
+@mean_attention_distance.misconception("Is the distance measured straight, or along rows and columns?", FAR)
 def rows_plus_columns(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """The differences of row and column are added up: the way round the corner, where the straight one is asked."""
 
@@ -244,7 +244,7 @@ def share_of_the_class_token_lost(weights: Tensor, grid_size: Grid, patch_size: 
 
 @mean_attention_distance.misconception("At which end of the sentence does the class token stand?", FAR)
 def last_token_dropped(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The last token is dropped in place of the first, so the class token plays the top left patch."""
+    """The last token is dropped in place of the first, so the class token is taken for the top left patch."""
     _patches_alone(weights, grid_size)
     num_patches = grid_size[0] * grid_size[1]
     patches = _shared_out(weights[..., :num_patches, :num_patches])
@@ -298,7 +298,7 @@ def always_float32(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     return _measured(weights, grid_size, patch_size, distance).float()
 
 
-@mean_attention_distance.misconception("What would you like to read when the grid is wrong?", FAR)
+@mean_attention_distance.misconception("What should a caller read when the grid is wrong?", FAR)
 def misfit_left_to_torch(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """Nothing is tested, so a grid that does not fit ends in torch's own error, or in a wrong number."""
     num_patches = grid_size[0] * grid_size[1]
@@ -307,9 +307,9 @@ def misfit_left_to_torch(weights: Tensor, grid_size: Grid, patch_size: int) -> T
     return right_distance(weights, grid_size, patch_size)
 
 
-@mean_attention_distance.misconception("On which device is a tensor that nobody has sent anywhere?", FAR)
+@mean_attention_distance.misconception("On which device is a tensor that is made without naming one?", FAR)
 def distances_on_the_cpu(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The table of distances is made on the CPU, wherever the weights are, and on a GPU the two do not meet."""
+    """The table of distances is made on the CPU, wherever the weights are, and on a GPU the two cannot be combined."""
     patches = _shared_out(_patches_alone(weights, grid_size))
     return (_by_patch(patches, grid_size, device=torch.device("cpu")) * patch_size).mean((0, 2))
 

@@ -162,7 +162,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
-    """Nothing keeps the graph of a backward pass that nobody will ask for."""
+    """No graph for a backward pass is kept."""
     answer = _Prediction(student, probe, WIDE, "gradients")
     kept = [name for name in ("probabilities", "map") if getattr(answer, name).requires_grad]
     student.record.append(("keeps a graph", tuple(kept)))
@@ -227,7 +227,7 @@ predict_with_attention.example("""
 """)
 
 
-HEARD = "07_inside, A model that nobody built to be asked"
+HEARD = "07_inside, Reading what forward does not return"
 MAP = "07_inside, From a row of weights to a map"
 Pair = tuple[Tensor, Tensor]
 
@@ -317,7 +317,7 @@ def always_put_into_training_mode(model: Any, image: Tensor) -> Pair:
     return _right(model, image)
 
 
-@predict_with_attention.misconception("Will anybody ask for a gradient of this answer?", HEARD)
+@predict_with_attention.misconception("Is a gradient of this answer ever needed?", HEARD)
 def gradient_kept(model: Any, image: Tensor) -> Pair:
     """The answer is computed with gradients, so all that it was made of stays in memory."""
     probabilities, seen = _right(model, image)
@@ -327,19 +327,19 @@ def gradient_kept(model: Any, image: Tensor) -> Pair:
 
 @predict_with_attention.misconception("What did the registration of the hook give you back?", HEARD)
 def hook_left_behind(model: Any, image: Tensor) -> Pair:
-    """The hook is never removed, so the model goes on telling somebody who no longer listens."""
+    """The hook is never removed, so it is called at every later run of the model."""
     model.blocks[-1].attention.register_forward_hook(lambda *_: None)
     return _right(model, image)
 
 
-@predict_with_attention.misconception("Does a question change the one who is asked?", HEARD, InTraining.STOPS)
+@predict_with_attention.misconception("Which line switches requires_grad on again?", HEARD, InTraining.STOPS)
 def parameters_frozen(model: Any, image: Tensor) -> Pair:
-    """The parameters are told to want no gradient, and will not learn any more afterward."""
+    """requires_grad is switched off for the parameters, so they no longer learn afterward."""
     model.requires_grad_(False)
     return _right(model, image)
 
 
-@predict_with_attention.misconception("How long should torch do without gradients?", HEARD, InTraining.STOPS)
+@predict_with_attention.misconception("For how long should gradients be switched off?", HEARD, InTraining.STOPS)
 def gradients_off_for_good(model: Any, image: Tensor) -> Pair:
     """Gradients are turned off by set_grad_enabled and never turned on again, for the whole program."""
     torch.set_grad_enabled(False)
@@ -365,13 +365,13 @@ def first_blocks_attention(model: Any, image: Tensor) -> Pair:
     return _probabilities(model, image), _map(_attention(model, image, 0)[:, 0].mean(0), model, image)
 
 
-@predict_with_attention.misconception("How many heads looked, and does each count?", MAP)
+@predict_with_attention.misconception("How many heads are there, and does each count?", MAP)
 def first_head_only(model: Any, image: Tensor) -> Pair:
     """The map is that of head 0 alone."""
     return _probabilities(model, image), _map(_attention(model, image)[0, 0], model, image)
 
 
-@predict_with_attention.misconception("Is the loudest head the whole layer?", MAP)
+@predict_with_attention.misconception("Is the head with the largest weight the whole layer?", MAP)
 def strongest_head_only(model: Any, image: Tensor) -> Pair:
     """Each patch gets the largest weight of all heads where their mean is asked for."""
     return _probabilities(model, image), _map(_attention(model, image)[:, 0].amax(0), model, image)
@@ -398,7 +398,7 @@ def share_of_the_class_token_lost(model: Any, image: Tensor) -> Pair:
 
 @predict_with_attention.misconception("At which end of the row does the class token stand?", MAP)
 def class_token_on_the_map(model: Any, image: Tensor) -> Pair:
-    """The last token is cut off in place of the first, so that the class token sits on the map, top left."""
+    """The last token is cut off in place of the first, so that the class token is on the map, top left."""
     return _probabilities(model, image), _map(_attention(model, image)[:, 0].mean(0).roll(1), model, image)
 
 
@@ -433,7 +433,7 @@ def rows_and_columns_swapped(model: Any, image: Tensor) -> Pair:
 
 @predict_with_attention.misconception("Where is the model, and where does your code take the image?", HEARD)
 def image_taken_to_the_cpu(model: Any, image: Tensor) -> Pair:
-    """The image is taken to the CPU, and a model that is on a GPU cannot read it there."""
+    """The image is taken to the CPU, and a model on a GPU cannot use it."""
     return _right(model, image.cpu())
 
 
