@@ -335,7 +335,7 @@ def x_changed_in_place(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> T
 
 @layer_norm.misconception("How many digits are left when you subtract 1000000.0 from 1000001.0 in float32?", TOKEN)
 def variance_by_the_mean_of_the_squares(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The variance is the mean of the squares less the square of the mean, which loses digits when the mean is large."""
+    """The variance is the mean of the squares less the square of the mean, which loses digits for a large mean."""
     mean, square = x.mean(-1, keepdim=True), x.square().mean(-1, keepdim=True)
     return torch.addcmul(bias, (x - mean) * (square - mean.square() + eps).rsqrt(), weight)
 
