@@ -62,10 +62,11 @@ show_images(picture, titles=["Grace Hopper"])
 # lie above the right one, three beside it, two lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
-# Reading downwards: 49 %, like the right model, which learns where each patch stands, wherever that is. Attention
-# over the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (The other names will
-# mean something to you by lesson 05. Our run is `benchmarks/results/broken_vit_classics.json`; numbers are means over
-# three seeds.)
+# Reading downwards: 49 %, like the right model, which learns where each patch stands, wherever that is. Attention over
+# the batch: 10 %, guessing. And two broken models *beat* the right one, by three points. (The other names will mean
+# something to you by lesson 05. Our run is `benchmarks/results/broken_vit_classics.json`; numbers are means over three
+# seeds. All nine models were trained with one learning rate, tuned for none of them. Is that a fair comparison? Lesson
+# 06 comes back to it.)
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
 # a broken one yourself.
@@ -291,8 +292,8 @@ suspect.check(mended)
 # ## How to use these notebooks
 #
 # **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
-# locked, and the points they show are the points you get, parts included. Written answers are read by a person. Before
-# you hand in: *Kernel › Restart Kernel and Run All Cells*.
+# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
+# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
 # **On your own.** Go in order, predict before you run, and read reports to the end. The notebooks with answers are in
 # the repository's folder `solutions`; you get more out of them after you have tried.

@@ -432,8 +432,8 @@ show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 
 
 # %% [markdown]
 # Every head has a part of every token. And it costs nothing: to split an axis and to swap two axes moves no number in
-# memory, it only changes how the same numbers are *read*. Torch calls that a view. **Predict first:** write into a
-# head; does `x` change?
+# memory, it only changes how the same numbers are *read*. Torch calls that a view. So whoever writes into a head writes
+# into `x`:
 
 # %%
 heads = split_heads(x, 3)
@@ -573,7 +573,7 @@ for num_heads in (3, 6):
 # %% [markdown]
 # The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
 # not how large it is. And your layer can run the weights of PyTorch's own layer, which keeps its rows in the same
-# order. **Predict:** how far apart will the two outputs be?
+# order. The two outputs should agree:
 
 # %%
 theirs = nn.MultiheadAttention(192, 3, batch_first=True)
@@ -802,8 +802,7 @@ for name, attend in suspects.items():
 # ## A seventh suspect, drawn for you (5 minutes)
 #
 # This one is wrong, and the seed decides how: the bug is drawn from the mistakes that our checks know, and the program
-# uses the letters of the paper (Vaswani et al. 2017). **Predict first:** find the line by reading. Then: will your test
-# catch it?
+# uses the letters of the paper (Vaswani et al. 2017). Find the line by reading. Then: will your test catch it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -910,8 +909,7 @@ show_looks(small, looks, asking, (rows, columns), titles)
 
 # %% [markdown]
 # Three different questions, answered in one product of matrices. And the **output**? Each head has averaged the pixels
-# of the patches that it looked at. **Predict:** fold each head's third of the output back into a picture. What do you
-# see?
+# of the patches that it looked at. Let us fold each head's third of the output back into a picture.
 
 # %%
 paintings = [unpatchify(output[..., 64 * head : 64 * head + 48], 4, (96, 80)) for head in range(3)]

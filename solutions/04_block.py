@@ -126,8 +126,7 @@ for name, norm in norms.items():
 # It does more than that. It is a **threshold**: a token whose variance is far above eps is brought to variance 1, and
 # one whose variance is far below eps stays small.
 #
-# **Predict first.** The token 1, 1, 5, 5 again, with a huge eps of 12. What comes out? (The docstring below has the
-# answer.)
+# With a huge eps of 12, what becomes of the token 1, 1, 5, 5? (The docstring below has the answer.)
 
 # %% [markdown]
 # ### Exercise: `layer_norm` (10 minutes, 5 points)
@@ -689,8 +688,7 @@ draw(losses, "step", "loss of 24 blocks")
 # ## Another bug, drawn for you (5 minutes)
 #
 # Some authors write one step per line and keep the stream in a variable, `shortcut`. That reads well, and gives a bug
-# many places to hide. A seed draws yours. **Predict first:** draw the stream of this block on paper, with what stands
-# on it.
+# many places to hide. A seed draws yours. Draw the stream of this block on paper first, with what stands on it.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you

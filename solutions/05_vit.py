@@ -428,8 +428,8 @@ plt.show()
 # ### Bug hunt: `fix_vit` (10 minutes, 3 points)
 #
 # Now read `ViTFromTheInternet`, a few cells up. Its author checked the shapes, watched the loss fall, and published.
-# One idea about the class token is wrong. **Predict first:** which token does the head read, and which part of the
-# picture is that? Then mend it.
+# One idea about the class token is wrong. Which token does the head read, and which part of the picture is that? Then
+# repair it.
 
 
 # %% exercise="fix_vit"
@@ -500,8 +500,7 @@ show_images(torch.stack(strengths), titles=["theirs", "mended"])
 # ### Another bug, drawn for you (5 minutes)
 #
 # One more model, with `__init__` and `forward`, and with a bug that a seed draws from the library. Everything on the
-# path through the big picture has a line here. **Predict first:** which line is missing, in the wrong place, or not
-# quite right?
+# path through the big picture has a line here. Which line is missing, in the wrong place, or not quite right?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -669,8 +668,8 @@ with torch.no_grad():
     print("largest logit:     ", theirs(images).abs().max().item())
 
 # %% [markdown]
-# Now the test says something: the same numbers, up to rounding. **Predict first:** and the two broken models, with the
-# same weights? Neither their accuracy nor their loss has shown that they are wrong.
+# Now the test says something: the same numbers, up to rounding. And the two broken models, with the same weights?
+# Neither their accuracy nor their loss has shown that they are wrong.
 
 # %%
 with torch.no_grad():

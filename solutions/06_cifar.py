@@ -198,8 +198,7 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # A `loader` gives batches `(images, labels)` again and again. The last batch is often smaller: 10 images by fours are
 # 4, 4 and 2.
 #
-# **Predict first.** The three batches have mean losses of 1.0, 1.0 and 3.5. What is the mean loss *per image*? (It is
-# not 1.83.)
+# On paper: the three batches have mean losses of 1.0, 1.0 and 3.5. What is the mean loss *per image*? (It is not 1.83.)
 
 # %% [markdown]
 # <details><summary>A number written down? Then look.</summary>
@@ -284,8 +283,8 @@ check("train_one_epoch", train_one_epoch)
 # %% [markdown]
 # Now use it: a small ViT, 1,000 drawings, five epochs; a few seconds.
 #
-# **Predict first.** The first epoch's mean loss: above or below log 10 = 2.30? And what share of *new* drawings will it
-# get right in the end?
+# Will the first epoch's mean loss be above or below log 10 = 2.30? And what share of *new* drawings will the model get
+# right in the end?
 
 # %%
 TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
@@ -449,7 +448,7 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 #
 # Imagine a popular tutorial with this loop in it. It runs. A reader complains that little is learned, and gets the
 # advice to try a smaller learning rate. Two things are wrong with it: one harms the training, the other the number that
-# it reports. **Predict first:** which lines?
+# it reports.
 
 
 # %%
@@ -542,8 +541,8 @@ draw(losses, "epoch", "training loss")
 # ### Another bug, drawn for you (5 minutes)
 #
 # One more loop from the library of mistakes; a seed draws what is wrong with it. Some of its bugs harm the training,
-# some only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. **Predict
-# first:** which kind is yours?
+# some only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. Which kind
+# is yours?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -1161,7 +1160,7 @@ for name in ("sinusoidal", "learned"):
 # %% [markdown]
 # One more arm follows from it: learned positions that start at 0.5.
 #
-# **Predict first, in the answer cell.** Will they end nearer to "learned", or to "sine"?
+# Write down in the answer cell whether they will end nearer to "learned" or to "sine".
 
 # %% tags=["experiment"]
 LARGER = replace(BASE, position_std=0.5)
@@ -1393,7 +1392,7 @@ compare(
 # Break one yourself. A hook on the patch embedding scrambles the tokens, a line shares one block's weights among all
 # four, another removes the last norm. All of them occur in public code. Add a bug of your own.
 #
-# **Predict first:** which of them will cost more than the noise?
+# Which of them will cost more than the noise?
 
 
 # %% tags=["experiment"]

@@ -178,7 +178,8 @@ class PublicCheck:
     """One check: a claim about the student's code, and the function that raises Failure where it is false.
 
     Attributes: ``name``, ``claim`` (its docstring), ``function(student, probe)``, ``needs``, the names of the
-    checks that have to pass before this one can tell anything, and ``worth``, its weight among the exercise's checks.
+    checks that have to pass before this one can tell anything, ``worth``, its weight among the exercise's checks, and
+    whether it is a ``guard``, which an answer can pass without doing what was asked for.
     """
 
     name: str
@@ -186,6 +187,7 @@ class PublicCheck:
     function: CheckFunction
     needs: tuple[str, ...] = ()
     worth: float = 1.0
+    guard: bool = False
 
 
 @dataclass(frozen=True)
@@ -258,24 +260,31 @@ class Exercise:
         EXAMPLES[of or self.objects[0]] = text
         if not any(each.function is its_own_example_comes_out for each in self.checks):
             first = self.checks[0].function if self.checks else ()
-            self.check(needs=first, worth=0.5)(its_own_example_comes_out)
+            # of a class it shows shapes
+            self.check(needs=first, worth=0.5, guard=self.is_class)(its_own_example_comes_out)
 
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...
     @overload
-    def check(self, *, needs: Needs = (), worth: float = 1.0) -> Callable[[CheckFunction], CheckFunction]: ...
-    def check(self, function: CheckFunction | None = None, *, needs: Needs = (), worth: float = 1.0) -> Any:
+    def check(
+        self, *, needs: Needs = (), worth: float = 1.0, guard: bool = False
+    ) -> Callable[[CheckFunction], CheckFunction]: ...
+    def check(
+        self, function: CheckFunction | None = None, *, needs: Needs = (), worth: float = 1.0, guard: bool = False
+    ) -> Any:
         """Decorate a public check; its docstring is the sentence that the student reads.
 
         Args:
             needs: the check, or the checks, that have to pass first; they come before this one.
             worth: its weight among the exercise's checks; 0 where a later one earns for it.
+            guard: whether an answer can pass it without doing what was asked for, as one that leaves its input alone
+                and gives back nothing: such a check earns in the proportion in which the others pass.
         """
 
         def register(checked: CheckFunction) -> CheckFunction:
             claim = " ".join((checked.__doc__ or "").split())
             names = tuple(each.__name__ for each in (needs if isinstance(needs, tuple) else (needs,)))
-            self.checks.append(PublicCheck(checked.__name__, claim, checked, names, worth))
+            self.checks.append(PublicCheck(checked.__name__, claim, checked, names, worth, guard))
             return checked
 
         return register(function) if function else register

@@ -322,7 +322,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
                 results[each.name] = _waiting(each, waits_for)
                 continue
             student = Student(objects, LocalBackend(objects, around))
-            results[each.name] = replace(_run_one(each, student), worth=each.worth)
+            results[each.name] = replace(_run_one(each, student), worth=each.worth, guard=each.guard)
             records[each.name] = student.record
         failed = [name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten]
         for name, causes in diagnose(exercise, records, failed).items():
@@ -363,9 +363,8 @@ def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
 
 def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
-    return CheckResult(
-        each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK, worth=each.worth
-    )
+    waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
+    return replace(waiting, worth=each.worth, guard=each.guard)
 
 
 def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:

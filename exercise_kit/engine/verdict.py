@@ -86,7 +86,7 @@ class CheckResult:
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
     ``is_repeated`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's
-    weight.
+    weight; a ``guard`` earns in the proportion in which the other checks pass.
     """
 
     name: str
@@ -99,6 +99,7 @@ class CheckResult:
     reason: Reason | None = None
     is_repeated: bool = False
     worth: float = 1.0
+    guard: bool = False
 
     @property
     def waits(self) -> bool:
@@ -174,13 +175,18 @@ class Report:
         """The share of the points earned, from 0 to 1, each check by its worth.
 
         A check that waits for another one has not earned its share yet; a check that this machine cannot
-        decide does not count at all. Nothing is earned before everything is written.
+        decide does not count at all. A guard earns in the proportion in which the other checks pass. Nothing is
+        earned before everything is written.
         """
         if not self.complete:
             return 0.0
-        counted = self._counted()
-        earned = sum(each.worth for each in counted if each.verdict == Verdict.PASS)
-        return earned / sum(each.worth for each in counted) if earned else 0.0
+        guards = [each for each in self._counted() if each.guard]
+        others = [each for each in self._counted() if not each.guard]
+        core, beside = (sum(each.worth for each in some if each.verdict == Verdict.PASS) for some in (others, guards))
+        total = sum(each.worth for each in others)
+        right = core / total if total else 1.0
+        earned = core + right * beside
+        return earned / (total + sum(each.worth for each in guards)) if earned else 0.0
 
     def _counted(self) -> list[CheckResult]:
         return [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from exercise_kit import engine
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import fixtures
@@ -233,6 +234,8 @@ def test_a_worthless_answer_earns_nothing(exercise):
     for objects in zip(*map(kind, right), strict=True):
         outcomes = ask(exercise, objects, KEYS[0])
         assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{told(outcomes)}"
+        report = engine.check(exercise, *objects)
+        assert report.fraction == 0, f"{objects[0].__name__}\n{report}"
 
 
 def points_of_lessons():

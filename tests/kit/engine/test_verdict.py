@@ -35,10 +35,14 @@ WAITS, CANNOT_TELL = result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK), result(UN
         ((result(PASS), result(FAIL, worth=3.0)), 0.25),
         ((result(PASS, worth=0.0), result(FAIL)), 0.0),
         ((result(PASS), result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK, worth=7.0)), 1 / 8),
+        ((result(PASS), result(FAIL), result(PASS, guard=True)), 1.5 / 3),
+        ((result(FAIL), result(PASS, guard=True), result(PASS, guard=True)), 0.0),
+        ((result(PASS), result(FAIL, guard=True)), 0.5),
     ],
     ids=[
         *("nothing", "all", "none", "half", "waiting is not earned", "undecided does not count", "mixed", "no verdict"),
         *("worth more", "worth nothing", "waiting by its worth"),
+        *("guards in proportion", "guards alone earn nothing", "a guard that fails"),
     ],
 )
 def test_fraction(results: tuple[CheckResult, ...], fraction: float) -> None:

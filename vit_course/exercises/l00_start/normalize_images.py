@@ -85,7 +85,7 @@ def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
     _expect_normalized(student, images, tuple, "normalize_images with tuples")
 
 
-@normalize_images.check(needs=every_channel_has_its_own_statistics)
+@normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True)
 def images_keep_their_dtype(student: Student, probe: Probe) -> None:
     """Images keep their dtype, whichever mean and std have, and those not contiguous in memory are read right."""
     images = probe.integers(2, 3, 4, 6, high=11) / 10
@@ -95,14 +95,14 @@ def images_keep_their_dtype(student: Student, probe: Probe) -> None:
     _expect_normalized(student, images, called="normalize_images of double images")
 
 
-@normalize_images.check(needs=every_channel_has_its_own_statistics)
+@normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True)
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
     student(probe.uniform(2, 3, 4, 6), torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
     expect_left_alone(student)
 
 
-@normalize_images.check(needs=lists_and_tuples_will_do, worth=0.5)
+@normalize_images.check(needs=lists_and_tuples_will_do, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the images, also where mean and std are plain numbers."""
     images = probe.uniform(2, 3, 4, 6)
@@ -110,7 +110,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
 
 
-@normalize_images.check
+@normalize_images.check(guard=True)
 def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     """Images and means that differ in their number of channels raise ValueError naming both numbers."""
     for channels, means in ((4, 3), (3, 1), (1, 3)):

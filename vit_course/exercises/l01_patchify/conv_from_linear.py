@@ -62,7 +62,7 @@ def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
     return linear
 
 
-@conv_from_linear.check
+@conv_from_linear.check(guard=True)
 def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
     """The convolution's kernel is one patch, and it strides from patch to patch."""
     for channels, patch_size in ((3, 3), (2, 4)):
@@ -86,7 +86,7 @@ def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
         expect_equal(tokens, wanted, "the convolution's output", TOKEN_AXES, look=look)
 
 
-@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
+@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel, guard=True)
 def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     """A Linear without a bias becomes a convolution without a bias."""
     linear = _linear(probe, 12, bias=False)

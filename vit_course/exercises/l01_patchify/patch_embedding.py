@@ -43,7 +43,7 @@ def _embedded(weights: dict[str, Tensor], images: Tensor, patch_size: int) -> Te
     return F.linear(patches_of(images, patch_size), weights["projection.weight"], weights["projection.bias"])
 
 
-@PatchEmbedding.check
+@PatchEmbedding.check(guard=True)
 def its_parameters_are_one_linear(student: Student, probe: Probe) -> None:
     """Its parameters are those of one Linear called projection."""
     for channels, patch_size in ((3, 4), (2, 3)):  # 2**patch_size is patch_size**2 for 2 and 4
@@ -78,13 +78,13 @@ def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
         expect_equal(module(images), _embedded(weights, images, 2), name, TOKEN_AXES)
 
 
-@PatchEmbedding.check(needs=tokens_are_projected_patches, worth=0.5)
+@PatchEmbedding.check(needs=tokens_are_projected_patches, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives tokens that lie there."""
     expect_device_of_input(student, probe.images(2, 3, 4, 6), arguments=(3, 2, 7))
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it embeds float64 images."""
     module, weights = _embedding(student, probe, 3, 2)

@@ -37,7 +37,7 @@ def patches_of(images: Tensor, patch_size: int) -> Tensor:
 patchify = Exercise("patchify", LESSON)
 
 
-@patchify.check
+@patchify.check(guard=True)
 def every_patch_becomes_one_token(student: Student, probe: Probe) -> None:
     """Every patch becomes one token, so the shape is (batch, tokens, channels · patch_size²)."""
     for height, width in (TALL, WIDE):
@@ -92,7 +92,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         expect_equal(student(images, patch_size), patches_of(images, patch_size), name, PATCH_AXES)
 
 
-@patchify.check(needs=every_patch_becomes_one_token)
+@patchify.check(needs=every_patch_becomes_one_token, guard=True)
 def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Integer, half and double images keep their dtype, and non-contiguous images are read right."""
     for dtype in (torch.float64, torch.float16, torch.uint8):
@@ -104,7 +104,7 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
     expect_equal(student(images, 2), patches_of(images, 2), name, PATCH_AXES)
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes, and so does an image of one patch."""
     for sizes in ((1, 3, 4, 6), (1, 3, 2, 2)):
@@ -112,26 +112,26 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
         expect_equal(student(images, 2), patches_of(images, 2), f"{student.name} of one image", PATCH_AXES)
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
 def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every number in a token returns to the pixel that it came from."""
     expect_input_gradients(student, (probe.images(2, 3, 4, 6), 2), ("images",), patches_of, PIXEL_AXES)
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5)
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The tokens lie on the device of the images."""
     expect_device_of_input(student, probe.images(2, 3, 4, 6), 2)
 
 
-@patchify.check
+@patchify.check(guard=True)
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
     student(probe.images(2, 3, 4, 6), 2)
     expect_left_alone(student)
 
 
-@patchify.check
+@patchify.check(guard=True)
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A height or a width that patch_size does not divide raises ValueError naming both numbers."""
     for height, width, side in ((10, 8, "height"), (8, 14, "width")):

@@ -23,7 +23,7 @@ from vit_course.exercises.l01_patchify.patchify import PATCH_AXES, PIXEL_AXES, _
 unpatchify = Exercise("unpatchify", LESSON, in_training=InTraining.UNSEEN)
 
 
-@unpatchify.check
+@unpatchify.check(guard=True)
 def images_get_their_size_back(student: Student, probe: Probe) -> None:
     """The result has the shape (batch, channels, height, width)."""
     for (height, width), patch_size in (((16, 4), 2), ((6, 15), 3)):  # a root of 16 tokens is neither side
@@ -49,7 +49,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         expect_equal(result, images, "unpatchify", PIXEL_AXES, describe, look)
 
 
-@unpatchify.check(needs=images_get_their_size_back)
+@unpatchify.check(needs=images_get_their_size_back, guard=True)
 def dtypes_are_kept(student: Student, probe: Probe) -> None:
     """Integer, half and double patches keep their dtype."""
     for dtype in (torch.float64, torch.float16, torch.uint8):
@@ -57,7 +57,7 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
         expect_equal(student(patches_of(images, 2), 2, (4, 6)), images, f"unpatchify of {short(dtype)}", PIXEL_AXES)
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
 def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its four axes, with several channels or with one."""
     for channels in (3, 1):
@@ -66,7 +66,7 @@ def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
         expect_equal(result, images, f"unpatchify of one image of {channels} channels", PIXEL_AXES)
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
 def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every pixel returns to the number of the patch that it came from."""
     images = probe.images(2, 3, 4, 6)
@@ -77,13 +77,13 @@ def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
     expect_equal(found, patches_of(cotangent(images), 2), "the gradient of the patches", PATCH_AXES)
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5)
+@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
 def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
     """The images lie on the device of the patches."""
     expect_device_of_input(student, probe.normal(2, 6, 12), 2, (4, 6))
 
 
-@unpatchify.check
+@unpatchify.check(guard=True)
 def the_patches_are_left_alone(student: Student, probe: Probe) -> None:
     """The patches that go in are not changed."""
     student(probe.normal(2, 7, 12), 2, (2, 14))

@@ -43,7 +43,7 @@ def with_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> 
     return torch.stack([torch.stack([t + p for t, p in zip(image, positions[0], strict=True)]) for image in images])
 
 
-@add_class_token.check
+@add_class_token.check(guard=True)
 def there_is_one_token_more(student: Student, probe: Probe) -> None:
     """Every image has one token more than before: (batch, 1 + tokens, embed_dim)."""
     for batch, num_patches in ((2, 6), (3, 5)):
@@ -92,7 +92,7 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     expect_equal(result, wanted, "add_class_token", TOKEN_AXES, describe, look)
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5)
+@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes."""
     inputs = _token_inputs(probe, 1, 6)
@@ -116,7 +116,7 @@ def everything_can_be_learned(student: Student, probe: Probe) -> None:
         raise Failure(f"no gradient reaches {', '.join(cut)}", f"one for each of {', '.join(names)}", look)
 
 
-@add_class_token.check(needs=every_token_gets_its_own_position)
+@add_class_token.check(needs=every_token_gets_its_own_position, guard=True)
 def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     """In float64 the result is float64, and tokens that are not contiguous in memory are read right."""
     _, class_token, positions = (each.double() for each in _token_inputs(probe))
@@ -125,20 +125,20 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(student(tokens, class_token, positions), wanted, "add_class_token in float64", TOKEN_AXES)
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5)
+@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the tokens."""
     expect_device_of_input(student, *_token_inputs(probe))
 
 
-@add_class_token.check(needs=there_is_one_token_more)
+@add_class_token.check(needs=there_is_one_token_more, guard=True)
 def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     """Tokens, class token and positions are not changed."""
     student(*_token_inputs(probe))
     expect_left_alone(student)
 
 
-@add_class_token.check
+@add_class_token.check(guard=True)
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
     tokens, class_token, _ = _token_inputs(probe)

@@ -44,7 +44,7 @@ def _table(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
     return probe.normal(1, 1 + grid[0] * grid[1], embed_dim)
 
 
-@resize_positions.check
+@resize_positions.check(guard=True)
 def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The result has one row for the class token and one for each patch of the new grid."""
     for old, new in (((4, 4), (5, 7)), ((6, 5), (4, 2))):
@@ -72,7 +72,7 @@ def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
         expect_equal(student(positions, grid, grid), positions, name, TOKEN_AXES, look=look)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row)
+@resize_positions.check(needs=every_new_patch_has_a_row, guard=True)
 def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) -> None:
     """Where a dimension holds a patch's row and nothing else, it has one value all along each new row."""
     old, new = (3, 4), (5, 7)
@@ -111,7 +111,7 @@ def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: P
         expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5)
+@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
     for new in ((5, 7), (3, 4)):
@@ -119,13 +119,13 @@ def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
         expect_input_gradients(student, inputs, ("positions",), resized, TOKEN_AXES)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5)
+@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
     expect_device_of_input(student, _table(probe, (3, 4)), (3, 4), (5, 7))
 
 
-@resize_positions.check(needs=the_grid_is_resampled_bicubically)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, guard=True)
 def double_positions_stay_double(student: Student, probe: Probe) -> None:
     """In float64 the result is float64, and positions that are not contiguous in memory are read right."""
     positions = probe.normal(6, 13, 1, dtype=torch.float64).permute(2, 1, 0)
@@ -133,7 +133,7 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(student(positions, (3, 4), (5, 7)), wanted, "resize_positions in float64", TOKEN_AXES)
 
 
-@resize_positions.check
+@resize_positions.check(guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions has not 1 + rows · columns rows, ValueError is raised and names the number of its rows."""
     for old in ((3, 5), (2, 4)):

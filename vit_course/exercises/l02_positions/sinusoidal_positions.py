@@ -51,7 +51,7 @@ def expect_float32(student: Student, table: Tensor, name: str) -> None:
 sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTraining.HIDDEN)
 
 
-@sinusoidal_positions.check
+@sinusoidal_positions.check(guard=True)
 def every_position_has_a_row(student: Student, probe: Probe) -> None:
     """The table has a row for every position and a column for every dimension."""
     for num_positions, embed_dim in ((7, 12), (9, 4)):
@@ -121,13 +121,13 @@ def _first_turns(table: Tensor) -> Tensor:
     return (end * start.conj()).angle()
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row, worth=0.5)
+@sinusoidal_positions.check(needs=every_position_has_a_row, worth=0.5, guard=True)
 def the_table_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
     expect_float32(student, student(6, 10), "sinusoidal_positions(6, 10)")
 
 
-@sinusoidal_positions.check
+@sinusoidal_positions.check(guard=True)
 def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
     expect_value_error(student, (5, 7), (7,), "embed_dim 7")

@@ -26,7 +26,7 @@ GRIDS = ((3, 5), (6, 4))
 sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON, in_training=InTraining.HIDDEN)
 
 
-@sinusoidal_positions_2d.check
+@sinusoidal_positions_2d.check(guard=True)
 def every_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The table has rows · columns rows, one for each patch, and embed_dim columns."""
     for rows, columns in GRIDS:
@@ -69,13 +69,13 @@ def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
     _expect_half(student, 1)
 
 
-@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5)
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5, guard=True)
 def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
     expect_float32(student, student((3, 5), 8), "sinusoidal_positions_2d((3, 5), 8)")
 
 
-@sinusoidal_positions_2d.check
+@sinusoidal_positions_2d.check(guard=True)
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     expect_value_error(student, ((3, 5), 6), (6,), "embed_dim 6")

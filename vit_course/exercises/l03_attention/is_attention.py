@@ -26,7 +26,7 @@ TRIES = 3
 is_attention = Exercise("is_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
-@is_attention.check
+@is_attention.check(guard=True)
 def right_attention_passes(student: Student, probe: Probe) -> None:
     """Right attention passes, however it was computed."""
     for attend in attention_cases.RIGHT:

@@ -80,13 +80,13 @@ def _with_weights(module: StudentModule, x: Tensor) -> tuple[Tensor, Tensor]:
     return both_tensors(result, "forward with return_weights=True", "the output", "the weights")
 
 
-@MultiHeadSelfAttention.check
+@MultiHeadSelfAttention.check(guard=True)
 def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
     """Its parameters are those of two Linears, qkv and projection."""
     _attention(student, probe)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True)
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     """forward gives tokens of the same shape, for any batch, and with return_weights=True the weights beside them."""
     module, _ = _attention(student, probe)
@@ -98,7 +98,7 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
         expect_tensor(weights, (batch, 3, tokens, tokens), "the weights tensor")
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5)
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _ = _attention(student, probe)
@@ -138,7 +138,7 @@ def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
     expect_equal(module(x), _answer(oracle, x)[0], "the output without qkv_bias", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, worth=0.5)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, worth=0.5, guard=True)
 def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
     """Where qkv_bias is not given, qkv has a bias."""
     if "qkv.bias" not in student.build(12, 3).parameter_shapes():
@@ -146,7 +146,7 @@ def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
         raise Failure("a module that is built without qkv_bias has no bias in qkv", "a bias in qkv", look)
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """Output and weights are the same while training and after `.eval()`."""
     module, oracle = _attention(student, probe)
@@ -161,7 +161,7 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
         expect_equal(module(x), right_output, f"after {mode}() the output", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     """The output is the same whether the weights are asked for or not."""
     module, _ = _attention(student, probe)
@@ -171,7 +171,7 @@ def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     expect_equal(output, plain, "the output with return_weights=True", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     """What comes out for an image does not depend on the other images of the batch."""
     module, _ = _attention(student, probe)
@@ -182,7 +182,7 @@ def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     expect_equal(alone, together[2:3], "the output for one image alone", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     """Tokens that go in in another order come out in that order, otherwise unchanged."""
     module, _ = _attention(student, probe)
@@ -218,14 +218,14 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5)
+@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
 def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     """Moved to another device, it computes there."""
     x = probe.normal(2, 5, 12)
     expect_device_of_input(student, x, arguments=(12, 3), options={"return_weights": True})
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     module, oracle = _attention(student, probe)
@@ -234,7 +234,7 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _ = _attention(student, probe)
@@ -242,7 +242,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@MultiHeadSelfAttention.check
+@MultiHeadSelfAttention.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
     """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
     for embed_dim, num_heads in ((10, 4), (14, 3)):

@@ -78,7 +78,7 @@ def _both(student: Student, query: Tensor, key: Tensor, value: Tensor) -> tuple[
     return both_tensors(student(query, key, value), student.name, "the output", "the weights")
 
 
-@scaled_dot_product_attention.check
+@scaled_dot_product_attention.check(guard=True)
 def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None:
     """It returns the output (…, queries, value_dim) and the weights (…, queries, keys)."""
     output, weights = _both(student, *_inputs(probe, 2, 3))
@@ -86,7 +86,7 @@ def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None
     expect_tensor(weights, (2, 3, QUERIES, KEYS), "the second tensor, the weights,")
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, worth=0.5)
+@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, worth=0.5, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same inputs give the same output twice."""
     inputs = _inputs(probe, 2, 3)
@@ -142,7 +142,7 @@ def large_scores_do_no_harm(student: Student, probe: Probe) -> None:
     expect_equal(output, output_of(query, key, value), "the output", OUTPUT_AXES[1:], look=look)
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, guard=True)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 stays float64 and float16 stays float16, with finite and right numbers."""
     # a score of 14 in float16 is right to 0.008, which moves a weight by less than the tolerance of 1e-2
@@ -189,14 +189,14 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
         )
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, guard=True)
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
     student(*_inputs(probe, 2))
     expect_left_alone(student)
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5, guard=True)
 def it_computes_where_its_inputs_lie(student: Student, probe: Probe) -> None:
     """Output and weights lie on the device of the inputs."""
     expect_device_of_input(student, *_inputs(probe, 2))

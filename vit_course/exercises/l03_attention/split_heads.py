@@ -34,7 +34,7 @@ def merged(x: Tensor) -> Tensor:
 split_heads = Exercise("split_heads", LESSON, objects=("split_heads", "merge_heads"))
 
 
-@split_heads.check
+@split_heads.check(guard=True)
 def heads_get_an_axis_of_their_own(student: Student, probe: Probe) -> None:
     """split_heads gives (batch, num_heads, tokens, head_dim)."""
     for num_heads, head_dim in ((3, 4), (5, 2)):
@@ -52,7 +52,7 @@ def a_head_gets_a_slice_of_every_token(student: Student, probe: Probe) -> None:
         expect_equal(student(x, num_heads), heads_of(x, num_heads), "split_heads", SPLIT_AXES, _where_from(x), look)
 
 
-@split_heads.check
+@split_heads.check(guard=True)
 def merging_gives_the_shape_back(student: Student, probe: Probe) -> None:
     """merge_heads gives (batch, tokens, embed_dim)."""
     merged_back = student.call("merge_heads", probe.normal(2, 3, 7, 4))
@@ -69,7 +69,7 @@ def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
         expect_equal(together, x, "merge_heads", TOKEN_AXES, _where_from(x), look)
 
 
-@split_heads.check
+@split_heads.check(guard=True)
 def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> None:
     """Both keep the dtype, and take non-contiguous tensors."""
     x = probe.normal(2, 12, 7).transpose(1, 2)
@@ -84,7 +84,7 @@ def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> No
         expect_equal(together, whole, f"merge_heads of {dtype}", TOKEN_AXES)
 
 
-@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5)
+@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5, guard=True)
 def one_of_anything_will_do(student: Student, probe: Probe) -> None:
     """A batch of one, one token, one head and heads of one number keep their axes."""
     for batch, tokens, num_heads, head_dim in ((1, 7, 3, 4), (2, 1, 3, 4), (2, 7, 1, 4), (2, 7, 3, 1)):
@@ -95,7 +95,7 @@ def one_of_anything_will_do(student: Student, probe: Probe) -> None:
         expect_equal(together, x, f"merge_heads {described}", TOKEN_AXES)
 
 
-@split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5)
+@split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5, guard=True)
 def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
     """A gradient flows back through both."""
     x = probe.normal(2, 7, 12)
@@ -105,7 +105,7 @@ def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
         expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
 
 
-@split_heads.check
+@split_heads.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that num_heads does not divide raises ValueError naming both numbers."""
     for embed_dim, num_heads in ((10, 4), (14, 3)):

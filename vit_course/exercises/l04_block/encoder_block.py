@@ -116,7 +116,7 @@ def _expect_stream(module: StudentModule, weights: Weights, x: Tensor, look: str
     expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
 
 
-@EncoderBlock.check
+@EncoderBlock.check(guard=True)
 def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
     """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
     module, _ = _block(student, probe)
@@ -124,7 +124,7 @@ def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
         expect_tensor(module(probe.normal(batch, tokens, EMBED_DIM)), (batch, tokens, EMBED_DIM), "the block's output")
 
 
-@EncoderBlock.check
+@EncoderBlock.check(guard=True)
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
     module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
@@ -141,7 +141,7 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
         )
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
     for ratio in (1.5, 2.5, 4):
@@ -149,7 +149,7 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
         module.load(probe.weights(_shapes(int(EMBED_DIM * ratio))))
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, weights = _block(student, probe)
@@ -157,7 +157,7 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     expect_same_in_every_run(student, module, weights, x)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance)
+@EncoderBlock.check(needs=nothing_is_left_to_chance, guard=True)
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
     """With the weights and biases of all Linears at zero, the tokens come out as they went in."""
     linears = [name for name in _shapes(1) if not name.startswith("norm")]
@@ -194,7 +194,7 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
     _expect_stream(module, weights, x, look)
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5, guard=True)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """The result is the same after `.eval()` and after `.train()`, and forward leaves every part in its mode."""
     module, weights = _block(student, probe)
@@ -246,7 +246,7 @@ def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> Non
     _expect_eps(student, probe, 1e-4, layer_norm_eps=1e-4)
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, worth=0.5)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, worth=0.5, guard=True)
 def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
     """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
     for given in ({"qkv_bias": False}, {"qkv_bias": True}):
@@ -265,7 +265,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     expect_gradients(module, expect_tensor(module(x), x.shape, "the block's output"))
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     module, weights = _block(student, probe)
@@ -277,7 +277,7 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     expect_equal(module(x), expected, "the block's output in float64", TOKEN_AXES)
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
     """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
     module, _ = _block(student, probe)
@@ -639,7 +639,7 @@ class TokensLeftInFront(_Block):
         return super().forward(x).transpose(0, 1)
 
 
-@EncoderBlock.misconception("Which of your parts takes an argument for its bias?", ROAD)
+@EncoderBlock.misconception("Which of your parts takes an argument for its bias?", ROAD, InTraining.UNSEEN)
 class QkvBiasNotPassedOn(_Block):
     """qkv_bias is accepted and not passed on to the attention, so its qkv always has a bias."""
 
@@ -654,7 +654,7 @@ class QkvBiasNotPassedOn(_Block):
         super().__init__(embed_dim, num_heads, mlp_ratio, layer_norm_eps=layer_norm_eps)
 
 
-@EncoderBlock.misconception("What becomes of layer_norm_eps in your __init__?", _EPS)
+@EncoderBlock.misconception("What becomes of layer_norm_eps in your __init__?", _EPS, InTraining.UNSEEN)
 class EpsNotPassedOn(_Block):
     """layer_norm_eps is accepted and not passed on to the norms, which always use 1e-6."""
 

@@ -54,7 +54,7 @@ def _normalized(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
-@layer_norm.check
+@layer_norm.check(guard=True)
 def the_shape_stays(student: Student, probe: Probe) -> None:
     """The result has the shape of x."""
     expect_tensor(student(_tokens(probe, 3, 5, 7), *_plain(7), 1e-6), (3, 5, 7), "layer_norm")
@@ -134,7 +134,7 @@ def a_token_of_equal_numbers_becomes_the_bias(student: Student, probe: Probe) ->
         expect_equal(student(x, weight, bias, 1e-3), bias.expand(2, 3, embed_dim), name, TOKEN_AXES, look=look)
 
 
-@layer_norm.check(needs=only_the_last_axis_counts)
+@layer_norm.check(needs=only_the_last_axis_counts, guard=True)
 def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> None:
     """A float64 tensor keeps its dtype and its precision, and a non-contiguous one is read right."""
     weight, bias = (each.double() for each in _weight_and_bias(probe, 7))
@@ -169,7 +169,7 @@ def the_gradient_takes_every_way(student: Student, probe: Probe) -> None:
     expect_gradients_of_inputs(student.input_gradients(*inputs, 1e-6)[:3], wanted[:3], ("x", "weight", "bias"))
 
 
-@layer_norm.check(needs=the_shape_stays)
+@layer_norm.check(needs=the_shape_stays, guard=True)
 def nothing_that_goes_in_is_changed(student: Student, probe: Probe) -> None:
     """x, weight and bias are left as they were."""
     student(_tokens(probe, 3, 5, 7), *_weight_and_bias(probe, 7), 1e-6)

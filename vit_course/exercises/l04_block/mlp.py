@@ -57,14 +57,14 @@ def _mlp(student: Student, probe: Probe, embed_dim: int = 5, hidden_dim: int = 1
     return module, weights
 
 
-@Mlp.check
+@Mlp.check(guard=True)
 def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
     """Its parameters are those of two Linears: fc1 to hidden_dim, fc2 back to embed_dim."""
     for embed_dim, hidden_dim in ((5, 11), (8, 3)):
         _mlp(student, probe, embed_dim, hidden_dim)
 
 
-@Mlp.check(needs=its_parameters_are_two_linears)
+@Mlp.check(needs=its_parameters_are_two_linears, guard=True)
 def it_gives_the_same_twice(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, weights = _mlp(student, probe)

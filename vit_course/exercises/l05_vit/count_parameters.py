@@ -63,7 +63,7 @@ def _whole(result: object) -> int:
     raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
 
 
-@count_parameters.check
+@count_parameters.check(guard=True)
 def the_count_is_an_int(student: Student, probe: Probe) -> None:
     """The count is an int."""
     _whole(student(WIDE_MODEL))
@@ -106,7 +106,7 @@ def vit_b_16_has_as_many_as_it_is_known_for(student: Student, probe: Probe) -> N
     _expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
 
 
-@count_parameters.check
+@count_parameters.check(guard=True)
 def nothing_is_built(student: Student, probe: Probe) -> None:
     """It counts without building a model."""
     built: list[nn.Module] = []

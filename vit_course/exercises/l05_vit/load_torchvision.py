@@ -140,7 +140,7 @@ def _expect_named(student: Student, state: StateDict, probe: Probe, names: tuple
         raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def the_model_comes_back(student: Student, probe: Probe) -> None:
     """It returns the model that it was given."""
     loading = _Loading(student, probe, MODEL)
@@ -193,7 +193,7 @@ def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
         )
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def the_weights_are_copies(student: Student, probe: Probe) -> None:
     """The model keeps its numbers when the state dict is changed afterward."""
     loading = _Loading(student, probe, MODEL)
@@ -213,7 +213,7 @@ def the_weights_are_copies(student: Student, probe: Probe) -> None:
         )
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
     """The state dict has the same names and tensors after the call as before."""
     loading = _Loading(student, probe, MODEL)
@@ -237,7 +237,7 @@ def _equal(first: Tensor, second: Tensor) -> bool:
     return first.shape == second.shape and torch.equal(first, second)
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def a_missing_tensor_is_named(student: Student, probe: Probe) -> None:
     """A state dict that lacks a tensor raises ValueError naming it."""
     state, _ = torchvision_weights(probe, MODEL)
@@ -245,7 +245,7 @@ def a_missing_tensor_is_named(student: Student, probe: Probe) -> None:
     _expect_named(student, state, probe, ("encoder.ln.bias", "norm.bias"), "a state dict without `encoder.ln.bias`")
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def a_tensor_too_many_is_named(student: Student, probe: Probe) -> None:
     """A state dict of a deeper model raises ValueError naming a tensor that has no place."""
     state, _ = torchvision_weights(probe, replace(MODEL, depth=MODEL.depth + 1))
@@ -253,7 +253,7 @@ def a_tensor_too_many_is_named(student: Student, probe: Probe) -> None:
     _expect_named(student, state, probe, names, f"{MODEL.depth + 1} blocks for a model of {MODEL.depth}")
 
 
-@load_torchvision.check
+@load_torchvision.check(guard=True)
 def a_tensor_that_does_not_fit_is_named(student: Student, probe: Probe) -> None:
     """A head for another number of classes raises ValueError naming it."""
     state, _ = torchvision_weights(probe, replace(MODEL, num_classes=11))

@@ -154,13 +154,13 @@ def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Te
     return stages | {"head:in": normed(weights, "norm", x, config)[:, 0]}
 
 
-@VisionTransformer.check
+@VisionTransformer.check(guard=True)
 def its_parameters_have_the_names_asked_for(student: Student, probe: Probe) -> None:
     """Its parameters have the names and shapes that the exercise asks for."""
     _loaded(student, probe, WIDE_MODEL)
 
 
-@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for)
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, guard=True)
 def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None:
     """Every image gets one logit for each class."""
     module, _ = _loaded(student, probe, WIDE_MODEL)
@@ -182,7 +182,7 @@ def the_config_is_followed(student: Student, probe: Probe) -> None:
         _expect_logits(module, weights, _images(probe, 3, config), config, "the output of a model for tall images")
 
 
-@VisionTransformer.check
+@VisionTransformer.check(guard=True)
 def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
     """Two more blocks cost the parameters of two blocks."""
     counts = {}
@@ -200,7 +200,7 @@ def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
         )
 
 
-@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, guard=True)
 def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
     """An image gets the same logits alone as in a batch."""
     module, _ = _loaded(student, probe, WIDE_MODEL)
@@ -223,7 +223,7 @@ def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> 
     _expect_logits(module, weights, _images(probe, 3, config), config, "with layer_norm_eps=0.1 the model's output")
 
 
-@VisionTransformer.check(needs=the_logits_are_right)
+@VisionTransformer.check(needs=the_logits_are_right, guard=True)
 def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     """After `.eval()` nothing is random, whatever dropout rates the config names."""
     config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
@@ -231,7 +231,7 @@ def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
 
 
-@VisionTransformer.check(needs=the_logits_are_right, worth=0.5)
+@VisionTransformer.check(needs=the_logits_are_right, worth=0.5, guard=True)
 def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
     """While it trains, too, nothing is random where the config names no dropout."""
     module, weights = _loaded(student, probe, WIDE_MODEL)
@@ -239,7 +239,7 @@ def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
     _expect_logits(module, weights, _images(probe, 3, WIDE_MODEL), WIDE_MODEL, "while training, the model's output")
 
 
-@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5)
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives logits that lie there."""
     expect_device_of_input(student, _images(probe, 3, WIDE_MODEL), arguments=(WIDE_MODEL,))
@@ -259,7 +259,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         )
 
 
-@VisionTransformer.check(needs=the_logits_are_right)
+@VisionTransformer.check(needs=the_logits_are_right, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` it classifies float64 images."""
     module, weights = _loaded(student, probe, WIDE_MODEL)

@@ -67,7 +67,7 @@ def _listed(losses: Sequence[float]) -> str:
     return ", ".join(f"{loss:.8g}" for loss in losses)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def step_gives_a_bool(student: Student, probe: Probe) -> None:
     """`step` gives True or False, every time."""
     answers = _described(student, 2, (1.0, 0.9, 1.1, 1.2))["answers"]
@@ -85,14 +85,14 @@ def _is_bool(answer: object) -> bool:
     return type(answer).__name__ in ("bool", "bool_") or (isinstance(answer, Tensor) and answer.numel() == 1)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def falling_losses_go_on(student: Student, probe: Probe) -> None:
     """While every loss is lower than all before it, it does not say stop."""
     look = "Which losses does your counter count?"
     _expect_stops(student, 2, (3.0, 2.5, 2.0, 1.0, 0.5), ".....", look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def the_first_loss_is_always_the_best(student: Student, probe: Probe) -> None:
     """The first loss is the best so far, however large it is."""
     look = "With what do you compare the first loss?"
@@ -107,7 +107,7 @@ def it_waits_exactly_as_long_as_its_patience(student: Student, probe: Probe) -> 
     _expect_stops(student, 1, (1.0, 1.1), ".x", look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def a_better_loss_starts_the_count_anew(student: Student, probe: Probe) -> None:
     """Only losses in a row count: a new best one starts the count anew."""
     look = "What happens to your counter when a loss is better?"
@@ -129,7 +129,7 @@ def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
     _expect_stops(student, 2, (1.0, 1.0, 1.0, 1.0, 1.0), ".~~~~", look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
     """A loss that is lower by next to nothing is a new best all the same."""
     look = "By how much has a loss to be lower, as the exercise has it?"
@@ -161,7 +161,7 @@ def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
     _expect_stops(student, 2, (1.0, 1.1, 1.2, 1.3, 0.5), ".???.", look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def best_is_the_lowest_loss_so_far(student: Student, probe: Probe) -> None:
     """`best` is the lowest loss so far, and infinite before the first."""
     losses = (3.0, 2.0, 2.5, 1.0, 1.5)
@@ -181,7 +181,7 @@ def _figure(value: object) -> str:
     return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(guard=True)
 def no_patience_is_refused(student: Student, probe: Probe) -> None:
     """A patience below 1 is refused with a ValueError that tells its value."""
     for patience in (0, -3):

@@ -82,7 +82,7 @@ def _pair(student: Student, given: Setting) -> tuple[float, float]:
     return first, second
 
 
-@evaluate.check
+@evaluate.check(guard=True)
 def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
     """It gives two numbers, the mean loss and the accuracy, in this order."""
     given = measured_setting(probe)
@@ -96,7 +96,7 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
 def both_are_plain_floats(student: Student, probe: Probe) -> None:
     """Both numbers are plain floats."""
     expect_floats(student, _measured(student, measured_setting(probe))["returned"])
@@ -136,7 +136,7 @@ def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     expect_number(student, found, loss_and_accuracy(given)[1], name, look)
 
 
-@evaluate.check
+@evaluate.check(guard=True)
 def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
     forwards = _measured(student, measured_setting(probe), training=True)["forwards"]
@@ -148,13 +148,13 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
         raise Failure(seen if modes else "the model was never run", "evaluation mode for every batch", look)
 
 
-@evaluate.check(needs=it_measures_in_evaluation_mode)
+@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True)
 def a_model_in_training_goes_back_to_it(student: Student, probe: Probe) -> None:
     """A model that was in training mode is in training mode again when it is done."""
     _expect_mode_kept(student, probe, training=True)
 
 
-@evaluate.check
+@evaluate.check(guard=True)
 def a_model_in_evaluation_stays_in_it(student: Student, probe: Probe) -> None:
     """A model that was in evaluation mode is still in it when it is done."""
     _expect_mode_kept(student, probe, training=False)
@@ -174,13 +174,13 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
     expect_on_the_device(student, measured_setting(probe))
 
 
-@evaluate.check
+@evaluate.check(guard=True)
 def no_graph_is_made(student: Student, probe: Probe) -> None:
     """No gradients are recorded while it measures, which saves memory and time; afterwards they are again."""
     notes = _measured(student, measured_setting(probe))
@@ -200,7 +200,7 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check
+@evaluate.check(guard=True)
 def nothing_is_learned(student: Student, probe: Probe) -> None:
     """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; it
     can still learn."""

@@ -142,14 +142,14 @@ def _expect(
         raise Failure(f"{count} {are}: {listed([f'`{name}`' for name in wrong], 3)}", expected, look)
 
 
-@parameter_groups.check
+@parameter_groups.check(guard=True)
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params` and `weight_decay`."""
     _groups(student)
     student.record.append("two groups")
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, guard=True)
 def the_params_are_lists(student: Student, probe: Probe) -> None:
     """The params of each group are a list, which can be looked at more than once."""
     holders = [str(group["holder"]) for group in _groups(student)]

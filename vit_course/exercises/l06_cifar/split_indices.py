@@ -89,7 +89,7 @@ def _called(case: Case) -> str:
     return "split_indices({}, {}, {})".format(*case)
 
 
-@split_indices.check
+@split_indices.check(guard=True)
 def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
     """It gives two parts: num_validation indices are the second, all others the first."""
     for case in CASES:
@@ -106,7 +106,7 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
     """Each part is an int64 tensor."""
     expect_int64_tensors(student, CASES[0])
@@ -161,7 +161,7 @@ def every_image_is_used_once(student: Student, probe: Probe) -> None:
             raise Failure(f"{_called(case)} left out {_counted(missing)}", wanted, "Where do they get lost?")
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
     """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
     for case in CASES:
@@ -179,7 +179,7 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     """The same seed gives the same split, whatever was drawn before."""
     for case in CASES[:2]:
@@ -207,7 +207,7 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
         )
 
 
-@split_indices.check
+@split_indices.check(guard=True)
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
     touched = student.practise("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
@@ -221,7 +221,7 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
         )
 
 
-@split_indices.check
+@split_indices.check(guard=True)
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
     """A part that would be empty is refused with a ValueError that tells the value of num_validation."""
     for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):

@@ -86,7 +86,7 @@ def _stale(probe: Probe, given: Setting) -> Weights:
     return {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
 
 
-@train_one_epoch.check
+@train_one_epoch.check(guard=True)
 def it_gives_one_number(student: Student, probe: Probe) -> None:
     """It gives one number, the mean loss."""
     _mean_loss(student, setting(probe), 0.0)
@@ -155,7 +155,7 @@ def _expect_weights(found: Weights, given: Setting, context: str, look: str) -> 
     raise Failure(f"the weights have moved, but to other values; {context}", expected, look)
 
 
-@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
+@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch), guard=True)
 def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
     """The number is a plain float, and not a tensor that may keep the graphs of all batches in memory."""
     expect_float(student, _epoch(student, setting(probe), 0.0)["returned"])
@@ -213,7 +213,7 @@ def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
     expect_number(student, _mean_loss(student, given, RATE), right, name, look)
 
 
-@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
+@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch, guard=True)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
     expect_on_the_device(student, setting(probe), RATE)

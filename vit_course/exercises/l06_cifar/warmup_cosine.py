@@ -68,7 +68,7 @@ def _expect_factors(student: Student, warmup_steps: int, total_steps: int, steps
             raise Failure(f"{called} is {here:.4g}{several}", f"{there:.4g} at step {step}", look)
 
 
-@warmup_cosine.check
+@warmup_cosine.check(guard=True)
 def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
     """It gives a plain number, by which the learning rate is multiplied."""
     for step in (2, 9):

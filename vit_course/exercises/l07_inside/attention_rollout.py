@@ -58,14 +58,14 @@ def attention_layers(probe: Probe, depth: int = DEPTH, dtype: torch.dtype = torc
 attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining.UNSEEN)
 
 
-@attention_rollout.check
+@attention_rollout.check(guard=True)
 def each_image_gets_one_table(student: Student, probe: Probe) -> None:
     """However many layers and heads there are, each image gets one (tokens, tokens) table."""
     for depth, subject in ((1, "attention_rollout of 1 layer"), (DEPTH, f"attention_rollout of {DEPTH} layers")):
         expect_tensor(student(attention_layers(probe, depth)), (BATCH, TOKENS, TOKENS), subject)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def every_row_sums_to_one(student: Student, probe: Probe) -> None:
     """Every row sums to one: an output token is made of the input tokens and of nothing else."""
     rollout = expect_tensor(student(attention_layers(probe)), (BATCH, TOKENS, TOKENS), student.name).detach()
@@ -101,7 +101,7 @@ def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) 
         expect_equal(student(layers), right_rollout(layers), f"attention_rollout of {depth} layers", AXES, look=look)
 
 
-@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed)
+@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float16 weights give a float16 table, and float64 ones a float64 table."""
     for dtype in (torch.float16, torch.float64):
@@ -109,7 +109,7 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
         expect_equal(student(layers), right_rollout(layers), f"attention_rollout of {short(dtype)} weights", AXES)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     layers = attention_layers(probe)
@@ -127,20 +127,20 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
         raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
 
 
-@attention_rollout.check(needs=each_image_gets_one_table, worth=0.5)
+@attention_rollout.check(needs=each_image_gets_one_table, worth=0.5, guard=True)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The table lies on the device of the weights."""
     expect_device_of_input(student, attention_layers(probe))
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A single image gets its table, too, and keeps its axis."""
     layers = [layer[:1] for layer in attention_layers(probe)]
     expect_equal(student(layers), right_rollout(layers), "attention_rollout of a single image", AXES)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
     """An empty list of layers raises ValueError."""
     error = student.error_of([])

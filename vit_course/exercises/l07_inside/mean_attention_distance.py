@@ -59,7 +59,7 @@ def random_attention(probe: Probe, grid_size: Grid, class_token: bool, dtype: to
 mean_attention_distance = Exercise("mean_attention_distance", LESSON, in_training=InTraining.UNSEEN)
 
 
-@mean_attention_distance.check
+@mean_attention_distance.check(guard=True)
 def each_head_gets_one_number(student: Student, probe: Probe) -> None:
     """Each head gets one number, however many images and patches there are."""
     for grid_size in (WIDE, TALL):
@@ -119,7 +119,7 @@ def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
     expect_equal(student(weights, WIDE, PATCH_SIZE), expected, subject, ("head",), look=look)
 
 
-@mean_attention_distance.check(needs=each_key_counts_by_its_weight)
+@mean_attention_distance.check(needs=each_key_counts_by_its_weight, guard=True)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 weights give float64 distances, to the last digits."""
     weights = random_attention(probe, TALL, class_token=True, dtype=torch.float64)
@@ -127,20 +127,20 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     expect_equal(student(weights, TALL, PATCH_SIZE), right_distance(weights, TALL, PATCH_SIZE), subject, ("head",))
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5)
+@mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5, guard=True)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The distances lie on the device of the weights."""
     expect_device_of_input(student, random_attention(probe, WIDE, class_token=True), WIDE, PATCH_SIZE)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number)
+@mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     student(random_attention(probe, WIDE, class_token=True), WIDE, PATCH_SIZE)
     expect_left_alone(student)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number)
+@mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Neither as many tokens as patches nor one more: a ValueError names tokens, rows and columns."""
     for grid_size in ((4, 5), (2, 5)):

@@ -97,7 +97,7 @@ class _Prediction:
         expect_equal(self.map, seen, f"the map{context}", MAP_AXES, look=look)
 
 
-@predict_with_attention.check
+@predict_with_attention.check(guard=True)
 def two_tensors_come_back(student: Student, probe: Probe) -> None:
     """It returns the probabilities (num_classes,) and the map (rows, columns), without a batch axis."""
     for config in (WIDE, TALL):
@@ -146,7 +146,7 @@ def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> Non
     _Prediction(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
     """Afterward the model is in the mode in which it came, be it training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
@@ -160,7 +160,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
             )
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """No graph for a backward pass is kept."""
     answer = _Prediction(student, probe, WIDE, "gradients")
@@ -174,7 +174,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     answer.expect_shapes()
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter, no other gradient."""
     answer = _Prediction(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
@@ -201,7 +201,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, worth=0.5)
+@predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are asked there."""
     _Prediction(student, probe, WIDE).expect_shapes()
@@ -211,7 +211,7 @@ def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 
-@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks)
+@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, guard=True)
 def a_float64_model_answers_in_float64(student: Student, probe: Probe) -> None:
     """A float64 model gives float64 probabilities and a float64 map."""
     _Prediction(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
