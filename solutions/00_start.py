@@ -295,8 +295,9 @@ suspect.check(mended)
 # locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
 # Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
-# **On your own.** Go in order, predict before you run, and read reports to the end. The notebooks with answers are in
-# the repository's folder `solutions`; you get more out of them after you have tried.
+# **On your own.** Go in order, predict before you run, and read reports to the end. At the end of a lesson `keep` puts
+# what you wrote into a file of yours, and the next lesson is built on it. The notebooks with answers are in the
+# repository's folder `solutions`; you get more out of them after you have tried.
 
 # %%
 device = "cuda" if torch.cuda.is_available() else "cpu"

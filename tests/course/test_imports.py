@@ -20,7 +20,7 @@ LAYERS["vit"] = LAYERS["encoder"] | {"encoder", "initialisation"}
 LAYERS["pretrained"] = LAYERS["vit"] | {"vit"}
 MODEL = set(LAYERS) - {"config"}
 # what `from vit_course import name` loads on demand
-LAZY = {name: module.partition(".")[2] for name, module in vit_course._MODULE_OF.items() if name != "check"}
+LAZY = {name: module.partition(".")[2] for name, module in vit_course._MODULE_OF.items() if "vit_course" in module}
 
 
 def modules_of(package: Path) -> dict[str, Path]:

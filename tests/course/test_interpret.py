@@ -24,6 +24,7 @@ from vit_course.interpret import (
     record,
 )
 from vit_course.patches import PatchEmbedding, patchify
+from vit_course.positions import add_class_token
 from vit_course.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(12, 20), patch_size=4, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2)
@@ -185,6 +186,7 @@ class TestRecord:
             "torch": torch,
             "PatchEmbedding": PatchEmbedding,
             "EncoderBlock": EncoderBlock,
+            "add_class_token": add_class_token,
         }
         exec(cell.partition("\n")[2], names)
         stages = record(names["VisionTransformer"](CONFIG), image[None])
