@@ -113,8 +113,9 @@ for name, norm in norms.items():
     print(f"{name}: {difference.abs().max().item():.2g}")
 
 # %% [markdown]
-# With BatchNorm, what the network computes for your picture depends on the other pictures of its batch. With LayerNorm
-# an image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch, in training and
+# With BatchNorm in training mode, what the network computes for your picture depends on the other pictures of its
+# batch. (In evaluation it uses stored averages, so it computes something else than in training.) With LayerNorm an
+# image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch, in training and
 # afterward.
 
 # %% [markdown]
@@ -138,8 +139,8 @@ def layer_norm(x, weight, bias, eps):
 
     Convention: a token lies along the last axis, however many axes stand in front. Its
     variance is the mean of its squared deviations: divide by embed_dim, not by embed_dim - 1.
-    eps is added to the variance. A large mean, say 1000, costs no precision, and the gradient flows
-    through the mean and the variance too.
+    eps is added to the variance. The result stays accurate for a large mean, say 1000, and the
+    gradient flows through the mean and the variance too.
 
     x:            (..., embed_dim); leave it as you found it
     weight, bias: (embed_dim,)
@@ -208,9 +209,9 @@ variances = patches.var(dim=-1, correction=0)[0]
 print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
 
 # %% [markdown]
-# With a tiny eps each patch gets the same contrast, and the uniform turns out to be full of colored noise, of film,
-# scanner and JPEG, too weak to be seen in the photo. With eps = 0.1, above the variance of nearly every patch, flat
-# patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size.
+# With a tiny eps each patch gets the same contrast, and the uniform turns out to be full of colored noise (probably of
+# film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nearly every patch,
+# flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size.
 
 # %% [markdown]
 # ## A soft gate: GELU
@@ -416,7 +417,7 @@ print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 # %% [markdown]
 # The stream plus zero plus zero: a block whose branches add nothing is the identity. Keep that function at hand.
 #
-# And with random weights: which token has an influence on which? We change one token of nine and look which outputs
+# And with random weights: which token has an influence on which? We change one token of nine and see which outputs
 # change, for each part and for the whole block.
 #
 # **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and mark the cells that
@@ -536,7 +537,8 @@ draw(pulls, "block", "gradient of fc1")
 # %% [markdown]
 # With pre-norm the gradient gets smaller from block to block: there the stream is long, each branch is a small part of
 # it, and so late blocks change little at a time. With post-norm every norm brings the stream back to its first length,
-# each of the 24 branches is as large a part of it as the first, and all get large gradients at once.
+# so each of the 24 branches is as large a part of it as the first: an update of any of them changes the output a lot,
+# and 24 such changes add up.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
@@ -587,9 +589,9 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
 # Post-norm is no better than guessing; with pre-norm the loss falls before step 20. Post-norm *can* be trained: the
-# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny while the gradients are
-# large. Xiong et al. (2020) traced the need for it to these very gradients. Pre-norm needs it less, and a ViT is
-# pre-norm.
+# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny. Xiong et al. (2020)
+# traced the need for it to the large gradients near the output that you have just measured. Pre-norm needs it less, and
+# a ViT is pre-norm.
 
 # %% [markdown]
 # ## Bug hunt
@@ -696,8 +698,8 @@ suspect = hunt("EncoderBlock", SEED)
 suspect
 
 # %% [markdown]
-# The quickest symptoms: does it leave the tokens alone when all its Linears are zero? Are its parameters as large as
-# you expect with `mlp_ratio=2.0`, and does each of them get a gradient?
+# The quickest symptoms: does it leave the tokens alone when all its Linears are zero? Do its parameters have the shapes
+# that you expect with `mlp_ratio=2.0`, and does each of them get a gradient?
 
 # %% tags=["raises-exception"]
 print("with zeros, their block moves tokens by", moves_at_zero(suspect.program))
@@ -738,8 +740,8 @@ suspect.check(mended)
 # random: twelve untrained blocks, each of which adds something to the picture.
 
 # %% [markdown]
-# **Predict first.** After how many blocks can you no longer recognize her, with your block? With the block from the
-# internet? And with a block that adds nothing to a stream and only passes its result on?
+# **Predict first.** After how many blocks can you no longer recognize Grace Hopper, with your block? With the block
+# from the internet? And with a block that adds nothing to a stream and only passes its result on?
 
 
 # %%

@@ -15,7 +15,7 @@
 #
 # You have written patches, positions, attention and blocks. In this lesson they become one model, and a real one: at
 # the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as in
-# theirs. On the way you meet a broken model that learns as well as the right one.
+# theirs, up to rounding. On the way you meet a broken model that learns as well as the right one.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any image size and any depth;
@@ -387,9 +387,9 @@ plt.show()
 # Three curves that fall all the way. And the model with the scrambled tokens even *beat* yours here. Would you have
 # looked for a bug in it?
 #
-# This is no freak of ten drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
-# (`benchmarks/results/broken_vit_classics.json`). **Predict first:** how many of the eight ended clearly below the
-# right one?
+# This is not a peculiarity of our drawings. Nine models were trained alike on CIFAR-10, one right and eight broken
+# (`benchmarks/results/broken_vit_classics.json`). You saw the figure in lesson 00. From memory: how many of the eight
+# ended clearly below the right one?
 #
 # <details><summary>Written down? Then look.</summary>
 #
@@ -466,8 +466,8 @@ class FixedViT(VisionTransformer):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Two lines have to agree on where the class token stands, and a third knows whose position is in row 0. Which of the
-# three disagrees?
+# Three lines assume an order of the tokens: the `cat`, the positions and the last line. Which of them assumes another
+# order than the other two?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -493,8 +493,8 @@ show_images(torch.stack(strengths), titles=["theirs", "mended"])
 
 # %% [markdown]
 # Bright pixels have a strong influence on the logits, in a fresh model of one block. Theirs depends most on the top
-# left corner, since the head reads the token of that patch; the class token stands at the other end and is not used.
-# Attention brings enough of the other patches there to make the loss fall.
+# left corner, since the head reads the token of that patch; the class token stands at the other end, where the head
+# does not read it. Attention brings enough of the other patches to the corner to make the loss fall.
 
 # %% [markdown]
 # ### Another bug, drawn for you (5 minutes)
@@ -509,7 +509,7 @@ suspect
 
 # %% [markdown]
 # Four symptoms at once: which parameters get no gradient, how many parameters there are, what the logits look like, and
-# which pixels have an influence on those of image 0. **Predict first:** which of the four can be seen in a loss curve?
+# which pixels have an influence on those of image 0. (A loss curve shows hardly any of them.)
 
 # %% tags=["raises-exception"]
 torch.manual_seed(0)
@@ -751,7 +751,7 @@ keep("VisionTransformer", "load_torchvision")
 # <details><summary>3. <code>nn.ModuleList([EncoderBlock(...)] * depth)</code>: the model trains, its state dict has
 # all the names. What gives it away?</summary>
 #
-# The number of parameters: one block's, listed `depth` times. Your `count_parameters` knows better.
+# The number of parameters: torch counts the shared block only once, so there are fewer than `count_parameters` says.
 #
 # </details>
 # <details><summary>4. Your fresh model for 1000 classes starts with a loss of 6.9. Worried?</summary>

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 06 · Training on CIFAR-10
 #
-# Your Vision Transformer is built and tested. It has learned nothing yet. In this lesson you train it: on 50,000 small
-# photos, with a training loop that you write yourself, and with a test set that is used once. The hard part is not to
-# make the loss fall. It is to find out, honestly, what made it fall.
+# Your Vision Transformer is built and tested. So far it has learned only drawings, or has used the weights of others.
+# In this lesson you train it on 50,000 small photos, with a training loop that you write yourself, and with a test set
+# that is used once. The hard part is not to make the loss fall. It is to find out, honestly, what made it fall.
 #
 # **After this lesson you can**
 # - split data so that nothing leaks, and leave a test set unused until the very end;
@@ -31,7 +31,7 @@
 # | another bug, drawn for you | 5 | – |
 # | `warmup_cosine`, `parameter_groups`, `EarlyStopping` | 20 | 2 + 2 + 2 |
 # | six experiments, each with a written question | 90 | 10 |
-# | your trained model, graded by its accuracy | your coffee break | 8 |
+# | your trained model, graded by its accuracy | 1 to 10 | 8 |
 #
 # On Colab, switch on a GPU *now* (Runtime > Change runtime type): the switch restarts the notebook, and later it would
 # delete your variables and your files.
@@ -192,8 +192,8 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # ## The loop
 #
 # This is all of training: take a batch, compute the logits, compute the loss and its gradient, change the weights a
-# little. Five lines of torch, and each can be left out, written twice, or put in the wrong place; there is no error,
-# and the loss will mostly fall all the same.
+# little. It is five lines of torch, and most mistakes in them raise no error: forget a line, or put it in the wrong
+# place, and the loss often falls all the same.
 #
 # A `loader` gives batches `(images, labels)` again and again. The last batch is often smaller: 10 images by fours are
 # 4, 4 and 2.
@@ -532,10 +532,10 @@ for name, one_epoch in (("from the internet", train_from_the_internet), ("mended
 draw(losses, "epoch", "training loss")
 
 # %% [markdown]
-# Same start, same batches, one line moved. Within an epoch the loop from the internet adds up every gradient since its
-# beginning, so its updates still follow the first batches when the model has long moved on. A smaller rate hides that:
-# while the steps are tiny, the sum works like a crude momentum, and the loss falls. It does not get as low as the
-# repaired loop with a good rate.
+# Same start, same batches; one line has moved, and the mean is taken per image. Within an epoch the loop from the
+# internet adds up every gradient since its beginning, so its updates still follow the first batches when the model has
+# long moved on. A smaller rate would hide part of this, since the sum of gradients then works like a crude momentum.
+# Try it, with `lr=3e-4` in the cell above.
 
 # %% [markdown]
 # ### Another bug, drawn for you (5 minutes)
@@ -607,7 +607,7 @@ suspect.check(mended)
 
 # %% exercise="warmup_cosine"
 def warmup_cosine(step, warmup_steps, total_steps):
-    """The share of the peak learning rate that update number `step` (from 0) is made with.
+    """The factor on the peak learning rate for update number `step`, counted from 0.
 
     It rises in a line, so that the last step of the warm-up (number warmup_steps - 1) is made at the full
     rate, and the first one not at 0. Then it falls along half a cosine, and would reach 0 at total_steps.
@@ -685,9 +685,9 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 #
 # Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so that a weight stays
 # large only while the gradients keep it so. For the matrices of a model this often improves the accuracy on new images.
-# For its other parameters it makes no sense: the weight of a LayerNorm is a scale around **1**, a bias is an offset,
-# and the class token and the positions are vectors that say what a token is. There is no reason to pull those toward
-# zero.
+# By convention the other parameters are left alone: the weight of a LayerNorm is a scale around **1**, a bias is an
+# offset, and the class token and the positions are vectors that say what a token is. There is little reason to pull
+# those toward zero.
 #
 # **Predict first.** In a small ViT, what share of the parameter *tensors* are matrices? And what share of all *numbers*
 # is in them?
@@ -919,7 +919,7 @@ for rate, batch in zip(rates, batches, strict=False):
     for group in optimizer.param_groups:
         group["lr"] = rate
     losses.append(train_one_epoch(model, [batch], optimizer, device))  # your loop, on a single batch
-calm = torch.tensor(losses).unfold(0, 5, 1).mean(dim=1)  # means over 5 steps: single batches shiver
+calm = torch.tensor(losses).unfold(0, 5, 1).mean(dim=1)  # means over 5 steps: single batches are noisy
 lowest = calm.nan_to_num(math.inf).argmin()  # large rates may end in NaN, which argmin would take for the lowest
 print(f"lowest at a rate of {rates[2 + lowest]:.4f}")
 draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "training loss", xscale="log")
@@ -930,8 +930,8 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # rate.](../figures/rate_finder.svg)
 #
 # Flat: too little happens. Falling: here it learns. Then the loss shoots up. Take the peak rate from where the curve
-# still falls, at about half the rate of the lowest point, since a whole training tolerates less than 100 steps do. In
-# our picture the lowest point is at 0.0048, so we took 0.002. Compare your own.
+# still falls, at about half the rate of the lowest point, since a whole training needs a smaller rate than these 100
+# steps can survive. In our picture the lowest point is at 0.0048, so we took 0.002. Compare your own.
 
 # %% [markdown]
 # ### Overfitting on purpose
@@ -955,10 +955,10 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 
 # %% [markdown]
 # In our run the validation loss was lowest after epoch 7 (1.89), and 3.12 after epoch 30. The accuracy went from 30.3
-# to 31.9 %: *up*. That is no contradiction. The model makes much the same mistakes as before, but gives them higher and
-# higher probabilities, and cross-entropy punishes a wrong answer the more, the higher its probability. If you need
-# probabilities, stop early. If you need only the most likely class, you lose little by training on.
-# (`benchmarks/results/lesson_cifar.json`, few images, seed 0.)
+# to 31.9 %: *up*. That is no contradiction. A likely reason: about as many answers are wrong as before, but the model
+# gives them higher and higher probabilities, and cross-entropy punishes a confident wrong answer heavily. (How would
+# you check this?) If you need probabilities, stop early. If you need only the most likely class, you lose little by
+# training on. (`benchmarks/results/lesson_cifar.json`, few images, seed 0.)
 #
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
@@ -990,14 +990,14 @@ print(f"gap of the means larger than twice that: {(gap > 2 * spreads).float().me
 # %% [markdown]
 # One time in **three**. "My method won with both seeds" is worth next to nothing. So this lesson has a rule: compare
 # the *gap* of the two means with the *spreads* (largest minus smallest) of both arms added up. Smaller: noise, as far
-# as you know. Larger: a hint. More than twice as large: you may say it aloud.
+# as you know. Larger: a hint. More than twice as large: you may claim it.
 #
 # The cell has counted how often the rule itself is wrong: two settings that are truly the same pass for a hint 13 % of
-# the time, and for "say it aloud" 3.8 %. A lesson with a dozen comparisons of equals would say something false aloud
-# about every third time that it is taught. So "aloud" is still not proof.
+# the time, and for a claim 3.8 %. A lesson with a dozen comparisons of equals would make a false claim about every
+# third time that it is taught. So a claim is still not proof.
 #
-# There is a second noise: 5,000 validation images. At 40 % right, that alone is ± 0.7 points. It hits all arms alike,
-# since all are measured on the same images, so it blurs the height of the table more than its differences.
+# There is a second noise: 5,000 validation images. At 40 % right, that alone is ± 0.7 points. All arms are measured on
+# the same images, so it shifts them together: the differences suffer less than the accuracies.
 
 
 # %%
@@ -1207,9 +1207,9 @@ compare({"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="
 #
 # ### BEGIN SOLUTION
 # Our runs: class token 39.6 and 39.8 %, mean 38.8 and 38.9 %. The gap is 0.9 against spreads of 0.3, so by the rule one
-# may say aloud that the class token is better. Careful: elsewhere in these tables spreads of 1 and more are common, so
-# 0.2 and 0.1 are lucky small ones. A third seed would be cheap. Whatever the sign: the difference is small. With the
-# mean every token gets the head's gradient from the first step; with the class token it arrives only through attention,
+# may claim that the class token is better. Careful: elsewhere in these tables spreads of 1 and more are common, so 0.2
+# and 0.1 are lucky small ones. A third seed would be cheap. Whatever the sign: the difference is small. With the mean
+# every token gets the head's gradient from the first step; with the class token it arrives only through attention,
 # which has to learn first where to look. But the class token can give each patch another weight, and in the mean all
 # count alike, sky and grass included.
 #
@@ -1270,15 +1270,15 @@ draw(curves, "epoch", "validation loss")
 # %% [markdown]
 # ### Experiment 6: the lab sheet's model
 #
-# A lab sheet on Vision Transformers asks for CIFAR-10 with tokens of 16 numbers, 2 heads and 4 blocks, and reports
-# 39.4 % on test images after five epochs. Its model ends in a softmax, as in experiment 1. Recipes and logs call it
-# "seed A" (no random seed, for once); `vit-course recipes seed-a-cifar10` shows it whole.
+# A lab sheet on Vision Transformers asks for CIFAR-10 with tokens of 16 numbers, 2 heads and 4 blocks, and reports 39.4
+# % on test images after five epochs. Its model ends in a softmax, as in experiment 1. In our recipes it is called
+# `seed-a` (a name, not a random seed); `vit-course recipes seed-a-cifar10` prints all its settings.
 #
 # One thing at a time: the lab sheet's positions are sines, so ours, 64 wide, gets sines here too. It has 213,130
 # parameters.
 #
-# **Predict first, in the answer cell.** How many has the small one, and what does it lose? Is the softmax as harmful to
-# a small model?
+# **Predict first, in the answer cell.** How many parameters does the small model have, and how many points does it
+# lose? Does the softmax hurt it as much?
 
 # %% tags=["experiment"]
 LAB = replace(BASE, embed_dim=16, num_heads=2, positions="sinusoidal")
@@ -1301,7 +1301,8 @@ compare(
 # ### BEGIN SOLUTION
 # Our runs: 64 wide 45.6 and 44.1 %, 16 wide 37.5 and 37.1 %, with the softmax 33.5 and 31.7 %. Width is worth 7.6
 # against spreads of 1.9, the softmax costs 4.7 against 2.2: both beyond the noise. A thirteenth of the parameters
-# (16,426) keeps five sixths of the accuracy, and the softmax costs the small model about as much as the large one.
+# (16,426) keeps five sixths of the accuracy, and the softmax costs the small model about as much as it cost the large
+# one in experiment 1 (5.4 points, there with learned positions).
 #
 # **Rubric.** 1 point: table held against the spreads, and the disproportion of parameters and accuracy noticed.
 # ### END SOLUTION
@@ -1320,8 +1321,9 @@ compare(
 # ## A broken ViT still learns
 #
 # Back to the broken models of lesson 00: one right model and eight wrong ones, trained alike on 30,000 photos for six
-# epochs (`benchmarks/results/broken_vit_classics.json`). This is the first table, with one learning rate for all
-# models, tuned for none of them, and with positions that start at 0.02.
+# epochs (`benchmarks/results/broken_vit_classics.json`). All nine models share one learning rate, tuned for none of
+# them, and positions that start at 0.02. So this is not a fair comparison yet, and at the end of this section you will
+# test what it hides.
 #
 # You may object that it was measured on 5,000 *test* images. That is allowed as long as the table only reports. Whoever
 # picks a model from it has used the test set to choose.
@@ -1338,9 +1340,9 @@ compare(
 # | softmax before the loss | 41.4, 42.0, 41.4 | 41.6 |
 # | attention over the batch | 9.7, 9.7, 9.7 | 9.7 |
 #
-# **Predict first.** Hold each gap against the spreads of both. Of how many may you say aloud that they differ from the
-# right model? Of how many, that they are *worse*? (Here each has three runs, and a range grows with the number of runs:
-# the rule is a little stricter than where you counted its false alarms.)
+# **Predict first.** Compare each gap with the two spreads added up. Of how many may you claim that they differ from the
+# right model? Of how many, that they are *worse*? (Each model here has three runs, not two. The more runs, the larger
+# the range, so the rule is a little stricter than in the simulation above.)
 
 # %% [markdown]
 # <details><summary>Two numbers written down? Then look.</summary>
@@ -1364,9 +1366,9 @@ compare(
 # better *under these conditions*?", and never "is this what I meant to build?"
 
 # %% [markdown]
-# Eight bugs are few, so we trained every mistake of the library that changes a step of training and raises no error
-# (but for the newest ones, which the figure counts): 114 of them, each like the right model, and more briefly (20,000
-# photos, three epochs, one seed; the right model has three; `benchmarks/results/broken_vit_all.json`).
+# Eight bugs are few. So we trained 114 models, one for each mistake of the library that changes training and raises no
+# error (the newest are missing; the figure says how many). Training was shorter: 20,000 photos, three epochs, one seed,
+# and three seeds for the right model (`benchmarks/results/broken_vit_all.json`).
 #
 # **Predict first:** how many of the 114 end clearly lower, more than two points below the right model?
 
@@ -1416,10 +1418,10 @@ compare({"right": Arm(), **broken})
 
 # %% [markdown]
 # But *why* would a bug win, as it did above? (Did it with your 10,000 images?) Here is a suspicion. Experiment 3 found
-# that the right model hardly uses positions that start at 0.02. The bug happens to give them to it. With 16 tokens of
-# 64 numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and
-# *which number of the token* says which patch. Place has become a channel. (Heads split by `view` do something similar:
-# each gets a strip of neighboring tokens for itself.)
+# that the right model hardly uses positions that start at 0.02. By accident, the bug supplies the missing information
+# about place. With 16 tokens of 64 numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the
+# second channels 4 to 7, and *which number of the token* says which patch. Place has become a channel. (Heads split by
+# `view` do something similar: each gets a strip of neighboring tokens for itself.)
 #
 # A suspicion has to be tested. Start the positions at 0.5, with and without the bug.
 #
@@ -1446,9 +1448,9 @@ compare(
 # ## A model to hand in
 #
 # Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in beside this notebook: the judge
-# measures it on test photos of CIFAR-10, drawn once, by a secret, and the same for your whole class. (On 1,000 of them
-# a model at 60 % is measured to ± 1.5 points; a large model gets fewer, down to 250 and ± 3. Aim a little higher than
-# the threshold.)
+# measures it on test photos of CIFAR-10. They are drawn once, with a secret seed, and are the same for your whole
+# class. (On 1,000 of them a model at 60 % is measured to ± 1.5 points; a large model gets fewer, down to 250 and ± 3.
+# Aim a little higher than the threshold.)
 #
 # At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. Its
 # images are 3 × 32 × 32, its classes ten; and train it on the photos, since a model trained on drawings knows no cats.
@@ -1495,15 +1497,15 @@ print(f"trained on {saved.dataset_name}, {num_parameters:,} parameters")
 check("vit_cifar", "vit_cifar.safetensors")
 
 # %% [markdown]
-# "Undecided" is fine here. Of the 8 points this notebook can give 1, for a file that loads; the judge measures the
-# other 7. On Colab the file is deleted with the runtime: download it now, from the folder on the left, and put it
-# beside the notebook again for lesson 07.
+# The check may answer "undecided"; that is fine here. Of the 8 points this notebook can give 1, for a file that loads;
+# the judge measures the other 7. On Colab the file is deleted with the runtime: download it now, from the folder on the
+# left, and put it beside the notebook again for lesson 07.
 #
 # Now improve it. Change one thing at a time, and write down what you expect before you run. The course's own loop,
-# `fit`, does what yours does and more: a progress bar, a way to go on after a power cut, and Muon (Jordan et al. 2024),
-# an optimizer for the matrices in the blocks. Muon replaces the update of a matrix by the nearest matrix that changes
-# all directions by the same amount, and here it needs far fewer epochs than AdamW. In place of the last two lines of
-# the training cell:
+# `fit`, does what yours does and more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024),
+# an optimizer for the matrices in the blocks. Muon replaces each update of a matrix by the nearest orthogonal matrix,
+# so that it acts equally strongly in all directions. In our own tries it needed far fewer epochs than AdamW for the
+# same accuracy. In place of the last two lines of the training cell:
 #
 # ```python
 # from vit_course.training import TrainingSettings, fit
@@ -1564,9 +1566,9 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 #
 # <details><summary>1. For three epochs your loss stands at 2.303, to the third digit. Name three suspects.</summary>
 #
-# Nothing moves: `optimizer.step()` is missing, or the optimizer holds another model's parameters. Nothing to be
-# learned: labels shuffled against the images. Nothing gets through: the rate is absurdly low, or the head sees a
-# constant. (log 10 = 2.303: the model guesses.)
+# Nothing moves: `optimizer.step()` is missing, the rate is far too low, or the optimizer holds another model's
+# parameters. Nothing to be learned: labels shuffled against the images. Nothing gets through: the head sees a constant.
+# (log 10 = 2.303: the model guesses.)
 #
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>

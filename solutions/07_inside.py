@@ -118,7 +118,7 @@ def class_token_maps(layer):
 print([tuple(layer.shape) for layer in look(pictures.images[:2])[1]])
 
 # %% [markdown]
-# **Predict first.** Where does the class token look in block 0, before it has learned a thing about this picture: at
+# **Predict first.** Where does the class token look in block 0, before it knows anything about this picture: at
 # everything alike, at the shape, or at the background? Will four heads of one block look at the same place? Sketch a
 # star, and shade what you expect.
 
@@ -224,8 +224,8 @@ def attention_rollout(weights):
 check("attention_rollout", attention_rollout)
 
 # %% [markdown]
-# **Predict first.** Row 0 of the rollout is the class token: what it is made of after one block, after two, after all.
-# Does the light gather on a few patches with depth, or does it spread?
+# **Predict first.** Row 0 of the rollout says what the class token is made of. We compute it after one block, after two
+# and after all three. Does the light gather on a few patches with depth, or does it spread?
 
 # %%
 maps = {}
@@ -252,7 +252,7 @@ show_maps(image, maps)
 
 # %% [markdown]
 # They found heads that look near and heads that look far side by side in the first blocks, and only far ones in the
-# deep blocks (Dosovitskiy et al. 2021, figure 7). *From local to global*, many textbooks say since.
+# deep blocks (Dosovitskiy et al. 2021, figure 7). Many textbooks have since summed this up as *from local to global*.
 #
 # **Predict first.** In our small model, on pictures of 32 × 32 pixels: what is the distance of a head that looks at all
 # patches alike? And which blocks will lie below that?
@@ -343,8 +343,8 @@ plot_attention_distance(distances, everywhere.item())
 
 # %% [markdown]
 # There are no local heads in this model, in no block. Trained or untrained, all of them stay within two pixels or so of
-# the dashed line. They look at the shape, and on average the shape is about as far from a patch as everything else.
-# *From local to global* does not come out here, and then one has to say so.
+# the dashed line. So near and far patches get about the same attention. *From local to global* does not come out here,
+# and then one has to say so.
 
 # %% [markdown]
 # What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not 14 ×
@@ -402,10 +402,10 @@ figure
 # through attention it can see the whole picture from the first layer on.](../figures/receptive_growth.svg)
 
 # %% [markdown]
-# After four layers of 3 × 3 a convolution sees 9 × 9 pixels and no more. Attention may look everywhere, and here it has
-# learned to prefer what is near. One head of the second layer looks 12.2 pixels far, where a head that ignores distance
-# comes to 16.55. That is nearer than any of ours, yet not local: equal attention to the eight neighbors would be 4.8.
-# And the *first* layer has no near head.
+# After four layers of 3 × 3 a convolution sees 9 × 9 pixels and no more. Attention may look everywhere, and here at
+# least one head has learned to look nearer than the rest. One head of the second layer looks 12.2 pixels far, where a
+# head that ignores distance comes to 16.55. That is nearer than any of ours, yet not local: equal attention to the
+# eight neighbors would be 4.8. And the *first* layer has no near head.
 #
 # This does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once, and
 # it is one run of one seed.
@@ -429,8 +429,9 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 # property of our data set.
 
 # %% [markdown]
-# Then the filters. Each of the 64 numbers of a token is one pattern of 4 × 4 pixels, laid over the patch. Here are the
-# strongest directions among them, their principal components, and the share of all weight that each one holds.
+# Then the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
+# pixels. Here are the strongest directions among them, their principal components, and the share of all weight that
+# each one holds.
 
 # %% tags=["experiment"]
 from vit_course.interpret import patch_filters
@@ -470,8 +471,8 @@ finally:  # a hook that stays would be called for ever
         handle.remove()
 
 # %% [markdown]
-# One line for each block: the mean length of its tokens, which grows as you saw in lesson 05. There are two kinds.
-# `register_forward_hook` calls you with (module, inputs, output) once the module is done;
+# One line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks. There are
+# two kinds. `register_forward_hook` calls you with (module, inputs, output) once the module is done;
 # `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
 #
 # Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
@@ -583,7 +584,8 @@ show_lit(pictures.images[chosen], torch.stack(maps), titles)
 
 # %% [markdown]
 # Would you have known the shape from the lit patches alone? An arm of the cross here, the bend of a crescent there.
-# This is the last block: the others have contributed already. Remember that for the end of the lesson.
+# This is the last block: the others have contributed already. The covering test at the end of the lesson comes back to
+# this.
 
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
@@ -639,7 +641,7 @@ suspect.check(mended)
 # turned upright, put on white where it is transparent, cut to its middle square and shrunk to the model's size. Without
 # one, the photo of Grace Hopper is used.
 #
-# **Predict first.** Our model knows ten shapes and no people. What will it say to her, and how sure will it be?
+# **Predict first.** Our model knows ten shapes and no people. What will it call her, and how sure will it be?
 
 
 # %%
@@ -679,7 +681,7 @@ def covered(images, order):
 
 # %%
 def right(images):
-    """The share of the first images that the model still knows, covered as they are."""
+    """The accuracy on the first images of `pictures`, which may be covered in part."""
     return (look(images)[0].argmax(dim=1) == pictures.labels[: len(images)]).float().mean().item()
 
 
@@ -873,9 +875,9 @@ if USE_MINE and pictures.classes == classes:  # otherwise nobody can say what is
 # You can cut a picture into tokens, write attention and blocks, build a Vision Transformer that runs torchvision's
 # weights, train it, and look into it, and you know how much such a look proves. Now take pictures of your own, with one
 # folder for each class: `vit-course recipes` lists ways to train. What you wrote in this lesson works on the result,
-# with one change. Our recipes have no class token: they pool by the mean of all tokens, so every token's attention
-# counts. Rollout and distance run as they are. For the maps, use `taken` above, and in `predict_with_attention` replace
-# row 0 by the mean over all rows:
+# with one change. Most of our own recipes, `cpu-coffee` among them, have no class token: they pool by the mean of all
+# tokens, so every token's attention counts. Rollout and distance run as they are. For the maps, use `taken` above, and
+# in `predict_with_attention` replace row 0 by the mean over all rows:
 #
 # ```python
 # seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads and queries
