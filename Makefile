@@ -50,6 +50,7 @@ bench: install
 	$(RUN) benchmarks/loops.py
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)" --selection classics)
+	$(if $(DATA),$(RUN) benchmarks/fair_bet.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")

@@ -26,7 +26,8 @@ from statistics import mean, stdev
 from typing import Any
 
 import torch
-from broken_vit import CLASSICS, CONFIG, RIGHT, write
+from broken_vit import CLASSICS, RIGHT, write
+from broken_vit import CONFIG as QUIET
 from wrong_models import wrong_models
 
 from vit_course.data import ImageDataset, load_npz
@@ -34,7 +35,7 @@ from vit_course.training import TrainingDivergedError, TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
 RESULTS = Path(__file__).parent / "results" / "fair_bet.json"
-CONFIG = replace(CONFIG, position_std=0.5)
+CONFIG = replace(QUIET, position_std=0.5)
 RATES = (1e-3, 2e-3, 4e-3)
 SEEDS = (0, 1, 2)
 NUM_TRAIN, NUM_VALIDATION, NUM_TEST = 25_000, 5_000, 5_000

@@ -113,7 +113,8 @@ check("normalize_images", first_try)
 # A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function. It
 # says **pass**, **fail**, or **undecided** when another claim has to hold first; *undecided* is never counted as wrong.
 # Under a failure stand, in this order: what was *seen*, what was *expected*, the *likely cause* by its name, and *where
-# to look*. Never the answer.
+# to look*. Never the answer. (Where points are shown: what any answer could pass, as a right shape or an input left
+# unchanged, earns in proportion to the rest.)
 #
 # Our thumbnail is 3 pixels wide. So the three means fitted the three columns: the function ran without an error and
 # gave each *column* a mean of its own.

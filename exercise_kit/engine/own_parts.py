@@ -8,7 +8,6 @@ is beside it then, as `my_vit.before.py`.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import linecache
 import re
@@ -35,7 +34,7 @@ This file is yours: read it, change it, take it with you. A lesson checks each p
 takes the course's own part where yours is missing or does not pass.
 """
 '''
-_CELL = re.compile(r"^# %% (\w+).*\n", re.MULTILINE)
+_HEADER_OF_CELL = re.compile(r"^(?=# %%)", re.MULTILINE)
 _MOST_BYTES = 1 << 20
 
 
@@ -76,6 +75,10 @@ def own(*names: str) -> Any:
     """
     place = _place()
     theirs = import_module(package())
+    if absent := [name for name in names if not hasattr(theirs, name)]:
+        raise AttributeError(
+            f"the course has no part called {absent[0]!r}; its parts: {', '.join(sorted(_names_of_parts()))}"
+        )
     parts = {name: getattr(theirs, name) for name in names}
     mine, reasons = _passing(place, names)
     _say(place, mine, [name for name in names if name not in mine], reasons)
@@ -83,32 +86,35 @@ def own(*names: str) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-@dataclass
+@dataclass(frozen=True)
 class _File:
-    """The text of a file of parts: what stands in front, and the cell of each exercise."""
+    """The text of a file of parts: what stands in front, and its cells with their headers, all to the letter."""
 
     front: str
-    cells: dict[str, str]
+    cells: tuple[str, ...]
 
     @classmethod
     def read(cls, text: str) -> _File:
-        front, *rest = _CELL.split(text)
-        return cls(front, {name: cell.strip("\n") for name, cell in zip(rest[::2], rest[1::2], strict=True)})
+        front, *cells = _HEADER_OF_CELL.split(text)
+        return cls(front, tuple(cells))
 
     def with_cell(self, exercise: Exercise, cell: str, imports: list[str]) -> _File:
-        """The same with another cell for an exercise, and with the imports that are missing."""
-        lines = self.front.rstrip("\n").split("\n")
-        missing = [line for line in dict.fromkeys(imports) if line not in lines]
-        known = [line for line in lines if line.startswith(("import ", "from "))]
-        others = "\n".join(line for line in lines if line not in known).rstrip("\n")
-        ordered = sorted([*known, *missing], key=lambda line: (line.startswith("from "), line))
-        front = "\n".join([others, "", *ordered]) if missing else self.front
-        return _File(front, {**self.cells, exercise.name: cell})
+        """The same with another cell for an exercise, in its place or at the end, and the imports that are missing."""
+        missing = sorted(line for line in set(imports) if line not in self.front.split("\n"))
+        front = "\n".join([self.front.rstrip("\n"), *([""] if "import " not in self.front else []), *missing])
+        header = f"# %% {exercise.name}\n"
+        written = f"{header}{cell}\n\n\n"
+        cells = tuple(written if each.startswith(header) else each for each in self.cells)
+        ends = [] if written in cells else [written]
+        return _File(f"{front}\n\n\n" if missing else self.front, (*cells, *ends))
 
     def text(self) -> str:
-        order = [name for name in course().exercises if name in self.cells]
-        cells = [f"# %% {name}\n{self.cells[name]}\n" for name in (*order, *(self.cells.keys() - set(order)))]
-        return "\n\n".join([self.front.strip("\n") + "\n", *cells])
+        parts = [each if each.endswith("\n") else f"{each}\n" for each in (self.front, *self.cells)]
+        return "".join(parts).rstrip("\n") + "\n"
+
+    def holds(self, other: _File) -> bool:
+        """Whether nothing of another one is missing here."""
+        return {each.strip() for each in other.cells} <= {each.strip() for each in self.cells}
 
 
 def _keep(exercise: Exercise, place: Path) -> None:
@@ -118,30 +124,29 @@ def _keep(exercise: Exercise, place: Path) -> None:
         raise CannotKeepError(f"It has to pass its check first: {usage(exercise)}.")
     if all(_is_kept(each, place) for each in objects.values()):
         return
-    before = _text_of(place)
-    file, sources = _File.read(before or _HEADER), [(exercise, dict(objects))]
-    done: set[str] = set()
-    while sources:
-        current, held = sources.pop()
-        done.add(current.name)
-        found = source_of(held, _names_of_parts() - set(held), place.stem)
-        imports = list(found.imports)
-        for name, value in found.calls.items():
-            if _is_of_the_course(value):
-                imports.append(f"from {package()} import {name}")
-            elif (other := _exercise_of(name)) and other.name not in done and not _is_kept(value, place):
-                sources.append((other, _passed_parts(exercise, other)))
-        file = file.with_cell(current, "\n\n\n".join(found.definitions), imports)
-    text = file.text()
-    report = _checked(exercise, _module(text, place))
+    before = _File.read(_text_of(place) or _HEADER)
+    file = _with_part(before, exercise, objects, place)
+    report = _checked(exercise, _module(file.text(), place))
     if not _is_right(report):
         raise CannotKeepError(f"Taken out of this notebook it is not right. {_why(report)}")
-    if before and any(_File.read(text).cells[name] != cell for name, cell in _File.read(before).cells.items()):
-        write(place.with_suffix(".before.py"), before.encode())
-    write(place, text.encode())
+    if not file.holds(before):
+        write(place.with_suffix(".before.py"), before.text().encode())
+    write(place, file.text().encode())
 
 
-def _passed_parts(exercise: Exercise, other: Exercise) -> dict[str, object]:
+def _with_part(file: _File, exercise: Exercise, objects: Mapping[str, object], place: Path) -> _File:
+    """The file with an answer, and before it with the student's other parts that it calls."""
+    found = source_of(objects, _names_of_parts() - set(objects), place.stem)
+    imports = list(found.imports)
+    for name, value in found.calls.items():
+        if _is_of_the_course(value):
+            imports.append(f"from {package()} import {name}")
+        elif (other := _exercise_of(name)) and not _is_kept(value, place):
+            file = _with_part(file, other, _passed_parts(other), place)
+    return file.with_cell(exercise, "\n\n\n".join(found.definitions), imports)
+
+
+def _passed_parts(other: Exercise) -> dict[str, object]:
     held = last_passed(other)
     if held is None:
         raise CannotKeepError(f"It calls your `{other.name}`, which has to pass its check first: {usage(other)}.")
@@ -254,16 +259,14 @@ def _text_of(place: Path) -> str | None:
     Raises:
         CannotKeepError: it cannot be read.
     """
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            if place.stat().st_size > _MOST_BYTES:
-                raise CannotKeepError(f"{place.name} is larger than a megabyte: move it away.")
-            return place.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise
-        except (OSError, ValueError) as error:
-            raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
-    return None
+    try:
+        if place.stat().st_size > _MOST_BYTES:
+            raise CannotKeepError(f"{place.name} is larger than a megabyte: move it away.")
+        return place.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
 
 
 def _place() -> Path:
@@ -278,6 +281,7 @@ def _shown(place: Path) -> str:
 
 
 def _names_of_parts() -> set[str]:
+    """The names of all objects that students write and the course has, too."""
     return {name for each in course().exercises.values() for name in each.objects if is_part(each)}
 
 

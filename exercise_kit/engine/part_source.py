@@ -50,15 +50,13 @@ def source_of(objects: Mapping[str, object], parts: Collection[str], kept_in: st
     found, seen = PartSource(), set(objects)
 
     def add(name: str, value: Any) -> None:
-        text = _definition(name, value)
+        text, namespace = _definition(name, value), _namespace_of(value)
         for needed in _global_names(text):
-            namespace = _namespace_of(value)
-            if needed in seen or needed not in namespace:
-                if needed not in seen and not hasattr(builtins, needed):
-                    raise CannotKeepError(f"`{name}` uses `{needed}`, which is not defined.")
-                continue
-            seen.add(needed)
-            require(name, needed, namespace[needed])
+            if needed in namespace and needed not in seen:
+                seen.add(needed)
+                require(name, needed, namespace[needed])
+            elif needed not in seen and not hasattr(builtins, needed):
+                raise CannotKeepError(f"`{name}` uses `{needed}`, which is not defined.")
         found.definitions.append(text)
 
     def require(name: str, needed: str, value: Any) -> None:
@@ -109,11 +107,8 @@ def _file_of(name: str, value: Any) -> list[str]:
 def _functions(value: Any) -> Iterator[Any]:
     """A function itself, or the methods of a class that were written in it."""
     held = vars(value).values() if inspect.isclass(value) else (value,)
-    for each in held:
-        function = (
-            inspect.unwrap(getattr(each, "__func__", each)) if callable(each) or hasattr(each, "__func__") else None
-        )
-        if inspect.isfunction(function):
+    for each in (getattr(one, "__func__", one) for one in held):  # a static method or a class method holds its own
+        if callable(each) and inspect.isfunction(function := inspect.unwrap(each)):
             yield function
 
 

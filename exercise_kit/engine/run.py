@@ -247,7 +247,9 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if not report.passed:
         return report
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
-    return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.') if is_part(known) else report
+    if report.note or not is_part(known):
+        return report
+    return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
 
 
 def report_on(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:

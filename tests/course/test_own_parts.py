@@ -50,6 +50,21 @@ class PatchEmbedding(nn.Module):
 """
 
 
+MINE = """
+
+# %% [markdown]
+# my notes
+# %% scratch
+from collections import (
+    Counter,
+)
+# %% scratch
+# %% my_tools, one and all
+def double(x):
+    return 2 * x
+"""
+
+
 class Notebook:
     """The variables of a notebook, whose cells can be found again as those of IPython can."""
 
@@ -205,11 +220,13 @@ def test_what_a_student_wrote_into_the_file_stays(notebook, place):
     notebook.run(EMBEDDING)
     assert notebook.check("patchify")
     keep("patchify")
-    place.write_text(place.read_text() + "\n\n# %% my_tools\ndef double(x):\n    return 2 * x\n")
+    place.write_text(place.read_text() + MINE)
     assert notebook.check("PatchEmbedding")
     keep("PatchEmbedding")
     assert own("PatchEmbedding").__module__ == "my_vit"
     assert sys.modules["my_vit"].double(2) == 4
+    assert "# %% [markdown]\n# my notes\n" in place.read_text()
+    assert place.read_text().count("# %% scratch") == 2
 
 
 def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(notebook, place):
@@ -245,3 +262,8 @@ def test_a_passing_check_offers_to_keep(notebook):
     report = check("patchify", vars(notebook.module)["patchify"])
     assert str(report).endswith('`keep("patchify")` takes it to the next lessons.')
     assert "keep(" not in str(check("patchify", lambda images, patch_size: images))
+
+
+def test_a_part_that_the_course_does_not_have_is_named():
+    with pytest.raises(AttributeError, match=r"the course has no part called 'pachify'; its parts: .*patchify"):
+        own("pachify")

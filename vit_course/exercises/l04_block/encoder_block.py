@@ -643,27 +643,13 @@ class TokensLeftInFront(_Block):
 class QkvBiasNotPassedOn(_Block):
     """qkv_bias is accepted and not passed on to the attention, so its qkv always has a bias."""
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        mlp_ratio: float = 4.0,
-        qkv_bias: bool = True,
-        layer_norm_eps: float = EPS,
-    ) -> None:
-        super().__init__(embed_dim, num_heads, mlp_ratio, layer_norm_eps=layer_norm_eps)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, **options | {"qkv_bias": True})
 
 
 @EncoderBlock.misconception("What becomes of layer_norm_eps in your __init__?", _EPS, InTraining.UNSEEN)
 class EpsNotPassedOn(_Block):
     """layer_norm_eps is accepted and not passed on to the norms, which always use 1e-6."""
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        mlp_ratio: float = 4.0,
-        qkv_bias: bool = True,
-        layer_norm_eps: float = EPS,
-    ) -> None:
-        super().__init__(embed_dim, num_heads, mlp_ratio, qkv_bias)
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **options: Any) -> None:
+        super().__init__(embed_dim, num_heads, mlp_ratio, **options | {"layer_norm_eps": EPS})
