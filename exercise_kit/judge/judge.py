@@ -54,7 +54,8 @@ class Judge:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
         self._sandboxed = sandboxed
-        self._views = {lesson: view_of(lesson) for lesson in course().lessons}
+        # by number: the class of an earlier release may have another name for the lesson
+        self._views = {lesson[:2]: view_of(lesson) for lesson in course().lessons}
         views = list(self._views.values())
         self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, device=device, warm=warm)
         try:
@@ -100,7 +101,7 @@ class Judge:
         if submission.rejected:
             return _empty_result(submission)
         key = hmac.new(self._secret, submission.digest.encode(), hashlib.sha256).digest()
-        view = self._views.get(submission.lesson or "")
+        view = self._views.get((submission.lesson or "")[:2])
         session = GradingSession(submission, self._checks, key, self._sandbox, view)
         try:
             exercises = session.exercises()
