@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from broken_vit import CONFIG as QUIET
 from wrong_models import wrong_models
 
 from vit_course.data import ImageDataset, load_npz
+from vit_course.metrics import paired_interval
 from vit_course.training import TrainingDivergedError, TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
@@ -39,8 +40,6 @@ CONFIG = replace(QUIET, position_std=0.5)
 RATES = (1e-3, 2e-3, 4e-3)
 SEEDS = (0, 1, 2)
 NUM_TRAIN, NUM_VALIDATION, NUM_TEST = 25_000, 5_000, 5_000
-# 97.5 % quantiles of Student's t, by degrees of freedom
-STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
 
 
 @dataclass
@@ -61,13 +60,6 @@ class Row:
     def rate(self) -> float:
         """The learning rate that was best on validation images; the smaller of two that are as good."""
         return float(max(self.tried, key=lambda each: self.tried[each]))
-
-
-def paired_interval(accuracies: list[float], baseline: list[float]) -> tuple[float, float]:
-    """The mean of the paired differences, and half the width of its 95 % t interval."""
-    differences = [one - other for one, other in zip(accuracies, baseline, strict=True)]
-    count = len(differences)
-    return mean(differences), STUDENT[count - 1] * stdev(differences) / count**0.5
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Figure of lesson 00: how well the right model and the wrong ones learn, read from the benchmark's results."""
+"""Figures of lessons 00 and 07: how well the right model and the wrong ones learn, read from the benchmarks' results.
+
+Lesson 00 has the models that were each trained with the learning rate that suits it, lesson 07 those that were all
+trained with one rate, and with positions that hardly count.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 from exercise_kit.engine.exercise import TIE
 
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_classics.json"
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
 CHANCE, HIGHEST = 0.1, 0.6
 WORDS = {
@@ -60,14 +64,22 @@ def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
 
 
 def broken_vit() -> Canvas:
+    """Each model with the learning rate that suits it."""
+    return _drawn("fair_bet.json", "each model with the rate that suits it")
+
+
+def broken_vit_untuned() -> Canvas:
+    """All models with one learning rate."""
+    return _drawn("broken_vit_classics.json", "one learning rate for all")
+
+
+def _drawn(file: str, rates: str) -> Canvas:
     """Accuracies of all variants, the best on top, over the range of the right model's seeds, no wider."""
-    result = json.loads(RESULTS.read_text())
+    result = json.loads((RESULTS / file).read_text())
     rows = sorted(result["rows"], key=lambda row: -mean(row["accuracies"]))
     right = next(row["accuracies"] for row in rows if row["name"] == "right")
     data, epochs = result["data"], result["settings"]["epochs"]
-    subtitle = (
-        f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, trained alike; one mark for each random seed."
-    )
+    subtitle = f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, {rates}; a mark for each seed."
     canvas = Canvas(TOP + len(rows) * ROW + 58, "A broken ViT still learns", subtitle)
     low, high = place(min(right)), place(max(right))
     canvas.box(low, TOP - 8, high - low, len(rows) * ROW + 8, tint(BLUE, 0.6), radius=0)
@@ -84,11 +96,11 @@ def broken_vit() -> Canvas:
         f"""One line for each model, the best on top, with a dot for each random seed (squares for the right
         model), one above the other; a narrow blue band marks the range of the right model's seeds, {min(right):.1%}
         to {max(right):.1%}. Mean accuracy on {data["test_images"]:,} test images: {means}. Chance is
-        {CHANCE:.0%}. Trained on {data["train_images"]:,} CIFAR-10 images for {epochs} epochs.""",
+        {CHANCE:.0%}. Trained on {data["train_images"]:,} CIFAR-10 images for {epochs} epochs, {rates}.""",
     )
 
 
-FIGURES = {"broken_vit": broken_vit}
+FIGURES = {"broken_vit": broken_vit, "broken_vit_untuned": broken_vit_untuned}
 
 if __name__ == "__main__":
     save_all(FIGURES)

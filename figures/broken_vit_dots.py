@@ -1,4 +1,4 @@
-"""Figure of lesson 06: every slip of the library as a dot, trained alike with the right model, lesson by lesson."""
+"""Figure of lesson 07: every slip of the library as a dot, trained alike with the right model, lesson by lesson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure of lesson 06: every slip of the library by name, with the accuracy that a ViT with it reached."""
+"""Figure of lesson 07: every slip of the library by name, with the accuracy that a ViT with it reached."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ from vit_course.config import ViTConfig
 CALIBRATION_BINS = 15
 # what an exponential, an error function or a norm costs for each of its numbers
 _COSTLY = 40
+# Student's t, two-sided 95 %, by degrees of freedom
+_T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571}
 
 
 @dataclass(frozen=True)
@@ -211,3 +213,20 @@ def operations_of(config: ViTConfig) -> float:
     others = _COSTLY * (tokens * config.num_heads + hidden + 4 * dim)
     patches = config.in_channels * config.height * config.width * dim
     return float(config.depth * tokens * (2 * products + others) + 2 * patches)
+
+
+def paired_interval(accuracies: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
+    """The mean of paired differences, and half the width of its 95 % t interval (Student 1908).
+
+    Args:
+        accuracies: of one way to train, a number for each seed.
+        baseline: of another one, for the same seeds.
+
+    Raises:
+        ValueError: for fewer than 2 seeds, more than 6, or not as many of both.
+    """
+    if len(accuracies) != len(baseline) or len(baseline) - 1 not in _T_95:
+        raise ValueError(f"there are {len(accuracies)} and {len(baseline)} numbers; both must be 2 to 6, and as many")
+    differences = [one - other for one, other in zip(accuracies, baseline, strict=True)]
+    count = len(differences)
+    return statistics.fmean(differences), _T_95[count - 1] * statistics.stdev(differences) / count**0.5

@@ -12,6 +12,7 @@ from vit_course.metrics import (
     calibration_error,
     confusion_matrix,
     measure,
+    paired_interval,
     spread,
     top_k,
     worst_confusions,
@@ -129,3 +130,17 @@ class TestSpread:
     def test_no_seed_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no seed"):
             spread([])
+
+
+class TestPairedInterval:
+    def test_three_differences(self) -> None:
+        gap, half = paired_interval([51.0, 54.0, 54.0], [50.0, 52.0, 51.0])
+        assert gap == pytest.approx(2)
+        assert half == pytest.approx(4.303 / 3**0.5, abs=1e-3)
+
+    @pytest.mark.parametrize(
+        ("accuracies", "baseline"), [([50.0], [51.0]), ([50.0, 51.0], [51.0]), ([5.0] * 7, [5.0] * 7)]
+    )
+    def test_too_few_too_many_and_unpaired(self, accuracies: list[float], baseline: list[float]) -> None:
+        with pytest.raises(ValueError, match="2 to 6"):
+            paired_interval(accuracies, baseline)

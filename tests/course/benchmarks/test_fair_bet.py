@@ -1,9 +1,12 @@
-"""benchmarks/fair_bet.py: its interval, and that a run which was stopped goes on."""
+"""benchmarks/fair_bet.py: a run that was stopped goes on, and the kept one is whole."""
+
+import json
+from dataclasses import asdict
 
 import fair_bet
 import pytest
-from broken_vit import RIGHT
-from fair_bet import Row, conditions, load, paired_interval, save, table
+from broken_vit import CLASSICS, RIGHT
+from fair_bet import RATES, Row, conditions, load, save, table
 
 from vit_course.training import TrainingSettings
 
@@ -11,12 +14,6 @@ from vit_course.training import TrainingSettings
 @pytest.fixture(autouse=True)
 def results(tmp_path, monkeypatch):
     monkeypatch.setattr(fair_bet, "RESULTS", tmp_path / "fair_bet.json")
-
-
-def test_an_interval_is_that_of_paired_differences():
-    """By hand: differences of 1, 2 and 3 have a mean of 2 and a deviation of 1; 4.303 / sqrt(3) = 2.484."""
-    gap, half = paired_interval([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
-    assert (gap, round(half, 3)) == (2, 2.484)
 
 
 def test_a_row_takes_the_rate_that_was_best_on_validation_images():
@@ -39,3 +36,13 @@ def test_the_table_has_an_interval_for_each_model_but_the_right_one():
     lines = table(rows).splitlines()
     assert "51.0%" in lines[1]
     assert lines[2].endswith("-2.0 ± 2.5")
+
+
+def test_the_kept_run_is_whole(monkeypatch):
+    monkeypatch.undo()
+    result = json.loads(fair_bet.RESULTS.read_text())
+    assert result["rates"] == list(RATES)
+    rows = load({name: result[name] for name in ("benchmark", "model", "rates")}, [RIGHT, *CLASSICS])
+    assert [row.name for row in rows] == [RIGHT, *CLASSICS]
+    assert all(set(asdict(row)["tried"]) == set(map(str, RATES)) for row in rows)
+    assert all(len(row.accuracies) == len(fair_bet.SEEDS) for row in rows)
