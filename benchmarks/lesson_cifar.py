@@ -1,9 +1,9 @@
-"""What lesson 06 shows and quotes: its experiments from two seeds, six sick trainings, the learning-rate finder.
+"""What lessons 06 and 07 show and quote: six faulty trainings, the learning-rate finder, experiments from three seeds.
 
     python benchmarks/lesson_cifar.py --data cifar10.npz
 
-All of it takes about a quarter of an hour on one idle core; a run that was stopped goes on where it was. Prints a
-table and writes results/lesson_cifar.json, which figures/training.py draws.
+All of it takes about half an hour on two idle cores; a run that was stopped goes on where it was. Prints a table and
+writes results/lesson_cifar.json, which figures/training.py and figures/experiments.py draw.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,14 +31,16 @@ from torch.optim import AdamW
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
+from vit_course.exercises.references import mixup
 from vit_course.training import evaluate, parameter_groups, train_one_epoch, warmup_cosine
 from vit_course.vit import VisionTransformer
 
 PLAIN, MOVED = Augmentation(), Augmentation(max_shift=2, flip=True)
-BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4)
+BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=0.5)
 SEED_A = replace(BASE, embed_dim=16, num_heads=2, positions="sinusoidal")
 BATCH, WEIGHT_DECAY, LEARNING_RATE, WARMUP = 128, 0.05, 2e-3, 0.1
-NUM_VALIDATION, SEEDS, SPLIT_SEED = 5_000, (0, 1), 0
+NUM_VALIDATION, SEEDS, SPLIT_SEED = 5_000, (0, 1, 2), 0
+MIXUP_ALPHA = 0.4
 SICK_STEPS, SICK_EVERY, SICK_VALIDATION, SICK_RATE = 300, 50, 2_000, 1e-3
 FINDER_STEPS, LOWEST_RATE, HIGHEST_RATE = 100, 1e-5, 1.0
 RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
@@ -42,29 +48,35 @@ RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: the model, whether a softmax stands before the loss, and what it learns from."""
+    """One way to train: the model, what is wrong with it, and what it learns from."""
 
     config: ViTConfig = BASE
     softmax: bool = False
+    scrambled: bool = False
     augmentation: Augmentation = PLAIN
+    mixup: bool = False
     num_train: int = 10_000
     epochs: int = 6
 
 
 FEW = Arm(num_train=2_000, epochs=30)
+SMALL_POSITIONS = replace(BASE, position_std=0.02)
 ARMS = {
     "base": Arm(),
-    "softmax before the loss": Arm(softmax=True),
-    "few images": FEW,
-    "few images, shifted and flipped": replace(FEW, augmentation=MOVED),
-    "patches of 16": Arm(replace(BASE, patch_size=16)),
-    "patches of 4": Arm(replace(BASE, patch_size=4)),
     "no positions": Arm(replace(BASE, positions="none")),
     "sine positions": Arm(replace(BASE, positions="sinusoidal")),
-    "louder positions": Arm(replace(BASE, position_std=0.5)),
+    "small positions": Arm(SMALL_POSITIONS),
+    "softmax before the loss": Arm(softmax=True),
+    "patches of 16": Arm(replace(BASE, patch_size=16)),
+    "patches of 4": Arm(replace(BASE, patch_size=4)),
     "mean of the tokens": Arm(replace(BASE, pooling="mean")),
-    "seed A's size": Arm(SEED_A),
-    "seed A's size, softmax before the loss": Arm(SEED_A, softmax=True),
+    "few images": FEW,
+    "few images, shifted and flipped": replace(FEW, augmentation=MOVED),
+    "few images, shifted, flipped and mixed": replace(FEW, augmentation=MOVED, mixup=True),
+    "lab sheet": Arm(SEED_A),
+    "lab sheet, softmax before the loss": Arm(SEED_A, softmax=True),
+    "scrambled": Arm(scrambled=True),
+    "small positions, scrambled": Arm(SMALL_POSITIONS, scrambled=True),
 }
 
 
@@ -101,11 +113,35 @@ class SoftmaxInTheModel(nn.Module):
         return self.model(images).softmax(dim=-1)
 
 
-def build(config: ViTConfig, softmax: bool, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
+class Mixed:
+    """The batches of a loader, each blended by ``mixup``; the order of its draws follows from the seed."""
+
+    def __init__(self, loader: Batches, num_classes: int, seed: int) -> None:
+        self.loader, self.num_classes = loader, num_classes
+        self.generator = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for images, labels in self.loader:
+            yield mixup(images, labels, self.num_classes, MIXUP_ALPHA, self.generator)
+
+
+def scramble(model: VisionTransformer) -> None:
+    """Reshape the embedded patches where a transpose was meant."""
+    model.patch_embedding.register_forward_hook(lambda layer, images, x: x.transpose(1, 2).reshape(x.shape))
+
+
+def build(
+    config: ViTConfig, softmax: bool, seed: int, learning_rate: float, scrambled: bool = False
+) -> tuple[nn.Module, AdamW]:
     """A fresh model and its optimizer."""
     torch.manual_seed(seed)
-    model: nn.Module = VisionTransformer(config)
-    model = SoftmaxInTheModel(model) if softmax else model
+    right = VisionTransformer(config)
+    if scrambled:
+        scramble(right)
+    model: nn.Module = SoftmaxInTheModel(right) if softmax else right
     return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
 
 
@@ -123,9 +159,10 @@ def set_rates(optimizer: AdamW, total_steps: int) -> None:
 
 def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
     """Train once: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
-    model, optimizer = build(arm.config, arm.softmax, seed, LEARNING_RATE)
+    model, optimizer = build(arm.config, arm.softmax, seed, LEARNING_RATE, arm.scrambled)
     images = train.subset(slice(arm.num_train))
-    loader = Batches(images, BATCH, arm.augmentation, shuffle=True, seed=seed)
+    batches = Batches(images, BATCH, arm.augmentation, shuffle=True, seed=seed)
+    loader = Mixed(batches, len(train.classes), seed) if arm.mixup else batches
     set_rates(optimizer, arm.epochs * len(loader))
     watched = Batches(validation, 500)
     started, history = time.perf_counter(), []
@@ -209,23 +246,35 @@ def save(path: Path, result: dict[str, Any]) -> None:
 
 def table(result: dict[str, Any]) -> str:
     """Accuracy on validation images at the end: mean over the seeds, then each."""
-    lines = [f"{'arm':38}   mean   each seed, % of the validation images right"]
+    lines = [f"{'arm':40}   mean   each seed, % of the validation images right"]
     for name, runs in result["results"].items():
         last = [run["validation_accuracy"][-1] for run in runs.values()]
-        lines.append(f"{name:38}  {mean(last):5.1%}   " + "  ".join(f"{accuracy:5.1%}" for accuracy in last))
+        lines.append(f"{name:40}  {mean(last):5.1%}   " + "  ".join(f"{accuracy:5.1%}" for accuracy in last))
     return "\n".join(lines)
+
+
+def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:
+    """Training and validation images, both with the statistics of the former."""
+    full = load_npz(data, "train")
+    train_indices, validation_indices = split_indices(len(full), NUM_VALIDATION, SPLIT_SEED)
+    train = replace(full.subset(train_indices), mean=(), std=())
+    return train, full.subset(validation_indices).with_statistics_of(train)
+
+
+def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
+    """Train one arm, alone in its process."""
+    torch.set_num_threads(1)
+    return train_arm(ARMS[name], seed, *images_of(data))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    full = load_npz(arguments.data, "train")
-    train_indices, validation_indices = split_indices(len(full), NUM_VALIDATION, SPLIT_SEED)
-    train = replace(full.subset(train_indices), mean=(), std=())
-    validation = full.subset(validation_indices).with_statistics_of(train)
+    train, validation = images_of(arguments.data)
     result = load(arguments.output)
     for name, defect in DEFECTS.items():
         if name not in result["curves"]:
@@ -233,10 +282,11 @@ def main() -> None:
             save(arguments.output, result)
             print(f"{name}: loss {result['curves'][name]['loss'][-1]}", flush=True)
     result["finder"] = result["finder"] or find_rate(train)
-    for seed, (name, arm) in itertools.product(SEEDS, ARMS.items()):
-        runs = result["results"][name]
-        if str(seed) not in runs:
-            runs[str(seed)] = run = train_arm(arm, seed, train, validation)
+    waiting = [(name, seed) for seed in SEEDS for name in ARMS if str(seed) not in result["results"][name]]
+    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
+        runs = pool.map(partial(run_arm, data=arguments.data), *zip(*waiting, strict=True)) if waiting else iter(())
+        for (name, seed), run in zip(waiting, runs, strict=True):
+            result["results"][name][str(seed)] = run
             save(arguments.output, result)
             print(f"seed {seed}  {name}: {run['validation_accuracy'][-1]:.1%} in {run['seconds'][0]:.0f} s", flush=True)
     print(table(result))

@@ -9,6 +9,8 @@ import broken_vit
 import broken_vit_dots
 import broken_vit_list
 import convolution
+import experiments
+import fine_tuning
 import inside
 import parameters
 import patches
@@ -27,8 +29,10 @@ LESSONS = {
     "03_attention": [attention, scaling],
     "04_block": [block],
     "05_vit": [architecture, parameters],
-    "06_cifar": [training, broken_vit_dots, broken_vit_list],
-    "07_inside": [inside, receptive_growth],
+    "06_training": [training],
+    "07_experiments": [experiments, broken_vit_dots, broken_vit_list],
+    "08_inside": [inside, receptive_growth],
+    "09_fine_tuning": [fine_tuning],
 }
 INTRODUCTION = """# Figures of the lessons
 

@@ -1,4 +1,4 @@
-"""Figures of lesson 07: rollout in small numbers, and how far a query looks."""
+"""Figures of lesson 08: rollout in small numbers, and how far a query looks."""
 
 from __future__ import annotations
 

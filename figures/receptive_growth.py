@@ -1,4 +1,4 @@
-"""Figure of lesson 07: what a place in the picture can see and does see, block by block: convolutions, attention.
+"""Figure of lesson 08: what a place in the picture can see and does see, block by block: convolutions, attention.
 
 The convolutions are counted here; the attention was measured on a trained model by benchmarks/attention_distance.py.
 """

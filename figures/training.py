@@ -1,17 +1,16 @@
-"""Figures of lesson 06: the three piles, sick trainings, the learning-rate finder, early stopping, all experiments."""
+"""Figures of lesson 06: the three piles, sick trainings, the learning-rate finder, early stopping."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import numpy as np
 from canvas import Canvas
 from matplotlib.axes import Axes
-from style import BLUE, CARD, GREEN, GREY, HAIR, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
+from style import BLUE, GREEN, GREY, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "lesson_cifar.json"
 PANELS = ("learning rate too high", "no zero_grad", "softmax before the loss")
@@ -211,73 +210,12 @@ def label(axes: Axes, x: float, y: float, words: str, color: str, align: str = "
     axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha=align)
 
 
-GROUPS = {
-    "1 softmax": {"logits into the loss": "base", "softmax before the loss": "softmax before the loss"},
-    "2 patch": {"16 pixels": "patches of 16", "8 pixels": "base", "4 pixels": "patches of 4"},
-    "3 positions": {
-        "none": "no positions",
-        "sine": "sine positions",
-        "learned": "base",
-        "learned, louder": "louder positions",
-    },
-    "4 pooling": {"class token": "base", "mean of the tokens": "mean of the tokens"},
-    "5 few images": {"as they are": "few images", "shifted and flipped": "few images, shifted and flipped"},
-    "6 lab sheet": {
-        "64 wide, sine": "sine positions",
-        "16 wide, sine": "seed A's size",
-        "the same, softmax first": "seed A's size, softmax before the loss",
-    },
-}
-
-
-def cifar_experiments() -> Canvas:
-    """Every arm of the six experiments, a dot for each seed."""
-    log = results()
-    rows = sum(len(group) for group in GROUPS.values())
-    height = 92 + 27 * rows + 12 * len(GROUPS) + 56
-    subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one mark for each seed."
-    canvas = Canvas(height, "Six experiments, two seeds each", subtitle)
-    left, right, low, high = 318, 606, 25.0, 50.0
-    y, notes = 92.0, []
-    bottom = height - 52
-    for tick in range(25, 51, 5):
-        x = left + (right - left) * (tick - low) / (high - low)
-        canvas.line([(x, 80), (x, bottom)], HAIR, 1)
-        canvas.text(x, bottom + 14, f"{tick}", 12, QUIET, align="center")
-    for group, arms in GROUPS.items():
-        canvas.text(24, y + 12, group, 13, weight="bold")
-        for name, arm in arms.items():
-            accuracies = [100 * run["validation_accuracy"][-1] for run in runs_of(log, arm)]
-            canvas.text(138, y + 12, name, 12.5)
-            for seed, accuracy in enumerate(accuracies):
-                x = left + (right - left) * (accuracy - low) / (high - low)
-                level = y + 7.5 + 9 * seed
-                if arm == "base":
-                    canvas.box(x - 4.5, level - 4.5, 9, 9, CARD, BLUE, line=2, radius=0)
-                else:
-                    canvas.disc(x, level, 4.5, "", VERMILION)
-            canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
-            notes.append(f"{group[2:]}, {name}: {' and '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
-            y += 27
-        y += 12
-    canvas.text(676, 76, "mean", 12, QUIET, align="right")
-    canvas.text(24, bottom + 14, "validation images right, %", 12.5)
-    canvas.text(676, bottom + 34, "squares: the same arm throughout", 12, QUIET, align="right")
-    return canvas.describe(
-        "Accuracy on validation images of every arm of the six experiments, one dot for each of two seeds.",
-        f"""One line for each arm, grouped by experiment, with a mark for each seed, one above the other; the arm that
-        all experiments share has blue squares, the others discs. Per cent of the validation images right:
-        {"; ".join(notes)}.""",
-    )
-
-
 FIGURES = {
     "three_piles": three_piles,
     "sick_curves": sick_curves,
     "rate_finder": rate_finder,
     "early_stopping": early_stopping,
     "overfitting": overfitting,
-    "cifar_experiments": cifar_experiments,
 }
 
 if __name__ == "__main__":

@@ -367,7 +367,7 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} best directions" for
 
 # %% [markdown]
 # A dozen is enough. So a token need not be long if its Linear keeps the right directions, and finding those is a matter
-# of training. In lesson 07 you will see the directions that a trained ViT has found.
+# of training. In lesson 08 you will see the directions that a trained ViT has found.
 
 # %% [markdown]
 # ## A convolution in disguise

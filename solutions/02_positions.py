@@ -332,7 +332,7 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # %% [markdown]
 # Now each patch is similar to its neighbors on all four sides. Each map is a blob with four arms, because the
 # similarity of the rows and that of the columns are added. When a ViT *learns* its positions from nothing, rows and
-# columns show up in much the same way (Dosovitskiy et al. 2021, figure 7). Lesson 07 looks into a trained one.
+# columns show up in much the same way (Dosovitskiy et al. 2021, figure 7). Lesson 08 looks into a trained one.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -342,7 +342,7 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 #
 # In the end a ViT has to give *one* answer for a whole picture. Which token should it read? The first ViT adds a token
 # that stands for no patch: the *class token*. It is a parameter, the same for each picture, and collects from the
-# patches in every layer what the answer needs. (Another way is to take the mean over all patches. Lesson 06 compares
+# patches in every layer what the answer needs. (Another way is to take the mean over all patches. Lesson 07 compares
 # the two.)
 #
 # Three steps, in this order: **expand, concatenate, add**. **Predict first:** what changes if you add first and

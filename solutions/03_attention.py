@@ -920,7 +920,7 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
 # too. To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
 # convolution can mirror a picture: it looks in the same direction everywhere, and the mirror image lies in another
-# direction for each column. What trained heads look at, you will see in lesson 07.
+# direction for each column. What trained heads look at, you will see in lesson 08.
 
 # %% [markdown]
 # ## Keep what you wrote

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from exercise_kit.engine.exercise import Exercise
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import Student
-    from vit_course.exercises.l06_cifar.model_accuracy import ModelAccuracy
+    from vit_course.exercises.l07_experiments.model_accuracy import ModelAccuracy
 
 _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "atomic_files", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous"),
+        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous", "trained"),
         *("plots", "plots_attention", "plots_training"),
         *(f"training/{name}" for name in _TRAINING),
     ),
     answers={
         **{"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "initialisation": 5, "vit": 5},
-        **{"pretrained": 5, "interpret": 7},
+        **{"pretrained": 5, "interpret": 8, "fine_tuning": 9},
     },
     tools={
         **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
@@ -32,7 +32,9 @@ _MODULES = Modules(
     },
     fixtures={
         "exercises/training_fixtures": 6,
-        "exercises/inside_fixtures": 7,
+        "exercises/experiment_fixtures": 7,
+        "exercises/inside_fixtures": 7,  # lesson 08's; classes of before have it as 07_inside
+        "exercises/transfer_fixtures": 9,
     },
     stand_ins={
         "exercises/__init__.py": "",
@@ -41,6 +43,7 @@ _MODULES = Modules(
         "recipes/__init__.py": "",
     },
 )
+_PRACTICES = ("training", "experiment", "inside", "transfer")
 _HOMES = {
     "patchify": "vit_course.patches",
     "sinusoidal_positions": "vit_course.positions",
@@ -70,20 +73,20 @@ def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
 
 
 def _measure(secret: bytes) -> Measure:
-    from vit_course.exercises.l06_cifar.model_accuracy import accuracy_of_class
+    from vit_course.exercises.l07_experiments.model_accuracy import accuracy_of_class
 
     return accuracy_of_class(secret)
 
 
 def _stamp() -> object:
-    from vit_course.exercises.l06_cifar.model_accuracy import stamp_of_images
+    from vit_course.exercises.l07_experiments.model_accuracy import stamp_of_images
 
     return stamp_of_images()
 
 
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
-    from vit_course.exercises.l06_cifar.model_accuracy import Results as MeasuredResults
-    from vit_course.exercises.l06_cifar.model_accuracy import accuracy_for
+    from vit_course.exercises.l07_experiments.model_accuracy import Results as MeasuredResults
+    from vit_course.exercises.l07_experiments.model_accuracy import accuracy_for
 
     return MeasuredResults(student, cast("ModelAccuracy", measure) if measure else accuracy_for(probe))
 
@@ -96,11 +99,11 @@ COURSE = Course(
     references=_references,
     results=Results(_measure, _stamp, _results),
     records={"ViTConfig": "vit_course.config"},
-    examples={"VisionTransformer": "vit_course.vit", "torchvision": ""},
-    practices=("vit_course.exercises.training_fixtures", "vit_course.exercises.inside_fixtures"),
+    examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
+    practices=tuple(f"vit_course.exercises.{each}_fixtures" for each in _PRACTICES),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
-        *("data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
+        *("fine_tuning", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
         "exercises/references",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),

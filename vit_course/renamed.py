@@ -1,4 +1,4 @@
-"""The module names of the releases before the kit had a package of its own.
+"""The module names of earlier releases: before the kit had a package of its own, and lesson 06 became two.
 
 A class folder made then names them, in its ``nbgrader_config.py`` and in its hidden checks, and goes on grading.
 """
@@ -29,17 +29,17 @@ _LESSONS = {
     },
     "04_block": {"layer_norm": "layer_norm", "mlp": "mlp", "block": "encoder_block"},
     "05_vit": {"vit": "vision_transformer", "parameters": "count_parameters", "weights": "load_torchvision"},
-    "06_cifar": {
+    "06_training": {
         "splitting": "split_indices",
         "training_loop": "train_one_epoch",
         "evaluation": "evaluate",
         "schedule": "warmup_cosine",
         "decay": "parameter_groups",
         "early_stopping": "early_stopping",
-        "results": "vit_cifar",
         "loops": "loop_cases",
     },
-    "07_inside": {
+    "07_experiments": {"results": "vit_cifar"},
+    "08_inside": {
         "inside_rollout": "attention_rollout",
         "inside_distance": "mean_attention_distance",
         "inside_prediction": "predict_with_attention",
@@ -74,6 +74,12 @@ NAMES: dict[str, tuple[str, ...]] = {
         for lesson, modules in _LESSONS.items()
         for old, new in modules.items()
     },
+    "vit_course.exercises.l06_cifar": ("vit_course.exercises.l06_training",),
+    **{
+        f"vit_course.exercises.l06_cifar.{each}": (f"vit_course.exercises.l07_experiments.{each}",)
+        for each in ("vit_cifar", "weights_file", "model_accuracy")
+    },
+    "vit_course.exercises.l07_inside": ("vit_course.exercises.l08_inside",),
     "vit_course.checks.lessons.chance": ("vit_course.exercises.repeatability",),
     "vit_course.grading": ("exercise_kit",),
     "vit_course.grading.submissions": ("exercise_kit.submission",),

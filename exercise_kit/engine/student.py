@@ -189,7 +189,13 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
         count = len(fields["batches"])
         return _NamedArgument("a small model"), _NamedArgument(f"{count} batch{'' if count == 1 else 'es'} of images")
     if "parts" in fields:
-        return _NamedArgument("a small model"), fields["weight_decay"]
+        numbers = (fields[name] for name in ("weight_decay", "backbone_lr", "head_lr") if name in fields)
+        return _NamedArgument("a small model"), *numbers
+    if "config" in fields and "num_classes" in fields:
+        return _NamedArgument("a small model"), fields["num_classes"]
+    if "seed" in fields:
+        shown = (value for name, value in fields.items() if name not in ("seed", "calls", "global_seed"))
+        return *shown, _NamedArgument("a generator")
     if "image" in fields:
         return _NamedArgument("a small model"), fields["image"]
     if "source" in fields:

@@ -27,7 +27,7 @@ STORIES = {
     "VisionTransformer": "class token last",
     "train_one_epoch": "gradients cleared once",
 }
-LESSONS = ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_cifar", "07_inside")
+LESSONS = ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_training", "08_inside")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Lesson 07: its cells take any picture and any pooling, and its numbers are right."""
+"""Lesson 08: its cells take any picture and any pooling, and its numbers are right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vit_course.recording import record
 from vit_course.vit import VisionTransformer
 
 ROOT = Path(__file__).parents[2]
-CELLS = read_lesson(ROOT, ROOT / "solutions" / "07_inside.py").cells
+CELLS = read_lesson(ROOT, ROOT / "solutions" / "08_inside.py").cells
 TEXT = " ".join(word for cell in CELLS for word in cell.source.split())
 CODE = [cell.source for cell in CELLS if cell.role is Role.CODE]
 

@@ -1,6 +1,9 @@
 """A class folder made by the release before the kit: its configuration and its checks name modules that have moved."""
 
 import importlib
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,18 @@ def test_it_is_graded_by_its_own_configuration_and_checks(tmp_path):
     earned = {name: score for name, score in graded.auto_scores("ada").items() if score is not None}
     assert earned == {name: worth[name] for name in earned}
     assert graded.auto_scores("ben")["check-patchify"] == 0
+
+
+@pytest.mark.parametrize(("now", "then"), [("06_training", "06_cifar"), ("08_inside", "07_inside")])
+def test_a_lesson_that_was_released_under_another_name_is_graded(tmp_path, now, then):
+    folder = new_class(tmp_path / "a class", ROOT).path
+    source = folder / "source" / then
+    (folder / "source" / now).rename(source)
+    (source / f"{now}.ipynb").rename(source / f"{then}.ipynb")
+    nbgrader(folder, "generate_assignment", then)
+    write_submissions(folder, then, {"ada": model_answers(folder, then)})
+    command = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    (found,) = json.loads(done.stdout)["submissions"]
+    assert (found["assignment"], found["status"]) == (then, "graded")
+    assert found["score"] == found["max_score"] > 0

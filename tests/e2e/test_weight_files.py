@@ -21,10 +21,10 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks.corpus import released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
-from vit_course.exercises.l06_cifar import model_accuracy
+from vit_course.exercises.l07_experiments import model_accuracy
 
 ROOT = Path(__file__).parents[2]
-LESSON = "06_cifar"
+LESSON = "07_experiments"
 # of the judge's own memory: what one file may add to the most that was ever needed
 ROOM = 512 << 20
 # a file that is not judged by then would have hung the grader

@@ -10,7 +10,7 @@ import pytest
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar.split_indices import expect_int64_tensors, split
+from vit_course.exercises.l06_training.split_indices import expect_int64_tensors, split
 
 
 def _case(probe):

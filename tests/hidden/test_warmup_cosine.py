@@ -8,7 +8,7 @@ import torch
 from exercise_kit.engine.compare import close, kind_of
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar.loop_cases import number_in
+from vit_course.exercises.l06_training.loop_cases import number_in
 
 
 def _expect(student, reference, warmup_steps, total_steps, steps, look):

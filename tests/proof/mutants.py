@@ -30,7 +30,8 @@ OURS = "vit_course."
 # of the exercises' folder only what judges is part of the reference
 EXERCISES = "vit_course.exercises."
 JUDGING = tuple(
-    EXERCISES + each for each in ("references", "l06_cifar.model_accuracy", "l03_attention.hidden_attention_cases")
+    EXERCISES + each
+    for each in ("references", "l07_experiments.model_accuracy", "l03_attention.hidden_attention_cases")
 )
 
 

@@ -1,4 +1,4 @@
-"""What lesson 07's functions are tried on: a small Vision Transformer with the parts of lesson 05.
+"""What lesson 08's functions are tried on: a small Vision Transformer with the parts of lesson 05.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
 out; it imports its config and the other device of the package, holds no answer, and judges nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +14,8 @@ from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot
 from vit_course.config import ViTConfig
 from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
-from vit_course.exercises.l06_cifar.model_accuracy import vit_cifar
+from vit_course.exercises.l07_experiments.model_accuracy import vit_cifar
+from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
@@ -90,6 +92,33 @@ def is_attention(attend: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor
     return True
 
 
+def mixup(
+    images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Blend each image, and its one-hot label, with those of a random partner in the batch (Zhang et al. 2018).
+
+    Args:
+        images: (batch, channels, height, width), floating point.
+        labels: (batch,) int64.
+        num_classes: length of a target.
+        alpha: the share of an image is drawn from Beta(alpha, alpha), once for the batch.
+        generator: the only source of chance.
+
+    Returns:
+        images like ``images``, and targets (batch, num_classes) of their dtype, each row summing to 1.
+
+    Raises:
+        ValueError: when alpha is not above 0.
+    """
+    if not alpha > 0:
+        raise ValueError(f"alpha must be above 0, not {alpha}")
+    share = generator.beta(alpha, alpha)
+    partners = torch.from_numpy(generator.permutation(len(images)))
+    targets = F.one_hot(labels, num_classes).to(images.dtype)
+    mixed_images, mixed_targets = (share * each + (1 - share) * each[partners] for each in (images, targets))
+    return mixed_images, mixed_targets
+
+
 REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "normalize_images": (normalize_images,),
     "patchify": (patchify,),
@@ -120,8 +149,13 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "warmup_cosine": (warmup_cosine,),
     "parameter_groups": (parameter_groups,),
     "EarlyStopping": (EarlyStopping,),
+    "mixup": (mixup,),
     "vit_cifar": (vit_cifar,),
     "attention_rollout": (attention_rollout,),
     "mean_attention_distance": (mean_attention_distance,),
     "predict_with_attention": (predict_with_attention,),
+    "replace_head": (replace_head,),
+    "extract_features": (extract_features,),
+    "linear_probe": (linear_probe,),
+    "fine_tuning_groups": (fine_tuning_groups,),
 }

@@ -213,9 +213,7 @@ def groups(
         "params") and "names" (for what is no parameter of the model "?" and its type's name); None in the place of
         anything else; "frozen", names of the parameters that ask for no gradient afterwards.
     """
-    model = nn.Module()
-    for name, (kind, sizes) in parts.items():
-        _place(model, name.split("."), _PARTS[kind](*sizes))
+    model = model_of(parts)
     for name, other in (tied or {}).items():
         model.get_submodule(name).weight = model.get_submodule(other).weight
     for name in frozen:
@@ -228,6 +226,14 @@ def groups(
         "groups": [_group(each, names) for each in listed],
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
     }
+
+
+def model_of(parts: Mapping[str, tuple[str, Sequence[int]]]) -> nn.Module:
+    """A model of these parts, by their dotted names: a kind (a key of ``_PARTS``) and what makes one."""
+    model = nn.Module()
+    for name, (kind, sizes) in parts.items():
+        _place(model, name.split("."), _PARTS[kind](*sizes))
+    return model
 
 
 def _place(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> None:

@@ -2,7 +2,7 @@
 
 from tests.e2e.attacks.attack import Attack
 
-LESSON = "06_cifar"
+LESSON = "06_training"
 NOTHING = """\
 def train_one_epoch(model, loader, optimizer, device):
     return 0.0

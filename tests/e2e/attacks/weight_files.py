@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from vit_course.config import ViTConfig
-from vit_course.exercises.l06_cifar.model_accuracy import CONFIG, vit_cifar
-from vit_course.exercises.l06_cifar.vit_cifar import described
-from vit_course.exercises.l06_cifar.weights_file import shapes_of, written
+from vit_course.exercises.l07_experiments.model_accuracy import CONFIG, vit_cifar
+from vit_course.exercises.l07_experiments.vit_cifar import described
+from vit_course.exercises.l07_experiments.weights_file import shapes_of, written
 
 FILE = "vit_cifar.safetensors"
 LOADS, EVERYTHING = 1.0, 8.0

@@ -1,4 +1,4 @@
-"""Right answers to lesson 07, written in many ways."""
+"""Right answers to lesson 08, written in many ways."""
 
 from functools import reduce
 from itertools import product

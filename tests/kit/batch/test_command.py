@@ -45,7 +45,7 @@ def test_what_a_terminal_would_act_upon_is_escaped_and_stays_exact(tmp_path, tar
 
 
 def done(student, *files, path="a.ipynb", flags=()):
-    return Done(Result(path, student, "06_cifar", "graded", flags=flags), files=files)
+    return Done(Result(path, student, "07_experiments", "graded", flags=flags), files=files)
 
 
 @pytest.mark.parametrize(

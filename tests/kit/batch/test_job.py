@@ -138,7 +138,7 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
 
 
 def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
-    path = work("06_cifar").write()
+    path = work("07_experiments").write()
     task = Task(HandedIn(path), place)
     assert do(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")

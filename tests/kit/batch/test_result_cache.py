@@ -225,7 +225,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp
     (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
 
     def keys():
-        found = exercise_keys(work("06_cifar").read(), place, sandboxed=True)
+        found = exercise_keys(work("07_experiments").read(), place, sandboxed=True)
         return found["vit_cifar"], found["evaluate"]
 
     before = keys()

@@ -115,7 +115,7 @@ def test_other_code_finds_nothing(task, monkeypatch):
 
 
 def test_a_result_of_a_file_that_lies_beside_it_is_not_entered(task, work):
-    cifar = replace(task, handed_in=HandedIn(work("06_cifar").write(), "ada", "06_cifar"))
+    cifar = replace(task, handed_in=HandedIn(work("07_experiments").write(), "ada", "07_experiments"))
     assert do(cifar).result.status == "graded"
     assert do(cifar).from_cache
     assert look_up(cifar) is None

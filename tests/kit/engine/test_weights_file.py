@@ -11,8 +11,8 @@ from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.probes import Probe
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
-from vit_course.exercises.l06_cifar.vit_cifar import SMALL, described
-from vit_course.exercises.l06_cifar.weights_file import (
+from vit_course.exercises.l07_experiments.vit_cifar import SMALL, described
+from vit_course.exercises.l07_experiments.weights_file import (
     MOST_OPERATIONS,
     Refused,
     config_of,

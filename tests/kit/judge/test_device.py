@@ -52,7 +52,7 @@ def judge():
         ("01_patchify", ("patchify", "PatchEmbedding")),  # a function, a module, their gradients
         ("02_positions", ("sinusoidal_positions", "add_class_token")),  # without a tensor to tell the device
         ("03_attention", ("is_attention",)),  # functions of the judge's
-        ("06_cifar", ("train_one_epoch", "split_indices")),  # a loop with a model and a loader
+        ("06_training", ("train_one_epoch", "split_indices")),  # a loop with a model and a loader
     ],
 )
 def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exercises):

@@ -8,8 +8,8 @@ import torch
 
 from exercise_kit.engine.course import NotMeasured
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.l06_cifar import model_accuracy
-from vit_course.exercises.l06_cifar.model_accuracy import (
+from vit_course.exercises.l07_experiments import model_accuracy
+from vit_course.exercises.l07_experiments.model_accuracy import (
     Measured,
     ModelAccuracy,
     accuracy_for,
@@ -19,8 +19,8 @@ from vit_course.exercises.l06_cifar.model_accuracy import (
     stamp_of_images,
     vit_cifar,
 )
-from vit_course.exercises.l06_cifar.vit_cifar import SMALL, described
-from vit_course.exercises.l06_cifar.weights_file import Refused, shapes_of, written
+from vit_course.exercises.l07_experiments.vit_cifar import SMALL, described
+from vit_course.exercises.l07_experiments.weights_file import Refused, shapes_of, written
 from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
 

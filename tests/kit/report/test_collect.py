@@ -64,17 +64,17 @@ def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
 
 
 def test_content_is_what_the_grader_reads(tmp_path):
-    class_folder = Class(tmp_path / "vision", "06_cifar")
-    lesson, path = class_folder.lessons.get("06_cifar"), class_folder.hand_in("ann", "06_cifar")
+    class_folder = Class(tmp_path / "vision", "07_experiments")
+    lesson, path = class_folder.lessons.get("07_experiments"), class_folder.hand_in("ann", "07_experiments")
     assert collect._content(path, lesson) == class_folder.submission(path).content
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
     assert collect._content(path, lesson) == class_folder.submission(path).content
 
 
 def test_one_file_of_two_students_is_flagged(tmp_path):
-    class_folder = Class(tmp_path / "vision", "06_cifar")
+    class_folder = Class(tmp_path / "vision", "07_experiments")
     for student, weights in (("ann", b"mine"), ("ben", b"ours"), ("eve", b"ours")):
-        path = class_folder.hand_in(student, "06_cifar")
+        path = class_folder.hand_in(student, "07_experiments")
         (path.parent / "vit_cifar.safetensors").write_bytes(weights)
         class_folder.keep(path, flags=("timeout",))
     flags = {each.student: each.result.flags for each in gather(class_folder.folder).handed_in}

@@ -80,7 +80,7 @@ def hidden():
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(sandboxed=False, views=[view_of("06_cifar"), view_of("07_inside")]) as sandbox:
+    with Sandbox(sandboxed=False, views=[view_of("06_training"), view_of("08_inside")]) as sandbox:
         yield sandbox
 
 
@@ -89,7 +89,7 @@ def worker(sandbox):
     """Makes a worker that has run a source, with a lesson's view."""
     with contextlib.ExitStack() as stack:
 
-        def make(source, lesson="06_cifar"):
+        def make(source, lesson="06_training"):
             worker = stack.enter_context(sandbox.worker(view_of(lesson)))
             assert all(not run.error for run in worker.run([CellSource(0, textwrap.dedent(source))]))
             return worker

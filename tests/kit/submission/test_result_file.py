@@ -12,8 +12,9 @@ FILE = "vit_cifar.safetensors"
 
 
 def answer_of(work, **handed_in):
-    """What is read of a student's notebook of lesson 06 about the file."""
-    submission = read(HandedIn(work("06_cifar").write(), **handed_in), work("06_cifar").lessons, "vit_cifar")
+    """What is read of a student's notebook of lesson 07 about the file."""
+    handed_in = HandedIn(work("07_experiments").write(), **handed_in)
+    submission = read(handed_in, work("07_experiments").lessons, "vit_cifar")
     (answer,) = submission.exercises
     return submission, answer
 
@@ -75,15 +76,15 @@ def test_a_file_among_notebooks_of_several_people_is_nobodys(tmp_path, work):
     assert answer_of(work)[1].problem is None
     (tmp_path / "bob.ipynb").write_text("{}")
     assert "nobody can tell whose" in answer_of(work)[1].problem
-    assert answer_of(work, student="ann", assignment="06_cifar")[1].problem is None
+    assert answer_of(work, student="ann", assignment="07_experiments")[1].problem is None
 
 
 def test_a_script_is_not_requested_it(tmp_path, work):
-    path = tmp_path / "06_cifar.py"
-    path.write_text("def split_indices(num_samples, num_validation, seed):\n    return 1, 2\n")
-    lessons = work("06_cifar").lessons
+    path = tmp_path / "07_experiments.py"
+    path.write_text("def mixup(images, labels, num_classes, alpha, generator):\n    return 1, 2\n")
+    lessons = work("07_experiments").lessons
     names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
-    assert names == {"split_indices"}
+    assert names == {"mixup"}
     (tmp_path / FILE).write_bytes(b"weights")
     names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
-    assert names == {"split_indices", "vit_cifar"}
+    assert names == {"mixup", "vit_cifar"}

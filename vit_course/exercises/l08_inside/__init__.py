@@ -1,4 +1,4 @@
-"""Lesson 07: a look inside."""
+"""Lesson 08: a look inside."""
 
-LESSON = "07_inside"
+LESSON = "08_inside"
 ORDER = ("attention_rollout", "mean_attention_distance", "predict_with_attention")

@@ -33,8 +33,8 @@ from vit_course.exercises.l05_vit.vision_transformer import (
     normed,
     parameter_shapes,
 )
-from vit_course.exercises.l07_inside import LESSON
-from vit_course.exercises.l07_inside.mean_attention_distance import Grid
+from vit_course.exercises.l08_inside import LESSON
+from vit_course.exercises.l08_inside.mean_attention_distance import Grid
 
 Weights = Mapping[str, Tensor]
 # 4 x 5 and 5 x 3 patches; two blocks at least, so that the first is not the last
@@ -227,8 +227,8 @@ predict_with_attention.example("""
 """)
 
 
-HEARD = "07_inside, Reading what forward does not return"
-MAP = "07_inside, From a row of weights to a map"
+HEARD = "08_inside, Reading what forward does not return"
+MAP = "08_inside, From a row of weights to a map"
 Pair = tuple[Tensor, Tensor]
 
 

@@ -19,7 +19,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
+from vit_course.exercises.l06_training import LESSON
 
 Parameters = Mapping[str, tuple[str, tuple[int, ...]]]
 Groups = list[dict[str, Any]]
@@ -284,7 +284,7 @@ parameter_groups.example("""
 """)
 
 
-DECAYED = "06_cifar, What weight decay should not touch"
+DECAYED = "06_training, What weight decay should not touch"
 
 
 _NAMES = re.compile("norm|bias|class_token|positions")

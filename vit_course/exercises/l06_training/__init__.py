@@ -1,6 +1,6 @@
 """Lesson 06: training."""
 
-LESSON = "06_cifar"
+LESSON = "06_training"
 ORDER = (
     "split_indices",
     "train_one_epoch",
@@ -8,5 +8,4 @@ ORDER = (
     "warmup_cosine",
     "parameter_groups",
     "early_stopping",
-    "vit_cifar",
 )

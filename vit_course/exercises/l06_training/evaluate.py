@@ -20,8 +20,8 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
-from vit_course.exercises.l06_cifar.loop_cases import (
+from vit_course.exercises.l06_training import LESSON
+from vit_course.exercises.l06_training.loop_cases import (
     RAGGED,
     Setting,
     expect_number,
@@ -237,7 +237,7 @@ evaluate.example("""
 """)
 
 
-MEASURING = "06_cifar, Evaluation"
+MEASURING = "06_training, Evaluation"
 Loader = Iterable[tuple[Tensor, Tensor]]
 Said = list[tuple[Tensor, Tensor]]
 Pair = tuple[Any, Any]

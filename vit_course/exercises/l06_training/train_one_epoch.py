@@ -23,8 +23,8 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
-from vit_course.exercises.l06_cifar.loop_cases import (
+from vit_course.exercises.l06_training import LESSON
+from vit_course.exercises.l06_training.loop_cases import (
     CLASSES,
     RAGGED,
     Setting,
@@ -253,7 +253,7 @@ fix_training.example("""
 """)
 
 
-LOOP = "06_cifar, The loop"
+LOOP = "06_training, The loop"
 Loader = Iterable[tuple[Tensor, Tensor]]
 Losses = list[tuple[Tensor, int]]
 _PLAN = "fzbs"

@@ -18,7 +18,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l07_inside import LESSON
+from vit_course.exercises.l08_inside import LESSON
 
 AXES = ("image", "output token", "input token")
 BATCH, HEADS, TOKENS, DEPTH = 2, 4, 5, 3
@@ -158,7 +158,7 @@ tensor([[[0.5000, 0.5000],
 """)
 
 
-ROLLOUT = "07_inside, All layers at once"
+ROLLOUT = "08_inside, All layers at once"
 
 
 def _itself(layer: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
+from vit_course.exercises.l06_training import LESSON
 
 Case = tuple[int, int, int]
 # num_samples, num_validation, seed: a random choice of these sizes is a run of neighbors once in 10**8 times
@@ -250,7 +250,7 @@ split_indices.example("""
 """)
 
 
-PILES = "06_cifar, Three piles of pictures"
+PILES = "06_training, Three piles of pictures"
 
 
 def _dealt(num_samples: int, seed: object) -> list[int]:

@@ -20,8 +20,8 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
-from vit_course.exercises.l06_cifar.loop_cases import number_in
+from vit_course.exercises.l06_training import LESSON
+from vit_course.exercises.l06_training.loop_cases import number_in
 
 CASES = ((4, 15), (7, 40))  # warmup_steps, total_steps
 
@@ -136,7 +136,7 @@ warmup_cosine.example("""
 """)
 
 
-SCHEDULE = "06_cifar, Warm-up and cosine"
+SCHEDULE = "06_training, Warm-up and cosine"
 
 
 def _right(step: int, warmup_steps: int, total_steps: int) -> float:

@@ -23,8 +23,8 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Waiting
 from vit_course.config import ViTConfig
-from vit_course.exercises.l06_cifar import LESSON
-from vit_course.exercises.l06_cifar.weights_file import (
+from vit_course.exercises.l07_experiments import LESSON
+from vit_course.exercises.l07_experiments.weights_file import (
     CHANNELS,
     CLASSES,
     VERSION,
@@ -160,7 +160,7 @@ for _percent, _points in THRESHOLDS.items():
     vit_cifar.check(needs=its_weights_fit_its_config, worth=_points)(_threshold(_percent))
 
 
-SAVING = "06_cifar, A model to hand in"
+SAVING = "07_experiments, A model to hand in"
 SMALL = ViTConfig(patch_size=16, embed_dim=8, depth=1, num_heads=2)
 _CLASSES = [f"class {number}" for number in range(CLASSES)]
 _DATA = {"name": "cifar10", "classes": _CLASSES, "mean": [0.5] * CHANNELS, "std": [0.25] * CHANNELS}

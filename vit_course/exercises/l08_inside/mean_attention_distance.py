@@ -19,7 +19,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l07_inside import LESSON
+from vit_course.exercises.l08_inside import LESSON
 
 Grid = tuple[int, int]
 BATCH, HEADS, PATCH_SIZE = 5, 3, 4
@@ -155,7 +155,7 @@ tensor([4.])
 """)
 
 
-FAR = "07_inside, How far do heads look?"
+FAR = "08_inside, How far do heads look?"
 Ruler = Callable[[int, int, Grid], float]
 
 

@@ -19,7 +19,7 @@ from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_cifar import LESSON
+from vit_course.exercises.l06_training import LESSON
 
 NAN = math.nan
 HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
@@ -197,7 +197,7 @@ EarlyStopping.example("""
 """)
 
 
-STOP = "06_cifar, When to stop"
+STOP = "06_training, When to stop"
 
 
 class _Stopper:

@@ -1,0 +1,88 @@
+"""What lesson 07's ``mixup`` is tried on: it gets a generator of NumPy's, which is made beside the student's code.
+
+This runs in a kernel or in a judge's worker. Plain values and tensors go in, the same come out; it imports its notes on
+chance and the other device of the package, holds no answer, and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.training_fixtures import device
+from vit_course.exercises.training_fixtures import chance
+
+
+def mixing(
+    function: Callable[..., Any],
+    images: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    alpha: float,
+    seed: int,
+    calls: int = 1,
+) -> dict[str, Any]:
+    """Call ``function(images, labels, num_classes, alpha, generator)`` so many times, with one generator.
+
+    Returns:
+        "returned", a list with what each call gave; "changed", names of the inputs that the calls have changed.
+    """
+    generator, returned, changed = np.random.default_rng(seed), [], set()
+    for _ in range(calls):
+        given = {"images": images.clone(), "labels": labels.clone()}
+        returned.append(function(*given.values(), num_classes, alpha, generator))
+        before = {"images": images, "labels": labels}
+        changed |= {name for name, each in given.items() if not torch.equal(each, before[name])}
+    return {"returned": returned, "changed": sorted(changed)}
+
+
+def mixing_by_chance(
+    function: Callable[..., Any],
+    images: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    alpha: float,
+    seed: int,
+    global_seed: int,
+) -> dict[str, Any]:
+    """What :func:`~vit_course.exercises.training_fixtures.chance` notes of one call."""
+    return chance(function, [images, labels, num_classes, alpha, np.random.default_rng(seed)], global_seed)
+
+
+def mixing_refused(
+    function: Callable[..., Any], images: Tensor, labels: Tensor, num_classes: int, alpha: float, seed: int
+) -> dict[str, Any]:
+    """Call it once.
+
+    Returns:
+        "raised", the name of the exception's class, "" where there was none; "is_value_error"; "words", its text.
+    """
+    try:
+        function(images, labels, num_classes, alpha, np.random.default_rng(seed))
+    except Exception as error:
+        is_value_error = isinstance(error, ValueError)
+        return {"raised": type(error).__name__, "is_value_error": is_value_error, "words": str(error)[:500]}
+    return {"raised": "", "is_value_error": False, "words": ""}
+
+
+def mixing_elsewhere(
+    function: Callable[..., Any], images: Tensor, labels: Tensor, num_classes: int, alpha: float, seed: int
+) -> dict[str, Any]:
+    """Call it with images and labels on another device than the CPU; what :func:`device` notes of it."""
+
+    def called(images: Tensor, labels: Tensor) -> Any:
+        return function(images, labels, num_classes, alpha, np.random.default_rng(seed))
+
+    return device(called, [images, labels])
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+    "mixing": mixing,
+    "mixing_by_chance": mixing_by_chance,
+    "mixing_refused": mixing_refused,
+    "mixing_elsewhere": mixing_elsewhere,
+}

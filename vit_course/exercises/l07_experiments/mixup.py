@@ -1,0 +1,546 @@
+"""`mixup`: images, and their labels, blended with those of a partner.
+
+There is no oracle: share and partners are drawn. From what comes back a check reads how much of every image there is in
+every other, by least squares, and asks for what holds whatever was drawn. The known mistakes blend by ``torch.lerp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_tensor, kind_of, quoted, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l07_experiments import LESSON
+
+# calls from which the share's distribution is read: the bounds below are five standard errors or more
+CALLS = 150
+BOUND_OF_MEAN = 0.18
+NEARLY_NOTHING = 1e-4
+
+mixup = Exercise("mixup", LESSON, in_training=InTraining.HIDDEN)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arguments of one call, with the seed of its generator."""
+
+    images: Tensor
+    labels: Tensor
+    num_classes: int
+    alpha: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Blend:
+    """What one call gave.
+
+    Attributes: ``parts`` (batch, batch), how much of image j there is in row i; ``is_blend``, whether that is all there
+    is in it; ``targets`` (batch, num_classes), and the ``wanted`` ones, which follow from the parts.
+    """
+
+    parts: Tensor
+    is_blend: bool
+    targets: Tensor
+    wanted: Tensor
+
+    @property
+    def others(self) -> Tensor:
+        """The parts without those of each image itself."""
+        return self.parts - torch.diag(self.parts.diag())
+
+    @property
+    def partners(self) -> Tensor:
+        """Who is whose partner: (batch, batch), a 1 where image j is that of image i; an image may be its own."""
+        found = (self.others.abs() > 1e-3).double()
+        return found + torch.diag(1 - found.amax(dim=1))
+
+    @property
+    def shares(self) -> Tensor:
+        """How much is left of each image that was blended with another one; 1 where none was."""
+        with_another = self.others.abs().amax(dim=1) > NEARLY_NOTHING
+        return self.parts.diag()[with_another] if with_another.any() else torch.ones(1)
+
+
+def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3.0, seed: int = 4) -> Case:
+    """Images of which none is made of the others, and labels of which some are the same."""
+    labels = probe.integers(batch, high=num_classes)
+    return Case(probe.normal(batch, 3, 4, 5), labels, num_classes, alpha, seed)
+
+
+def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
+    """What so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
+    returned = student.practise("mixing", **asdict(case), calls=calls)["returned"]
+    del student.record[-1]
+    try:
+        return [_blend(case, *_pair(student, each)) for each in returned]
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _pair(student: Student, returned: Any) -> tuple[Any, Any]:
+    if not isinstance(returned, list | tuple) or len(returned) != 2:
+        count = f"{kind_of(returned)}"
+        look = "Which two things does a training loop need of a batch?"
+        raise Failure(f"{student.name} gave {count}", "a pair: images, targets", look)
+    return returned[0], returned[1]
+
+
+def _blend(case: Case, images: Any, targets: Any) -> Blend:
+    before = case.images.flatten(1).double()
+    mixed = expect_tensor(images, case.images.shape, "the first of the two").flatten(1).double()
+    found = expect_tensor(targets, (len(case.labels), case.num_classes), "the second of the two")
+    parts = mixed @ torch.linalg.pinv(before)
+    one_hot = torch.nn.functional.one_hot(case.labels, case.num_classes).double()
+    return Blend(parts, bool(torch.allclose(parts @ before, mixed, atol=1e-4)), found, parts @ one_hot)
+
+
+@mixup.check(guard=True)
+def images_and_targets_come_back(student: Student, probe: Probe) -> None:
+    """It gives a pair: images of the shape they had, and a target with a number for each class."""
+    small = case_of(probe, 4, 3)
+    expect_pairs(student, [case_of(probe), replace(small, images=small.images.double())])
+
+
+def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless both parts have the right shape and the dtype of the images."""
+    for case in cases:
+        (found,) = student.practise("mixing", **asdict(case))["returned"]
+        del student.record[-1]
+        try:
+            images, targets = _pair(student, found)
+            _blend(case, images, targets)
+        except Failure as odd:
+            student.record.append(("odd", odd.seen))
+            raise
+        dtypes = tuple(short(each.dtype) for each in (images, targets))
+        student.record.append(("dtypes", dtypes))
+        wanted = short(case.images.dtype)
+        for name, dtype in zip(("images", "targets"), dtypes, strict=True):
+            if dtype != wanted:
+                look = "Which line chooses the dtype of what it makes?"
+                raise Failure(f"for images of {wanted} the {name} have dtype {dtype}", wanted, look)
+
+
+@mixup.check(needs=images_and_targets_come_back)
+def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
+    """Each image is a blend of itself and one other image of the batch; the two shares add up to 1."""
+    expect_two_parts(student, [case_of(probe, seed=seed) for seed in (4, 5)])
+
+
+def expect_two_parts(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless each row has at most one part beside its own, and all of them sum to 1."""
+    for case in cases:
+        (blend,) = blends_of(student, case)
+        sums, counts = blend.parts.sum(dim=1), (blend.others.abs() > 1e-3).sum(dim=1)
+        sums_to_one = bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-3))
+        lowest = bool((blend.parts > -1e-3).all())
+        unchanged = bool(torch.allclose(blend.parts, torch.eye(len(sums)).double(), atol=1e-3))
+        student.record.append(("blend", blend.is_blend, sums_to_one, lowest, bool((counts > 1).any()), unchanged))
+        look = "Of which two images is image 0 made, and how much of each?"
+        wanted = "share · image + (1 − share) · partner, with a share between 0 and 1"
+        if not blend.is_blend or not lowest:
+            raise Failure("the images that come back are no blend of those that went in", wanted, look)
+        if not sums_to_one:
+            raise Failure(f"the shares of image 0 and its partner add up to {sums[0]:.2f}", wanted, look)
+        if (counts > 1).any():
+            raise Failure("an image that comes back holds parts of more than two", wanted, look)
+        if unchanged:
+            raise Failure("every image comes back as it was", wanted, "What is blended with what?")
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
+    """One share holds for the whole batch."""
+    expect_one_share(student, [case_of(probe, seed=seed) for seed in (6, 7)])
+
+
+def expect_one_share(student: Student, cases: Sequence[Case]) -> None:
+    """Fail when the images of a batch keep different shares."""
+    for case in cases:
+        shares = blends_of(student, case)[0].shares
+        alike = bool(shares.max() - shares.min() < 1e-3)
+        student.record.append(("one share", alike))
+        if not alike:
+            seen = f"of the images of one batch {shares.min():.2f} to {shares.max():.2f} is left"
+            raise Failure(seen, "one share for all", "How many numbers do you draw from the Beta distribution?")
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
+    """The partners are the same images in another order, so each image is a partner once."""
+    expect_a_permutation(student, [case_of(probe, seed=seed) for seed in range(8, 12)])
+
+
+def expect_a_permutation(student: Student, cases: Sequence[Case]) -> None:
+    """Fail when an image is the partner of two others."""
+    for case in cases:
+        others = blends_of(student, case)[0].others
+        most = int((others.abs() > 1e-3).sum(dim=0).max())
+        student.record.append(("partner of many", most > 1, most >= len(others) - 1))
+        if most > 1:
+            look = "Which function of a generator gives each number from 0 to n - 1 once?"
+            raise Failure(f"one image is the partner of {most} others", "each image as a partner once", look)
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def the_partners_are_drawn(student: Student, probe: Probe) -> None:
+    """Who is whose partner is drawn anew for every batch."""
+    expect_drawn_partners(student, case_of(probe))
+
+
+def expect_drawn_partners(student: Student, case: Case) -> None:
+    """Fail when six batches in a row have the same partners."""
+    seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case, 6)}
+    student.record.append(("orders", len(seen) > 1 or seen.copy().pop()))
+    if len(seen) == 1:
+        look = "Where do the partners come from: from their place in the batch, or from the generator?"
+        raise Failure("six batches in a row have the same partners", "partners drawn for each batch", look)
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> None:
+    """The targets are one-hot labels, blended with the same partners and the same share as the images."""
+    expect_targets(student, [case_of(probe, seed=seed) for seed in (12, 13, 14)])
+
+
+def expect_targets(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless the targets are those that follow from the parts of the images."""
+    for case in cases:
+        (blend,) = blends_of(student, case)
+        found = blend.targets.double()
+        right = bool(torch.allclose(found, blend.wanted, atol=1e-3))
+        hard = bool(((found - found.round()).abs() < 1e-6).all())
+        one_hot = torch.nn.functional.one_hot(case.labels, case.num_classes).double()
+        swapped = one_hot + blend.partners @ one_hot - blend.wanted
+        student.record.append(("targets", right, hard, bool(torch.allclose(found, swapped, atol=1e-3))))
+        if not right:
+            row = int((found - blend.wanted).abs().amax(dim=1).argmax())
+            seen = f"of image {row} the target is {_listed(found[row])}"
+            wanted = f"{_listed(blend.wanted[row])}, as the image is blended"
+            raise Failure(seen, wanted, "Do the labels have the partners and the share that the images have?")
+
+
+def _listed(row: Tensor) -> str:
+    return "[" + ", ".join(f"{each:.2g}" for each in row.tolist()) + "]"
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
+    """The share is drawn from Beta(alpha, alpha): near 0 or 1 for a small alpha, near 1/2 for a large one."""
+    expect_beta(student, [case_of(probe, 8, 3, alpha, seed) for seed, alpha in enumerate((0.2, 4.0))])
+
+
+def expect_beta(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless the shares of many batches have the mean, and the spread, of Beta(alpha, alpha)."""
+    for case in cases:
+        shares = torch.tensor([each.shares.mean().item() for each in blends_of(student, case, CALLS)])
+        spread = 1 / (4 * (2 * case.alpha + 1))
+        found = (shares - 0.5).square().mean().item()
+        too_high = _beyond(shares.mean().item() - 0.5, -BOUND_OF_MEAN, BOUND_OF_MEAN)
+        too_wide = _beyond(found / spread, 0.6, 1.4)
+        constant = bool(shares.max() - shares.min() < 1e-4)
+        student.record.append(("shares", too_high, too_wide, constant))
+        called = f"in {CALLS} batches with alpha={case.alpha:g}"
+        look = "Which distribution of the generator do you draw from, and with which two parameters?"
+        if constant:
+            raise Failure(f"{called} the share is {shares[0]:.2f} every time", "a share drawn for each batch", look)
+        if too_high:
+            raise Failure(f"{called} the share is {shares.mean():.2f} on average", "1/2 on average", look)
+        if too_wide:
+            seen = f"{called} the share is {found**0.5:.2f} away from 1/2, in root mean square"
+            raise Failure(seen, f"{spread**0.5:.2f}", look)
+
+
+def _beyond(number: float, low: float, high: float) -> int:
+    """-1 below the bounds, 1 above them, 0 between."""
+    return (number > high) - (number < low)
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other)
+def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
+    """All chance comes from the generator: the same seed gives the same batch, and nobody else's chance is touched."""
+    expect_own_chance(student, case_of(probe))
+
+
+def expect_own_chance(student: Student, case: Case) -> None:
+    """Fail when a call depends on another generator than the one it is given, or moves another one."""
+    runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
+    notes = [student.practise("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)]
+    del student.record[-3:]
+    first, again, other = (_blend(case, *_pair(student, each["returned"])) for each in notes)
+    same_partners, same_share = torch.equal(first.partners, again.partners), close(first.shares, again.shares)
+    alike = close(first.parts, other.parts)
+    touched = tuple(str(each) for each in notes[0]["touched"])
+    student.record.append(("chance", same_partners, same_share, alike, touched))
+    look = "Which lines draw, and from what?"
+    if not (same_partners and same_share):
+        raise Failure("the same seed gave another batch the second time", "the same batch", look)
+    if alike:
+        raise Failure("two generators of different seeds gave the same batch", "two different batches", look)
+    if touched:
+        raise Failure(f"the call moved the global generator of {touched[0]}", "the given generator alone", look)
+
+
+@mixup.check(needs=images_and_targets_come_back, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """Images and labels that went in are as they were."""
+    expect_unchanged(student, case_of(probe))
+
+
+def expect_unchanged(student: Student, case: Case) -> None:
+    """Fail when a call writes into its inputs."""
+    changed = [str(each) for each in student.practise("mixing", **asdict(case))["changed"]]
+    student.record[-1:] = [("changed", tuple(changed))]
+    if changed:
+        look = "Which of your operations writes in place: a name that ends in an underscore, an assignment to a slice?"
+        raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
+
+
+@mixup.check(needs=images_and_targets_come_back, guard=True)
+def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
+    """An alpha that is not above 0 raises a ValueError that names it."""
+    expect_refusals(student, [replace(case_of(probe), alpha=alpha) for alpha in (-3, 0)])
+
+
+def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless each case raises a ValueError with the value of its alpha."""
+    for case in cases:
+        notes = student.practise("mixing_refused", **asdict(case))
+        named = str(abs(int(case.alpha))) in str(notes["words"])
+        student.record[-1:] = [("refused", notes["raised"], named)]
+        wanted = f"a ValueError that names {case.alpha}"
+        look = "The exercise's text says which error to raise; test for it before you draw."
+        if not notes["raised"]:
+            raise Failure(f"{student.name} accepted alpha={case.alpha}", wanted, look)
+        if not notes["is_value_error"] or not named:
+            words = quoted(str(notes["words"])) or "no text"
+            raise Failure(f"alpha={case.alpha} raised {notes['raised']} with {words}", wanted, look)
+
+
+@mixup.check(needs=an_image_is_blended_with_one_other, worth=0.5)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """What it makes is on the device of the images."""
+    expect_same_device(student, case_of(probe))
+
+
+def expect_same_device(student: Student, case: Case) -> None:
+    """Fail when a tensor of the CPU gets in the way of images on another device.
+
+    Raises:
+        Undecided: it went well on the CPU, and stopped there for another reason.
+    """
+    blends_of(student, case)
+    expect_one_device(student, student.practise("mixing_elsewhere", **asdict(case)))
+
+
+mixup.example("""
+>>> images, labels = torch.eye(2).reshape(2, 1, 1, 2), torch.tensor([0, 1])
+>>> mixed, targets = mixup(images, labels, 2, 0.4, numpy.random.default_rng(0))
+>>> torch.allclose(mixed.flatten(1), targets)
+True
+>>> targets.sum(dim=1)
+tensor([1., 1.])
+""")
+
+
+BLEND = "07_experiments, Blending images"
+Pair = tuple[Tensor, Tensor]
+
+
+def _refuse(alpha: float) -> None:
+    if alpha <= 0:
+        raise ValueError(f"alpha is {alpha}, but has to be above 0")
+
+
+def _one_hot(labels: Tensor, num_classes: int, like: Tensor) -> Tensor:
+    return (labels[:, None] == torch.arange(num_classes, device=labels.device)).to(like.dtype)
+
+
+def _blended(images: Tensor, targets: Tensor, share: Any, partners: Any) -> Pair:
+    weight = torch.as_tensor(share, dtype=images.dtype)
+    sizes = (-1, 1, 1, 1) if weight.ndim else ()
+    mixed = torch.lerp(images[partners], images, weight.reshape(sizes))
+    return mixed, torch.lerp(targets[partners], targets, weight.reshape(sizes[:2]))
+
+
+def _drawn(images: Tensor, alpha: float, generator: np.random.Generator) -> tuple[float, Tensor]:
+    _refuse(alpha)
+    return generator.beta(alpha, alpha), torch.from_numpy(generator.permutation(len(images)))
+
+
+@mixup.misconception("What do the two weights of a blend add up to?", BLEND, InTraining.WORSE)
+def added_and_not_blended(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The share of the partner is added to the whole image, so the result is brighter than both."""
+    share, partners = _drawn(images, alpha, generator)
+    targets = _one_hot(labels, num_classes, images)
+    return torch.add(images, images[partners], alpha=share), torch.add(targets, targets[partners], alpha=share)
+
+
+@mixup.misconception("How much of a cat is an image that is a third cat?", BLEND, InTraining.WORSE)
+def labels_left_hard(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The images are blended and the labels are not, so a picture that is mostly a dog may be called a cat."""
+    share, partners = _drawn(images, alpha, generator)
+    targets = _one_hot(labels, num_classes, images)
+    return _blended(images, targets, share, partners)[0], targets
+
+
+@mixup.misconception("Whose label belongs to the partner that you have drawn?", BLEND, InTraining.WORSE)
+def partners_drawn_twice(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The labels get partners of their own, so an image is blended with one and its label with that of another."""
+    share, partners = _drawn(images, alpha, generator)
+    targets = _one_hot(labels, num_classes, images)
+    others = torch.from_numpy(generator.permutation(len(images)))
+    return _blended(images, targets, share, partners)[0], _blended(images, targets, share, others)[1]
+
+
+@mixup.misconception("Which of the two labels gets the share, and which the rest?", BLEND, InTraining.WORSE)
+def shares_swapped_for_labels(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The image keeps the share and its label the rest, so a label is strong where the image is weak."""
+    share, partners = _drawn(images, alpha, generator)
+    targets = _one_hot(labels, num_classes, images)
+    return _blended(images, targets, share, partners)[0], _blended(images, targets, 1 - share, partners)[1]
+
+
+@mixup.misconception("What does alpha change about the share?", BLEND)
+def uniform_share(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The share is drawn evenly from 0 to 1, whatever alpha is; that is Beta(1, 1)."""
+    _, partners = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), generator.random(), partners)
+
+
+@mixup.misconception("Is the share drawn, or written down?", BLEND)
+def always_half_and_half(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """Every image is blended half and half, whatever alpha is."""
+    _, partners = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), 0.5, partners)
+
+
+@mixup.misconception("What is the mean of Beta(a, b)?", BLEND)
+def beta_of_alpha_and_one(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The share is drawn from Beta(alpha, 1), so that a small alpha leaves next to nothing of an image itself."""
+    _, partners = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), generator.beta(alpha, 1), partners)
+
+
+@mixup.misconception("May a partner outweigh the image itself?", BLEND)
+def the_larger_share_kept(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The image always keeps the larger share, as in MixMatch; mixup lets chance decide."""
+    share, partners = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), max(share, 1 - share), partners)
+
+
+@mixup.misconception("How many shares does a batch have?", BLEND)
+def a_share_for_each_image(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """Every image of the batch has a share of its own."""
+    _, partners = _drawn(images, alpha, generator)
+    shares = generator.beta(alpha, alpha, size=len(images))
+    return _blended(images, _one_hot(labels, num_classes, images), shares, partners)
+
+
+@mixup.misconception("Who is the partner of image 0, and who was it in the batch before?", BLEND)
+def the_neighbor_for_a_partner(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The partner is the image before it in the batch, and nobody draws it."""
+    share, _ = _drawn(images, alpha, generator)
+    partners = torch.arange(len(images)).roll(1)
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("Who is the partner of image 0, and who was it in the batch before?", BLEND)
+def the_batch_backward(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The partners are the batch from its end, so the first and the last are partners every time."""
+    share, _ = _drawn(images, alpha, generator)
+    partners = torch.arange(len(images)).flip(0)
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("Can two images draw the same partner?", BLEND)
+def partners_put_back(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """Each partner is drawn from the whole batch, so some images are there twice and others never."""
+    share, _ = _drawn(images, alpha, generator)
+    partners = torch.from_numpy(generator.integers(0, len(images), size=len(images)))
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("How many partners do you draw for a batch?", BLEND)
+def one_partner_for_all(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """One image is drawn, and all others are blended with it."""
+    share, _ = _drawn(images, alpha, generator)
+    partners = torch.full((len(images),), int(generator.integers(len(images))))
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("Which generator shuffles, and who has set its seed?", BLEND)
+def partners_by_the_global_generator(
+    images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any
+) -> Pair:
+    """The partners are drawn by torch's global generator, which knows nothing of the one that was given."""
+    share, _ = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), share, torch.randperm(len(images)))
+
+
+@mixup.misconception("Which generator draws the share, and who has set its seed?", BLEND)
+def share_by_the_global_generator(
+    images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any
+) -> Pair:
+    """The share is drawn by torch.distributions, from torch's global generator."""
+    _, partners = _drawn(images, alpha, generator)
+    share = torch.distributions.Beta(alpha, alpha).sample().item()
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("Where does the generator that you were given enter?", BLEND)
+def a_generator_of_its_own(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """A new generator is made in each call from a seed that is written there, so every batch is blended alike."""
+    share, partners = _drawn(images, alpha, np.random.default_rng(0))
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("Whose images are these after the call?", BLEND, InTraining.UNSEEN)
+def blended_in_place(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The blend is written into the images that were given, so whoever uses them again has other ones."""
+    share, partners = _drawn(images, alpha, generator)
+    mixed, targets = _blended(images, _one_hot(labels, num_classes, images), share, partners)
+    return images.copy_(mixed), targets
+
+
+@mixup.misconception("Which two things does the loss need, and how many do you return?", BLEND, InTraining.STOPS)
+def two_labels_and_a_share(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Any:
+    """It gives the images, two labels and the share, as the paper's own code does, for a loss that knows of them."""
+    share, partners = _drawn(images, alpha, generator)
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)[0], labels, labels[partners], share
+
+
+@mixup.misconception("Of which dtype are the targets?", BLEND, InTraining.STOPS)
+def targets_of_another_dtype(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The targets are float64 where the images are float32."""
+    share, partners = _drawn(images, alpha, generator)
+    mixed, targets = _blended(images, _one_hot(labels, num_classes, images), share, partners)
+    return mixed, targets.double()
+
+
+@mixup.misconception("Which line tests alpha?", BLEND, InTraining.UNSEEN)
+def alpha_not_tested(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """An alpha of 0 or less is left to the generator, whose error does not name it."""
+    share, partners = generator.beta(alpha, alpha), torch.from_numpy(generator.permutation(len(images)))
+    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
+
+
+@mixup.misconception("On which device are the labels, and on which the table of ones?", BLEND, InTraining.STOPS)
+def targets_made_on_the_cpu(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
+    """The table of one-hot rows is made on the CPU, wherever the images are."""
+    share, partners = _drawn(images, alpha, generator)
+    one_hot = torch.eye(num_classes, dtype=images.dtype)
+    targets = torch.lerp(one_hot[labels[partners]], one_hot[labels], share)
+    return _blended(images, images.flatten(1), share, partners)[0], targets.to("cpu")
