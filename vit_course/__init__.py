@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         split_heads,
     )
     from vit_course.config import ViTConfig
+    from vit_course.data.splits import split_indices
     from vit_course.encoder import Encoder, EncoderBlock, Mlp
+    from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
     from vit_course.hunts import hunt
     from vit_course.initialisation import initialise
     from vit_course.patches import PatchEmbedding, patchify, unpatchify
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
     from vit_course.recipes.presets import PRESETS
     from vit_course.recording import record
+    from vit_course.training.early_stopping import EarlyStopping
+    from vit_course.training.loop import evaluate, train_one_epoch
+    from vit_course.training.optimizers import parameter_groups, warmup_cosine
     from vit_course.vit import VisionTransformer
 
 require_supported()
@@ -41,6 +46,7 @@ except PackageNotFoundError:  # used from a clone that is not installed
 
 __all__ = [
     "PRESETS",
+    "EarlyStopping",
     "Encoder",
     "EncoderBlock",
     "Mlp",
@@ -52,26 +58,37 @@ __all__ = [
     "add_class_token",
     "check",
     "conv_from_linear",
+    "evaluate",
+    "extract_features",
+    "fine_tuning_groups",
     "hunt",
     "initialise",
     "keep",
+    "linear_probe",
     "load_torchvision",
     "merge_heads",
     "own",
+    "parameter_groups",
     "patchify",
     "record",
+    "replace_head",
     "resize_positions",
     "scaled_dot_product_attention",
     "sinusoidal_positions",
     "sinusoidal_positions_2d",
     "split_heads",
+    "split_indices",
+    "train_one_epoch",
     "unpatchify",
+    "warmup_cosine",
 ]
 
 _HOME = {
     "attention": ("MultiHeadSelfAttention", "merge_heads", "scaled_dot_product_attention", "split_heads"),
     "config": ("ViTConfig",),
+    "data.splits": ("split_indices",),
     "encoder": ("Encoder", "EncoderBlock", "Mlp"),
+    "fine_tuning": ("extract_features", "fine_tuning_groups", "linear_probe", "replace_head"),
     "hunts": ("hunt",),
     "initialisation": ("initialise",),
     "patches": ("PatchEmbedding", "patchify", "unpatchify"),
@@ -79,6 +96,9 @@ _HOME = {
     "pretrained": ("conv_from_linear", "load_torchvision", "resize_positions"),
     "recipes.presets": ("PRESETS",),
     "recording": ("record",),
+    "training.early_stopping": ("EarlyStopping",),
+    "training.loop": ("evaluate", "train_one_epoch"),
+    "training.optimizers": ("parameter_groups", "warmup_cosine"),
     "vit": ("VisionTransformer",),
 }
 _MODULE_OF = {name: f"vit_course.{module}" for module, names in _HOME.items() for name in names}

@@ -79,6 +79,16 @@ CPU_COFFEE = Recipe(
     num_validation=5_000,
     hardware=TWO_CORES,
 )
+CPU_LUNCH = Recipe(
+    name="cpu-lunch",
+    summary="CIFAR-10 over lunch: cpu-coffee with a class token and eight epochs; the ViT that comes with the course.",
+    dataset="cifar10",
+    config=replace(ON_CIFAR, pooling="class_token"),
+    settings=replace(BRIEF, epochs=8, augmentation=Augmentation(max_shift=2, flip=True)),
+    num_validation=5_000,
+    hardware=TWO_CORES,
+    seeds=(0,),
+)
 CPU_COFFEE_MNIST = replace(
     CPU_MINUTE,
     name="cpu-coffee-mnist",
@@ -124,6 +134,7 @@ def _on_cifar100(recipe: Recipe, summary: str) -> Recipe:
 BUILTIN = (
     CPU_MINUTE,
     CPU_COFFEE,
+    CPU_LUNCH,
     CPU_COFFEE_MNIST,
     _on_cifar100(CPU_COFFEE, "CIFAR-100 while the coffee brews: a first look at a hundred classes."),
     COLAB_T4,
