@@ -39,8 +39,8 @@ check: install
 	$(RUN) -m mypy
 	$(RUN) -m vit_course build --check
 
-# make bench DATA=path/to/cifar10.npz RECIPES="cpu-minute cpu-coffee" WEIGHTS=path/to/best.safetensors
-# Without DATA what trains on CIFAR-10 is left out, without RECIPES no recipe is trained, and without WEIGHTS nobody
+# make bench DATA=path/to/cifar10.npz DATA100=path/to/cifar100.npz RECIPES="cpu-minute cpu-coffee" WEIGHTS=path/to/best.safetensors
+# Without DATA and DATA100 what trains on CIFAR-10 or CIFAR-100 is left out, without RECIPES no recipe is trained, and without WEIGHTS nobody
 # measures how far a trained model looks. What has its log is not trained again.
 bench: install
 	$(RUN) benchmarks/grading.py
@@ -52,6 +52,7 @@ bench: install
 	$(if $(DATA),$(RUN) benchmarks/broken_vit.py --data "$(DATA)" --selection classics)
 	$(if $(DATA),$(RUN) benchmarks/fair_bet.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
+	$(if $(DATA100),$(RUN) benchmarks/fine_tuning.py --data "$(DATA100)")
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")
 	$(RUN) benchmarks/readme_tables.py

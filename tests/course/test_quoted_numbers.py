@@ -1,4 +1,4 @@
-"""Numbers that lesson 06 and README.md quote are those of the logs that they name."""
+"""Numbers that lessons and README.md quote are those of the logs that they name."""
 
 from __future__ import annotations
 
@@ -11,64 +11,109 @@ import pytest
 
 from benchmarks.readme_tables import README, with_tables
 from exercise_kit.authoring.lesson import read_lesson
+from vit_course.metrics import paired_interval
+from vit_course.trained import DIGEST
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-CELLS = read_lesson(ROOT, ROOT / "solutions" / "06_cifar.py").cells
-LESSON = " ".join(word for cell in CELLS for word in cell.source.split())
+
+
+def text_of(lesson: str) -> str:
+    """A lesson's text, its lines joined."""
+    cells = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells
+    return " ".join(word for cell in cells for word in cell.source.split())
+
+
+TRAINING, EXPERIMENTS, TRANSFER = (text_of(name) for name in ("06_training", "07_experiments", "09_fine_tuning"))
 
 
 def log(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text())
 
 
-def percent(shares: list[float]) -> list[str]:
-    return [f"{100 * share:.1f}" for share in shares]
+def listed(accuracies: list[float]) -> str:
+    *first, last = (f"{each:.1f}" for each in accuracies)
+    return f"{', '.join(first)} and {last} %"
 
 
-@pytest.mark.parametrize("arm", log("lesson_cifar.json")["arms"])
+def interval(arm: list[float], baseline: list[float]) -> str:
+    """The mean of the paired differences, and half the width of its 95 % t interval, as lessons write it."""
+    gap, half = paired_interval(arm, baseline)
+    return f"{gap:+.1f} ± {half:.1f}".replace("-", "−")
+
+
+ARMS = {
+    arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
+    for arm, runs in log("lesson_cifar.json")["results"].items()
+}
+BASELINES = {
+    "few images, shifted and flipped": "few images",
+    "few images, shifted, flipped and mixed": "few images",
+    "lab sheet": "sine positions",
+    "lab sheet, softmax before the loss": "lab sheet",
+    "small positions, scrambled": "small positions",
+}
+
+
+@pytest.mark.parametrize("arm", ARMS)
 def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
-    runs = log("lesson_cifar.json")["results"][arm].values()
-    assert " and ".join(percent([run["validation_accuracy"][-1] for run in runs])) in LESSON
+    assert len(ARMS[arm]) == 3
+    assert listed(ARMS[arm]) in EXPERIMENTS
+    if arm not in ("base", "few images"):
+        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in EXPERIMENTS
 
 
-def test_overfitting_is_reported_as_it_was():
+def test_which_intervals_hold_0_is_said_as_it_is():
+    beyond = {
+        arm
+        for arm in ARMS.keys() - {"base", "few images"}
+        if abs((found := paired_interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]))[0]) > found[1]
+    }
+    assert ARMS.keys() - beyond == {"base", "few images", "patches of 4", "mean of the tokens", "scrambled"}
+    gap, half = paired_interval(ARMS["no positions"], ARMS["small positions"])
+    assert abs(gap) < half
+
+
+def test_first_epochs_and_overfitting_are_reported_as_they_were():
+    run = log("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
+    assert f"{100 * run[0]:.1f} % after the first epoch and {100 * run[-1]:.1f} % after the sixth" in TRAINING
     run = log("lesson_cifar.json")["results"]["few images"]["0"]
     losses, accuracies = run["validation_loss"], run["validation_accuracy"]
     best = losses.index(min(losses))
-    told = f"after epoch {best + 1} ({losses[best]:.2f}), and {losses[-1]:.2f} after epoch {len(losses)}"
-    assert told in LESSON
-    assert " to ".join(percent([accuracies[best], accuracies[-1]])) in LESSON
+    assert f"after epoch {best + 1} ({losses[best]:.2f}), and {losses[-1]:.2f} after epoch {len(losses)}" in TRAINING
+    assert f"{100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
 
 
-def classics(name: str) -> dict[str, list[float]]:
+def models(name: str) -> dict[str, list[float]]:
     """The accuracies of the right model and of eight broken ones, in per cent."""
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}
 
 
-def against_the_right(models: dict[str, list[float]], broken: str) -> tuple[float, float]:
-    """The gap of two means, above 0 where the broken model is better; and the spreads of both added up."""
-    arms = models["right"], models[broken]
-    return mean(arms[1]) - mean(arms[0]), sum(max(arm) - min(arm) for arm in arms)
-
-
 def test_the_table_of_broken_models_is_that_of_its_benchmark():
-    rows = classics("broken_vit_classics.json").values()
-    quoted = [f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |" for row in rows]
-    assert [line for line in quoted if line not in LESSON] == []
+    found = models("fair_bet.json")
+    for name, row in found.items():
+        against = "" if name == "right" else f" {interval(row, found['right'])}"
+        assert f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
 
 
 def test_what_is_said_of_the_table_follows_from_it():
-    models = classics("broken_vit_classics.json")
-    compared = {name: against_the_right(models, name) for name in models if name != "right"}
-    aloud = [gap for gap, spreads in compared.values() if abs(gap) > 2 * spreads]
-    assert (len(compared), len(aloud), sum(gap < 0 for gap in aloud)) == (8, 5, 3)
-    gap, spreads = compared["MultiHeadSelfAttention: softmax down the queries"]
-    assert f"softmax over the queries ({-gap:.1f} against spreads of {spreads:.1f}) are noise" in LESSON
-    gap, spreads = against_the_right(
-        classics("broken_vit_first.json"), "MultiHeadSelfAttention: softmax down the queries"
-    )
-    assert f"by a hair: {-gap:.2f} against {2 * spreads:.2f}" in LESSON
+    found = models("fair_bet.json")
+    beyond = [
+        name
+        for name, row in found.items()
+        if name != "right" and abs((seen := paired_interval(row, found["right"]))[0]) > seen[1]
+    ]
+    assert (len(found), len(beyond)) == (9, 3)
+    means = {name: mean(row) for name, row in found.items()}
+    start = text_of("00_start")
+    assert sum(means[name] > means["right"] for name in means) == 2
+    assert f"{means['PatchEmbedding: embedding in column order']:.1f} %, the right one {means['right']:.1f} %" in start
+
+
+def test_the_first_table_was_as_it_is_told():
+    found = models("broken_vit_classics.json")
+    for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):
+        assert f"by {interval(found[name], found['right']).lstrip('+')}" in EXPERIMENTS
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
@@ -82,9 +127,69 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     )
     assert (len(rows), beside, above, below) == (114, 85, 5, 24)
     for number in (len(rows), beside, below):
-        assert f"{number} " in LESSON
+        assert f"{number} " in EXPERIMENTS
     readme = " ".join(README.read_text(encoding="utf-8").split())
     assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
+
+
+def ways(per_class: int) -> dict[str, list[float]]:
+    """Per cent of the test images right, for each way to learn from so many images a class."""
+    found: dict[str, list[float]] = {}
+    for run in log("fine_tuning.json")["runs"].values():
+        if (run["task"], run["per_class"]) == ("test", per_class):
+            found.setdefault(run["way"], []).append(100 * run["accuracy"])
+    return found
+
+
+@pytest.mark.parametrize("per_class", [10, 100])
+@pytest.mark.parametrize("way", ["probe", "fine-tuning", "from nothing"])
+def test_every_way_is_quoted_from_its_runs(way, per_class):
+    found = ways(per_class)
+    assert len(found[way]) == 3
+    assert listed(found[way]) in TRANSFER
+    if way != "probe":
+        assert interval(found[way], found["probe"]) in TRANSFER
+
+
+def test_the_largest_task_is_quoted_from_its_run():
+    found = ways(1000)
+    assert listed([found[way][0] for way in ("probe", "fine-tuning", "from nothing")]) in TRANSFER
+
+
+def test_the_table_of_learning_rates_is_that_of_its_benchmark():
+    found = ways(100)
+    for way in ("both rates low", "both rates high"):
+        row = f"| {', '.join(f'{each:.1f}' for each in found[way])} | {interval(found[way], found['fine-tuning'])} |"
+        assert row in TRANSFER
+
+
+def test_what_09_shows_in_seconds_is_what_its_benchmark_found():
+    shown = {name: 100 * share for name, share in log("fine_tuning.json")["shown"].items()}
+    resized, anew = shown["positions resized"], shown["positions drawn anew"]
+    for words in (
+        f"{shown['features']:.1f} % from features, {shown['pixels']:.1f} % from pixels",
+        f"{shown['never trained']:.1f} % from the features of a model that was never trained",
+        f"{shown['mirrored, then divided: held back']:.0f} % on the images held back",
+        f"{shown['mirrored, then divided: new']:.0f} % on new ones",
+        f"{resized:.1f} % at 48 pixels with resized positions",
+        f"{anew:.1f} % with positions drawn anew",
+        f"reaches {shown['positions resized, old probe']:.1f} % at 48",
+    ):
+        assert words in TRANSFER
+    assert {f"{shown[f'divided, then mirrored: {each}']:.0f}" for each in ("held back", "new")} == {"37"}
+
+
+def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
+    run = log("recipes/cpu-lunch-0.json")
+    share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
+    card = " ".join((ROOT / "vit_course" / "weights" / "README.md").read_text(encoding="utf-8").split())
+    assert share in text_of("05_vit")
+    assert share in TRANSFER
+    assert minutes in TRANSFER
+    assert minutes in text_of("08_inside")
+    assert minutes in card
+    assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
+    assert DIGEST in card
 
 
 def test_the_tables_of_the_readme_are_those_of_the_logs():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vit_course.data.loaders import Batches
     from vit_course.data.sources import data_folder, holds_dataset, load_dataset, load_npz
     from vit_course.data.splits import split_indices
+    from vit_course.data.superclasses import SUPERCLASSES, grouped
 
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
@@ -34,10 +35,12 @@ _HOME = {
     "loaders": ("Batches",),
     "sources": ("data_folder", "holds_dataset", "load_dataset", "load_npz"),
     "splits": ("split_indices",),
+    "superclasses": ("SUPERCLASSES", "grouped"),
 }
 
 __all__ = [
     "SHAPES",
+    "SUPERCLASSES",
     "Augmentation",
     "Batches",
     "DatasetError",
@@ -50,6 +53,7 @@ __all__ = [
     "digits",
     "draw_shapes",
     "folder_batches",
+    "grouped",
     "holds_dataset",
     "is_class_folder",
     "load_dataset",

@@ -147,7 +147,7 @@ class TestWhatIsWrong:
 
 
 class TestOwnPicture:
-    """Lesson 07 has to get along with whatever a student finds in a folder of pictures."""
+    """Lesson 08 has to get along with whatever a student finds in a folder of pictures."""
 
     OTHERWISE = torch.full((3, 6, 4), 77, dtype=torch.uint8)
 

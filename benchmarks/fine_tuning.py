@@ -1,0 +1,322 @@
+"""What lesson 09 quotes: probe, fine-tuning and training from nothing, at 10, 100 and 1,000 images a class.
+
+    python benchmarks/fine_tuning.py --data cifar100.npz
+
+The task is ten superclasses of CIFAR-100 for the model that comes with the course, which has seen CIFAR-10 only.
+Learning rates and weight decays are chosen on the ten *other* superclasses. Takes about half an hour on two idle cores;
+a run that was stopped goes on where it was. Prints tables and writes results/fine_tuning.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import AdamW
+
+from vit_course.data import SUPERCLASSES, Augmentation, Batches, ImageDataset, grouped, load_npz, split_indices
+from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
+from vit_course.metrics import paired_interval
+from vit_course.pretrained import resize_positions
+from vit_course.trained import DIGEST, trained_vit
+from vit_course.training import evaluate, train_one_epoch, warmup_cosine
+from vit_course.vit import VisionTransformer
+
+TASK = (
+    *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables"),
+    *("household furniture", "insects", "large natural outdoor scenes", "people", "trees"),
+)
+OTHERS = tuple(name for name in SUPERCLASSES if name not in TASK)
+BATCH, WEIGHT_DECAY, WARMUP = 64, 0.05, 0.1
+MOVED = Augmentation(max_shift=2, flip=True)
+SEEDS = {10: (0, 1, 2), 100: (0, 1, 2), 1000: (0,)}
+# passes over the images: enough updates for the few, and not hours for the many
+EPOCHS = {10: 40, 100: 20, 1000: 6}
+LONGER = 2  # from nothing a model gets twice the passes
+TRIED_RATES = {"fine-tuning": (1e-4, 3e-4, 1e-3), "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3)}
+TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
+HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
+LARGER = 48  # pixels a side
+Features = tuple[Tensor, Tensor]  # with their labels
+RESULTS = Path(__file__).parent / "results" / "fine_tuning.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One way to learn a task from so many images a class."""
+
+    way: str
+    per_class: int
+    seed: int = 0
+    rate: float = 0.0  # weight decay of a probe
+    head_rate: float = 0.0
+    task: str = "test"  # or "tuning"
+
+    @property
+    def key(self) -> str:
+        return (
+            f"{self.task}: {self.way}, {self.per_class} a class, rates {self.rate} {self.head_rate}, seed {self.seed}"
+        )
+
+
+def pictures(data: Path, task: str, split: str) -> ImageDataset:
+    """The images of a task, with the statistics that the trained model knows."""
+    saved = trained_vit()
+    dataset = grouped(load_npz(data, split), TASK if task == "test" else OTHERS)
+    return replace(dataset, mean=saved.mean, std=saved.std)
+
+
+def drawn(dataset: ImageDataset, per_class: int, seed: int) -> ImageDataset:
+    """So many images of each class, at random."""
+    order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed))
+    labels = dataset.labels[order]
+    chosen = [order[labels == label][:per_class] for label in range(len(dataset.classes))]
+    return dataset.subset(torch.cat(chosen))
+
+
+def follow_schedule(optimizer: AdamW, total_steps: int) -> None:
+    """Before each update, give every group its share of its own peak."""
+    steps, peaks = itertools.count(), [group["lr"] for group in optimizer.param_groups]
+
+    def before_update(*_: object) -> None:
+        factor = warmup_cosine(next(steps), round(WARMUP * total_steps), total_steps)
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak * factor
+
+    optimizer.register_step_pre_hook(before_update)
+
+
+def train(model: nn.Module, run: Run, images: ImageDataset, test: ImageDataset, epochs: int) -> float:
+    """Accuracy in [0, 1] on the test images after the last pass."""
+    loader = Batches(images, BATCH, MOVED, shuffle=True, seed=run.seed)
+    optimizer = AdamW(fine_tuning_groups(model, run.rate, run.head_rate), weight_decay=WEIGHT_DECAY)
+    follow_schedule(optimizer, epochs * len(loader))
+    for _ in range(epochs):
+        train_one_epoch(model, loader, optimizer, "cpu")
+    return evaluate(model, Batches(test, 500), "cpu")[1]
+
+
+def features_of(model: nn.Module, images: ImageDataset) -> Features:
+    """Features and labels, in the order of the images."""
+    return extract_features(model, Batches(images, 500), "cpu")
+
+
+def fitted(known: Features, weight_decay: float) -> nn.Linear:
+    """A probe of the ten classes."""
+    return linear_probe(*known, len(TASK), weight_decay)
+
+
+def accuracy_of(head: nn.Linear, new: Features) -> float:
+    """Share of new images that a probe gets right."""
+    features, labels = new
+    return (head(features).argmax(dim=1) == labels).float().mean().item()
+
+
+def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
+    """Accuracy in [0, 1] of the linear probe."""
+    model = trained_vit().model
+    return accuracy_of(fitted(features_of(model, images), run.rate), features_of(model, test))
+
+
+def perform(run: Run, data: Path) -> dict[str, Any]:
+    """One run, alone in its process."""
+    torch.set_num_threads(1)
+    torch.manual_seed(run.seed)
+    everything = pictures(data, run.task, "train")
+    images = drawn(everything, run.per_class, run.seed)
+    test = pictures(data, run.task, "test")
+    started, epochs = time.perf_counter(), EPOCHS[run.per_class]
+    if run.way == "probe":
+        accuracy = probe(run, images, test)
+    elif run.way == "from nothing":
+        accuracy = train(VisionTransformer(trained_vit().config), run, images, test, LONGER * epochs)
+    else:
+        accuracy = train(replace_head(trained_vit().model, len(images.classes)), run, images, test, epochs)
+    return {**asdict(run), "accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
+
+
+def held_back(
+    model: nn.Module, images: ImageDataset, new: Features, seed: int, mirror_first: bool
+) -> tuple[float, float]:
+    """Accuracy on a fifth of images and their mirror images, and on new ones: divided after mirroring, or before."""
+    mirrored = images.images.flip(-1)
+    both = replace(images, images=torch.cat([images.images, mirrored]), labels=images.labels.repeat(2))
+    features, labels = features_of(model, both)
+    count = len(both) if mirror_first else len(images)
+    learned, held = split_indices(count, count // 5, seed)
+    if not mirror_first:
+        pairs = torch.arange(len(images)).repeat(2)
+        learned, held = torch.isin(pairs, learned), torch.isin(pairs, held)
+    head = fitted((features[learned], labels[learned]), 1e-4)
+    return accuracy_of(head, (features[held], labels[held])), accuracy_of(head, new)
+
+
+def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
+    """What a split that lets mirror images through makes of the accuracy; means over three seeds."""
+    found = {}
+    for name, mirror_first in {"mirrored, then divided": True, "divided, then mirrored": False}.items():
+        runs = [held_back(model, drawn(train_images, 20, seed), new, seed, mirror_first) for seed in (0, 1, 2)]
+        held, fresh = zip(*runs, strict=True)
+        found |= {f"{name}: held back": mean(held), f"{name}: new": mean(fresh)}
+    return found
+
+
+def enlarged(images: ImageDataset) -> ImageDataset:
+    """The images at another size."""
+    larger = F.interpolate(images.images.float(), size=(LARGER, LARGER), mode="bilinear", antialias=True)
+    return replace(images, images=larger.round().to(torch.uint8))
+
+
+def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear) -> dict[str, float]:
+    """The trained model at another resolution, its positions resized or drawn anew, with a new probe and the old."""
+    saved, found = trained_vit(), {}
+    config = replace(saved.config, image_size=LARGER)
+    for name in ("resized", "drawn anew"):
+        torch.manual_seed(0)
+        other, weights = VisionTransformer(config), saved.model.state_dict()
+        resized = resize_positions(weights["positions"], saved.config.grid_size, config.grid_size)
+        weights["positions"] = resized if name == "resized" else other.positions.detach()
+        other.load_state_dict(weights)
+        new = features_of(other, enlarged(test))
+        found[f"positions {name}"] = accuracy_of(fitted(features_of(other, enlarged(known)), 1e-2), new)
+        found[f"positions {name}, old probe"] = accuracy_of(old_head, new)
+    return found
+
+
+def demonstrations(data: Path) -> dict[str, float]:
+    """What the lesson shows in seconds: three kinds of features, a leak, another resolution."""
+    saved = trained_vit()
+    train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+    known = drawn(train_images, 100, 0)
+    torch.manual_seed(0)
+    fresh = VisionTransformer(saved.config)
+    pixels, new_pixels = ((each.normalize(each.images).flatten(1), each.labels) for each in (known, test))
+    new = features_of(saved.model, test)
+    head = fitted(features_of(saved.model, known), 1e-2)
+    found = {
+        "features": accuracy_of(head, new),
+        "pixels": accuracy_of(fitted(pixels, 1e-1), new_pixels),
+        "never trained": accuracy_of(fitted(features_of(fresh, known), 1e-3), features_of(fresh, test)),
+        **leaks(saved.model, train_images, new),
+        **at_larger_size(known, test, head),
+    }
+    return {name: round(accuracy, 4) for name, accuracy in found.items()}
+
+
+def tuning_runs() -> list[Run]:
+    """What is tried on the other superclasses, at 100 images a class."""
+    probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in TRIED_DECAYS]
+    fine = [
+        Run("fine-tuning", 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning") for rate in TRIED_RATES["fine-tuning"]
+    ]
+    nothing = [Run("from nothing", 100, 0, rate, rate, "tuning") for rate in TRIED_RATES["from nothing"]]
+    return [*probes, *fine, *nothing]
+
+
+def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
+    """The rate that was best on the other superclasses."""
+    tried = [run for run in done.values() if (run["task"], run["way"], run["per_class"]) == ("tuning", way, per_class)]
+    return max(tried, key=lambda run: run["accuracy"])["rate"]
+
+
+def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
+    """What the lesson quotes."""
+    fine, nothing = (best_rate(done, way, 100) for way in ("fine-tuning", "from nothing"))
+    high, runs = round(HEAD_FACTOR * fine, 6), []
+    for count, seeds in SEEDS.items():
+        for seed in seeds:
+            runs.append(Run("probe", count, seed, best_rate(done, "probe", count)))
+            runs.append(Run("fine-tuning", count, seed, fine, high))
+            runs.append(Run("from nothing", count, seed, nothing, nothing))
+    for seed in SEEDS[100]:
+        runs.append(Run("both rates low", 100, seed, fine, fine))
+        runs.append(Run("both rates high", 100, seed, high, high))
+    return runs
+
+
+def conditions() -> dict[str, Any]:
+    """All that the numbers depend on, as JSON gives it back."""
+    known = {
+        "benchmark": "fine_tuning",
+        "device": "cpu, 1 thread",
+        "torch": torch.__version__,
+        "model": DIGEST,
+        "task": TASK,
+        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "epochs": EPOCHS, "from_nothing_times": LONGER},
+    }
+    return json.loads(json.dumps(known))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What an earlier run under the same conditions has found, or the beginning of a new one."""
+    known = conditions()
+    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
+        return result
+    return known | {"runs": {}}
+
+
+def save(path: Path, result: dict[str, Any]) -> None:
+    """Write everything so far; a run stands in one line."""
+    rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in result["runs"].items())
+    head = json.dumps({**result, "runs": None, "date": datetime.now(UTC).date().isoformat()}, indent=1)
+    path.write_text(head.replace('"runs": null', '"runs": {\n' + rows + "\n }") + "\n")
+
+
+def table(done: dict[str, dict[str, Any]]) -> str:
+    """Accuracy on the test images of each way: mean, each seed, and the difference from the probe's."""
+    lines = []
+    for count in SEEDS:
+        at = [run for run in done.values() if run["task"] == "test" and run["per_class"] == count]
+        ways = {run["way"]: [100 * each["accuracy"] for each in at if each["way"] == run["way"]] for run in at}
+        for way, accuracies in ways.items():
+            line = f"{count:5} a class  {way:16} {mean(accuracies):5.1f}   "
+            line += "  ".join(f"{accuracy:.1f}" for accuracy in accuracies)
+            if way != "probe" and len(accuracies) > 1:
+                line += "   from the probe {:+.1f} ± {:.1f}".format(*paired_interval(accuracies, ways["probe"]))
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def run_all(
+    runs: list[Run], result: dict[str, Any], output: Path, perform_one: Callable[[Run], dict[str, Any]]
+) -> None:
+    """Perform what is missing, two at a time, and write after each."""
+    waiting = [run for run in runs if run.key not in result["runs"]]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for run, found in zip(waiting, pool.map(perform_one, waiting), strict=True):
+            result["runs"][run.key] = found
+            save(output, result)
+            print(f"{run.key}: {found['accuracy']:.1%} in {found['seconds']:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar100.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    result = load(arguments.output)
+    perform_one = partial(perform, data=arguments.data)
+    run_all(tuning_runs(), result, arguments.output, perform_one)
+    torch.set_num_threads(1)
+    result["shown"] = result.get("shown") or demonstrations(arguments.data)
+    save(arguments.output, result)
+    run_all(test_runs(result["runs"]), result, arguments.output, perform_one)
+    print(table(result["runs"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,856 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 · Fine-tuning
+#
+# Hardly anybody trains a Vision Transformer from nothing. You take one that somebody has trained on many images, and
+# teach it your task with the few that you have. In this lesson you do that in three ways, find out which one to choose
+# for 10, 100 and 1,000 images a class, and see how easily such a comparison goes wrong. At the end the images are your
+# own photos.
+#
+# **After this lesson you can**
+# - give a trained model a head for other classes, and leave the model itself as it was;
+# - compute features once and train a classifier on them in a second;
+# - fine-tune with two learning rates, and say why there are two;
+# - choose between a probe, fine-tuning and training from nothing, by the number of images;
+# - name the ways in which a test image takes part in the training, and close them.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | `replace_head` | 10 | 4 |
+# | `extract_features` | 15 | 6 |
+# | `linear_probe` | 15 | 5 |
+# | `fine_tuning_groups` | 10 | 3 |
+# | two written questions | 18 | 1 + 1 |
+# | a bug drawn for you | 5 | – |
+#
+# One experiment takes a while: twenty minutes on two quiet CPU cores. The features before it take seconds.
+
+# %%
+import copy
+import itertools
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean, stdev
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_course import VisionTransformer, ViTConfig, check, hunt, own
+from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder, shapes, split_indices
+from vit_course.plots import show_images
+from vit_course.trained import trained_vit
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+resize_positions = own("resize_positions")
+train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "warmup_cosine")
+
+# %% [markdown]
+# ## A trained model, and a task it has never seen
+#
+# The course brings a trained Vision Transformer: four blocks, 96 numbers a token, patches of 4 pixels. The recipe
+# `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
+# test photos. (The first ViT was trained on 300 million photos, which is why everybody fine-tunes.)
+
+# %% tags=["experiment"]
+saved = trained_vit()
+model = saved.model.to(device)
+config: ViTConfig = saved.config
+print(f"{sum(each.numel() for each in model.parameters()):,} parameters, trained on {saved.dataset_name}")
+print(f"{config.depth} blocks, {config.embed_dim} numbers a token, {config.num_patches} patches")
+print("it knows:", ", ".join(saved.classes))
+
+# %% [markdown]
+# The new task comes from CIFAR-100, whose hundred classes form twenty superclasses of five (Krizhevsky 2009). We take
+# ten of them. None of CIFAR-10's classes is among them: this model has never been told what a fish or a tree is.
+
+# %%
+TASK = (
+    *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables"),
+    *("household furniture", "insects", "large natural outdoor scenes", "people", "trees"),
+)
+
+
+@dataclass(frozen=True)
+class Budget:
+    per_class: tuple = (10, 100)  # images of each class to learn from
+    seeds: tuple = (0, 1, 2)
+    epochs: tuple = (40, 20)  # for each number of images; from nothing it takes twice as many
+    num_test: int = 5_000
+
+
+BUDGET = Budget()
+if os.environ.get("VIT_COURSE_BUDGET") == "small":  # a rehearsal: everything runs, nothing is learned
+    BUDGET = Budget(per_class=(3, 4), seeds=(0, 1), epochs=(1, 1), num_test=100)
+
+# %% tags=["experiment"]
+photos, test = load_dataset("cifar100", otherwise="shapes")
+if photos.name == "cifar100":
+    photos, test = grouped(photos, TASK), grouped(test, TASK)
+test = test.subset(slice(BUDGET.num_test))
+photos, test = (replace(each, mean=saved.mean, std=saved.std) for each in (photos, test))
+print(photos, "and", len(test), "to test on")
+
+# %% [markdown]
+# Look at the last line but one. A model wants its images *as it was trained with them*: normalized with the mean and
+# deviation of CIFAR-10, which its file carries. The statistics of your own images would be as wrong here as another
+# patch size.
+#
+# **Predict first.** The model must answer with one of its ten classes, whatever you show it. What will it call a trout,
+# an oak, a bowl, a baby?
+
+# %% tags=["experiment"]
+first_of_each = [int((photos.labels == label).nonzero()[0]) for label in range(len(photos.classes))]
+with torch.no_grad():
+    answers = model(photos.normalize(photos.images[first_of_each]).to(device)).softmax(dim=1).cpu()
+titles = [
+    f"{photos.classes[label][:18]}\n{saved.classes[row.argmax()]} {row.max():.0%}" for label, row in enumerate(answers)
+]
+show_images(photos.images[first_of_each], titles=titles, columns=5)
+
+# %% [markdown]
+# It cannot be right. But is it random? Here are its three most frequent answers for each class, on test images.
+
+# %% tags=["experiment"]
+with torch.no_grad():
+    batches = test.images.split(500)
+    guesses = torch.cat([model(test.normalize(batch).to(device)).argmax(dim=1).cpu() for batch in batches])
+for label, name in enumerate(test.classes):
+    shares = guesses[test.labels == label].bincount(minlength=10) / (test.labels == label).sum()
+    most = [f"{saved.classes[guess]} {shares[guess]:.0%}" for guess in shares.argsort(descending=True)[:3]]
+    print(f"{name:30}", ", ".join(most))
+
+# %% [markdown]
+# In our run it calls most people a dog or a cat, and most landscapes an airplane or a ship: living things with faces,
+# sky and sea. So the 96 numbers that its head reads hold more than ten names. The head is what stands in the way.
+
+# %% [markdown]
+# ## Another head
+#
+# The head is one Linear from 96 numbers to ten logits. For other classes we need another Linear, and nothing else. But
+# in whose model? If you write `model.head = ...`, the only trained model that you have is gone, and three cells further
+# down nobody will notice. So the function makes a copy.
+
+# %% [markdown]
+# ### Exercise: `replace_head` (10 minutes, 4 points)
+
+
+# %% exercise="replace_head"
+def replace_head(model, num_classes):
+    """A copy of a model with a new head; the model itself stays as it is.
+
+    model:   its head is the nn.Linear `model.head`
+    returns: a model of the same class. Its head is a new nn.Linear with a bias, as PyTorch starts one, for num_classes
+             classes, of the dtype and on the device of the old one. All its other parameters have the numbers of the
+             model's and a memory of their own; what is frozen (requires_grad is False) stays frozen.
+
+    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
+    >>> other = replace_head(model, 3)
+    >>> model.head.out_features, other.head.out_features
+    (10, 3)
+    >>> torch.equal(model.positions, other.positions)
+    True
+
+    Allowed: everything; the module `copy` is imported. About 4 lines.
+    """
+    ### BEGIN SOLUTION
+    other = copy.deepcopy(model)
+    old = model.head
+    other.head = nn.Linear(old.in_features, num_classes, device=old.weight.device, dtype=old.weight.dtype)
+    return other
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# The given model has changed? Then the new head went into it, or into a part that both share. The copy has lost what
+# was learned? Then something was started again that should have been copied.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# A model is an object that holds objects that hold tensors. How many of these levels does `copy.copy` copy? Is there
+# one that copies all?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# a copy of everything
+# its head: a new Linear, as wide as the old one's input, for num_classes, of the old weight's device and dtype
+# ```
+#
+# </details>
+
+# %% check="replace_head" points=4
+check("replace_head", replace_head)
+
+# %% [markdown]
+# ## Features, taken once
+#
+# What the head reads is called the *features* of an image. If the backbone (all but the head) does not change, then the
+# features of an image do not change either, and there is no reason to compute them in every epoch. Compute them once,
+# keep them, and train on 96 numbers an image: no GPU is needed for that.
+#
+# The class token behind the last block and the last norm: you could rebuild these steps of forward. It is safer to
+# listen. A *forward pre-hook* is called with the inputs of a module before it runs; put on `model.head`, it is handed
+# the features of every batch. It works for any model with a head, and does not care which token is pooled.
+#
+# ```python
+# handle = model.head.register_forward_pre_hook(lambda module, inputs: print(inputs[0].shape))
+# model(images)    # prints
+# handle.remove()  # prints no more
+# ```
+#
+# You know from lesson 08 what such a function has to put back, also when a batch fails halfway: mode, hook, gradients.
+
+# %% [markdown]
+# ### Exercise: `extract_features` (15 minutes, 6 points)
+
+
+# %% exercise="extract_features"
+def extract_features(model, loader, device):
+    """What the head of a model reads of every image, in evaluation mode.
+
+    model:   lies on `device`, has a head; it may have dropout, and may come in either mode
+    loader:  batches of images (batch, channels, height, width) and labels (batch,) int64, which may lie on another
+             device; the last batch may be shorter. Go through it once: a loader that shuffles has another order next
+             time.
+    returns: (features, labels): (images, embed_dim) and (images,), in the loader's order, both on the CPU and without
+             a graph. The model is left as it came: mode, head, hooks, what is frozen.
+
+    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
+    >>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])), (torch.rand(1, 3, 8, 8), torch.tensor([4]))]
+    >>> features, labels = extract_features(model, batches, "cpu")
+    >>> tuple(features.shape), labels.tolist()
+    ((3, 6), [7, 1, 4])
+
+    Allowed: everything. About 16 lines.
+    """
+    ### BEGIN SOLUTION
+    features, all_labels = [], []
+    modes = {part: part.training for part in model.modules()}
+    handle = model.head.register_forward_pre_hook(lambda module, inputs: features.append(inputs[0].cpu()))
+    try:
+        model.eval()
+        with torch.no_grad():
+            for images, labels in loader:
+                model(images.to(device))
+                all_labels.append(labels.cpu())
+    finally:
+        handle.remove()
+        for part, mode in modes.items():
+            part.training = mode
+    return torch.cat(features), torch.cat(all_labels)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# Features differ a little, and every time in another way? Dropout is on. They are off by a lot? Print what goes into
+# `model.head`, and compare it with what you took. The second call gives twice as many rows? A hook is still there.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Every part of a model has a mode of its own, `part.training`. Which ones did you change, and who knows what they were?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# two empty lists; the mode of every part noted
+# a hook on the head that puts its input, on the CPU, into the first list
+# try: evaluation mode; without gradients, for every batch: run the model, put the labels into the second list
+# finally: remove the hook; every part its mode
+# both lists as one tensor each
+# ```
+#
+# </details>
+
+# %% check="extract_features" points=6
+check("extract_features", extract_features)
+
+
+# %% tags=["experiment"]
+def features_of(model, images):
+    """Features and labels of a data set, and how long they took."""
+    started = time.perf_counter()
+    pair = extract_features(model, Batches(images, 500, device=device), device)
+    return *pair, time.perf_counter() - started
+
+
+def drawn(images, per_class, seed):
+    """So many images of each class, at random."""
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
+    labels = images.labels[order]
+    return images.subset(torch.cat([order[labels == each][:per_class] for each in range(len(images.classes))]))
+
+
+few = drawn(photos, BUDGET.per_class[-1], seed=0)
+few_features, few_labels, seconds = features_of(model, few)
+print(f"{len(few):,} images to {tuple(few_features.shape)} in {seconds:.1f} s")
+test_features, test_labels, seconds = features_of(model, test)
+print(f"{len(test):,} images to {tuple(test_features.shape)} in {seconds:.1f} s")
+
+# %% [markdown]
+# Before anything is trained, look. Which training images have the features most like those of a test image (the largest
+# cosine, as in lesson 02)? The first column shows test images, the others their four nearest neighbors.
+
+# %% tags=["experiment"]
+cosines = F.normalize(test_features[:6], dim=1) @ F.normalize(few_features, dim=1).T
+nearest = cosines.topk(4).indices
+rows = [torch.cat([test.images[number, None], few.images[nearest[number]]]) for number in range(6)]
+names = [[int(test_labels[number]), *few_labels[nearest[number]].tolist()] for number in range(6)]
+titles = [test.classes[name][:18] for row in names for name in row]
+show_images(torch.cat(rows), titles=titles, columns=5)
+
+# %% [markdown]
+# Colors, shapes, backgrounds, and now and then the right kind of thing: the model was never told of these classes, and
+# its features are of use for them. How much? A linear classifier tells.
+
+# %% [markdown]
+# ## A linear probe
+#
+# Train a Linear on frozen features and you have a *linear probe* (Alain and Bengio 2016). It measures what is in the
+# features: a Linear can only draw straight borders, so what it finds was there before.
+#
+# With ten images a class there are 970 numbers to choose and 100 images to choose them by. Some weights will separate
+# the images perfectly, and ever larger weights do it ever more surely. So the weights are held back, as in lesson 06:
+# the sum of their squares is added to the loss. The best classifier has the lowest
+#
+# $$J(W, b) = \frac{1}{N} \sum_{n=1}^{N} \text{CE}(W f_n + b,\; y_n) \;+\; \frac{\lambda}{2} \sum_{ij} W_{ij}^2$$
+#
+# for features $f_n$, labels $y_n$ and a weight decay $\lambda$; $J$ is the exercise's *objective*. It is convex: it has
+# one lowest value, and every way that goes downhill far enough arrives there. That is why a check can say how good your
+# answer is, without knowing how you found it.
+#
+# A convex problem with a few thousand numbers is what L-BFGS was made for (Liu and Nocedal 1989). It estimates from
+# past gradients how the ground is curved, and needs a hundred steps where plain descent needs ten thousand, and no
+# learning rate. It asks for the loss several times in a step, so `step` takes a function:
+#
+# ```python
+# optimizer = torch.optim.LBFGS(parameters, max_iter=300, line_search_fn="strong_wolfe")
+#
+# def closure():
+#     optimizer.zero_grad()
+#     loss = ...
+#     loss.backward()
+#     return loss
+#
+# optimizer.step(closure)  # all 300 steps
+# ```
+
+# %% [markdown]
+# ### Exercise: `linear_probe` (15 minutes, 5 points)
+
+
+# %% exercise="linear_probe"
+def linear_probe(features, labels, num_classes, weight_decay=1e-3):
+    """The linear classifier with the lowest objective.
+
+    The objective is the mean cross-entropy of the logits, plus half the weight decay times the sum of the squares of
+    all weights. The bias is free: it only says how common each class is.
+
+    features: (images, embed_dim), floating point, of any size; left as they are
+    labels:   (images,) int64
+    returns:  an nn.Linear with a bias, from embed_dim to num_classes, of the features' dtype and on their device. Its
+              objective is at most 0.01 above the lowest that there is. By whatever way: L-BFGS is one.
+
+    Two images, on either side of zero. A weight decay of 0.5 keeps the classifier from being quite sure:
+
+    >>> features = torch.tensor([[-1.0], [1.0]])
+    >>> probe = linear_probe(features, torch.tensor([0, 1]), 2, weight_decay=0.5)
+    >>> (probe(features).softmax(dim=1) * 10).round().tolist()
+    [[7.0, 3.0], [3.0, 7.0]]
+
+    Allowed: everything in torch. About 14 lines.
+    """
+    ### BEGIN SOLUTION
+    probe = nn.Linear(features.shape[1], num_classes, device=features.device, dtype=features.dtype)
+    optimizer = torch.optim.LBFGS(probe.parameters(), max_iter=300, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        objective = F.cross_entropy(probe(features), labels) + weight_decay / 2 * probe.weight.square().sum()
+        objective.backward()
+        return objective
+
+    optimizer.step(closure)
+    return probe
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# The objective is too high? Print it after 10, 100 and 1,000 steps: does it still fall, or does it jump? If it stands
+# still above the lowest value, you minimize something else: compare your formula with the one above, term by term.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Is your cross-entropy a mean or a sum? Is the weight decay halved? Which of the two parameters is in the second term?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# a Linear of the features' dtype and device
+# L-BFGS on its parameters
+# closure: gradients to zero; mean cross-entropy plus half the decay times the squares of the weight; backward
+# one call of step; the Linear
+# ```
+#
+# </details>
+
+# %% check="linear_probe" points=5
+check("linear_probe", linear_probe)
+
+# %% [markdown]
+# **Predict first.** Ten classes, 100 images of each, features of a model that has seen none of them. Guessing gives
+# 10 %. What does the probe reach on test images, and what does the same probe reach on the *pixels*, which are 3,072
+# numbers?
+
+
+# %% tags=["experiment"]
+def accuracy_of(probe, features, labels):
+    return (probe(features).argmax(dim=1) == labels).float().mean().item()
+
+
+started = time.perf_counter()
+probe = linear_probe(few_features, few_labels, len(photos.classes), weight_decay=1e-2)
+seconds = time.perf_counter() - started
+print(f"features: {accuracy_of(probe, test_features, test_labels):.1%} right on test images, fitted in {seconds:.2f} s")
+pixels, test_pixels = (images.normalize(images.images).flatten(1) for images in (few, test))
+probe_of_pixels = linear_probe(pixels, few_labels, len(photos.classes), weight_decay=1e-1)
+print(f"pixels:   {accuracy_of(probe_of_pixels, test_pixels, test_labels):.1%}")
+torch.manual_seed(0)
+fresh = VisionTransformer(config).to(device)
+fresh_features, fresh_test = (features_of(fresh, images)[0] for images in (few, test))
+probe_of_fresh = linear_probe(fresh_features, few_labels, len(photos.classes), weight_decay=1e-3)
+print(f"features of a model that was never trained: {accuracy_of(probe_of_fresh, fresh_test, test_labels):.1%}")
+
+# %% [markdown]
+# In our run: 49.5 % from features, 35.4 % from pixels, and 35 % from the features of a model that was never trained.
+# (The weight decay of each is the best of a few.) So an untrained ViT is worth about as much as the pixels themselves,
+# and what separates the first number from the others was *learned*, on photos of airplanes, frogs and trucks.
+
+# %% [markdown]
+# ### When test images take part in the training
+#
+# The probe takes a fraction of a second, so you will try many things, and this is where results become too good. A
+# *leak* is any way in which an image that judges has also taught. Here is a common one. You have 20 images of each
+# class and want more, so you add the mirror image of each. Then you hold a fifth back to choose the weight decay by.
+#
+# **Predict first.** How much better will the accuracy on the images held back look than that on new ones? Think of
+# where the mirror image of an image held back is.
+
+
+# %% tags=["experiment"]
+def held_back_accuracy(images, mirror_first, seed):
+    """Accuracy on a fifth that was held back: split before the mirror images are added, or after."""
+    mirrored = replace(images, images=images.images.flip(-1))
+    groups = torch.arange(len(images)).repeat(2)  # an image and its mirror image have one number
+    both = replace(images, images=torch.cat([images.images, mirrored.images]), labels=images.labels.repeat(2))
+    features, labels, _ = features_of(model, both)
+    num_divided = len(both) if mirror_first else len(images)
+    learned, held = split_indices(num_divided, num_divided // 5, seed)
+    if not mirror_first:  # both images of a pair go to the same side
+        learned, held = torch.isin(groups, learned), torch.isin(groups, held)
+    probe = linear_probe(features[learned], labels[learned], len(images.classes), weight_decay=1e-4)
+    return accuracy_of(probe, features[held], labels[held]), accuracy_of(probe, test_features, test_labels)
+
+
+for name, mirror_first in {"mirror, then split": True, "split, then mirror": False}.items():
+    results = [held_back_accuracy(drawn(photos, 20, seed), mirror_first, seed) for seed in (0, 1, 2)]
+    held, new = (mean(column) for column in zip(*results, strict=True))
+    print(f"{name}: {held:.1%} on the images held back, {new:.1%} on new ones")
+
+# %% [markdown]
+# In our run: 80 % on the images held back, and 38 % on new ones. When the pairs stay together it is 37 % on both, and
+# this number is the true one. Nobody copied a test image, no line of code looks wrong, and the result is twice as good
+# as the truth. What leaks is the *near-copy*: mirror images, crops of one photo, frames of one video, two scans of one
+# patient. Split by what makes images alike, before anything else is done with them.
+#
+# There are smaller leaks of the same kind. If you compute the mean and deviation of *all* images, then test images have
+# a part in the preprocessing: with thousands of images it changes little, and it costs nothing to do it right. If you
+# choose among eight weight decays by test accuracy, then the best of eight noisy numbers is what you report.
+
+# %% [markdown] question="three-leaks" points=1
+# ### Question: three leaks (8 minutes, 1 point)
+#
+# A colleague writes: "I took 30 photos of each of our five machines, a burst of ten from each of three places. I
+# computed mean and deviation of all 150 photos and normalized them, shuffled, and held back 30 to test on. I tried
+# eight weight decays and report the best of them on these 30: 97 %."
+#
+# Find three ways in which photos that judge took part before. Which of them is likely to matter most, and how should
+# the photos be divided?
+#
+# ### BEGIN SOLUTION
+# (1) Bursts: of each burst some photos are to learn from and some to test on, and they are nearly the same picture, as
+# a mirror image is. The test says how well the probe knows these 15 places, and not how well it knows the machines. (2)
+# The weight decay was chosen on the photos that are then reported: the best of eight numbers, each with a noise of
+# several points on 30 photos. (3) The statistics were computed from all photos, those to test on too. (For a model that
+# was trained by others it should be neither: it wants its own statistics.)
+#
+# The bursts matter most, by far: see the numbers above. The statistics of 150 photos hardly change with 30 of them.
+# Divide by place: one place of each machine to test on, one to choose the weight decay by, one to learn from (or take
+# new photos elsewhere for the test), statistics from the model, and one look at the test photos at the end.
+#
+# **Rubric.** Half a point: all three leaks. Half a point: the bursts matter most, with a division by place (or day, or
+# burst), so that near-copies are on one side.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Two learning rates
+#
+# A probe leaves the backbone as it is. *Fine-tuning* goes on training all of it. Now two things of different age are in
+# one model: a head that starts from noise and has everything to learn, and a backbone that knows a lot and can lose it.
+# In the first steps the gradients that come back from the new head mean little, and with a large learning rate they may
+# overwrite what the backbone knows. With a small one the head may learn too slowly. So it is usual to give each its
+# own, the head ten times as much as the backbone. Whether it matters here, you will measure.
+#
+# An optimizer takes a list of dicts in the place of parameters, each with a learning rate of its own. You know them
+# from lesson 06, where they had two weight decays.
+
+# %% [markdown]
+# ### Exercise: `fine_tuning_groups` (10 minutes, 3 points)
+
+
+# %% exercise="fine_tuning_groups"
+def fine_tuning_groups(model, backbone_lr, head_lr):
+    """Two groups of parameters for an optimizer: the backbone's and the head's.
+
+    model:   has a part `head`; everything else is the backbone
+    returns: [{"params": [...], "lr": backbone_lr}, {"params": [...], "lr": head_lr}], the backbone first. Every
+             parameter of the model is in one of the two lists, once, also one that is frozen just now.
+
+    >>> model = nn.Sequential()
+    >>> model.body, model.head = nn.Linear(3, 4), nn.Linear(4, 2)
+    >>> [(len(group["params"]), group["lr"]) for group in fine_tuning_groups(model, 0.1, 0.5)]
+    [(2, 0.1), (2, 0.5)]
+
+    Take care with names: attention has heads, too. Allowed: everything. About 5 lines.
+    """
+    ### BEGIN SOLUTION
+    head = list(model.head.parameters())
+    of_head = {id(parameter) for parameter in head}
+    backbone = [parameter for parameter in model.parameters() if id(parameter) not in of_head]
+    return [{"params": backbone, "lr": backbone_lr}, {"params": head, "lr": head_lr}]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# A parameter is in both groups, or in none? Print the names of each group. `model.named_parameters()` knows parameters
+# that belong to no layer, too: class token and positions.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Which names begin with `head.`, and which only have "head" somewhere in them?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# the parameters of model.head, as a list
+# all parameters of the model that are none of these, as a list
+# two dicts, the backbone's first
+# ```
+#
+# </details>
+
+# %% check="fine_tuning_groups" points=3
+check("fine_tuning_groups", fine_tuning_groups)
+
+# %% [markdown]
+# The schedule of lesson 06 now has a peak for each group.
+
+
+# %%
+MOVED = Augmentation(max_shift=2, flip=True)
+BACKBONE_LR, HEAD_LR, FROM_NOTHING_LR = 3e-4, 3e-3, 5e-4
+WEIGHT_DECAYS = {10: 1e-1, 100: 1e-2, 1000: 1e-4}  # of the probe: the fewer images, the more
+
+
+def follow_schedule(optimizer, total_steps, warmup=0.1):
+    """Before every update, set the learning rate of every group to its own peak times your factor."""
+    steps, peaks = itertools.count(), [group["lr"] for group in optimizer.param_groups]
+
+    def before_update(*_):
+        factor = warmup_cosine(next(steps), round(warmup * total_steps), total_steps)
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak * factor
+
+    optimizer.register_step_pre_hook(before_update)
+
+
+def learn(model, images, epochs, seed, backbone_lr, head_lr):
+    """Train on images, then the share of test images that are right."""
+    loader = Batches(images, 64, MOVED, shuffle=True, seed=seed, device=device)
+    optimizer = torch.optim.AdamW(fine_tuning_groups(model, backbone_lr, head_lr), weight_decay=0.05)
+    follow_schedule(optimizer, epochs * len(loader))
+    for _ in range(epochs):
+        train_one_epoch(model, loader, optimizer, device)
+    return evaluate(model, Batches(test, 500, device=device), device)[1]
+
+
+# %% [markdown]
+# ## Probe, fine-tuning, or from nothing?
+#
+# Three ways to the same ten classes: the probe; fine-tuning with two learning rates; and the same architecture trained
+# from nothing, with twice as many epochs. Learning rates and weight decays were chosen on the ten *other* superclasses
+# of CIFAR-100, so no image below took part in a choice. The ways share their seeds: the same images, drawn at random.
+#
+# **Predict first, in the answer cell.** Rank the three at 10, 100 and 1,000 images a class. Where will fine-tuning
+# overtake the probe? Will training from nothing catch up?
+
+# %% tags=["experiment"]
+ways = {}  # (way, images a class): per cent right on test images, a number for each seed
+
+
+def try_ways(per_class, epochs, seed):
+    """One run of each of the three ways, on the same images."""
+    images = drawn(photos, per_class, seed)
+    classes = len(images.classes)
+    torch.manual_seed(seed)
+    features, labels, _ = features_of(model, images)
+    found = accuracy_of(
+        linear_probe(features, labels, classes, WEIGHT_DECAYS.get(per_class, 1e-2)), test_features, test_labels
+    )
+    yield "probe", found
+    yield "fine-tuning", learn(replace_head(model, classes), images, epochs, seed, BACKBONE_LR, HEAD_LR)
+    fresh = VisionTransformer(replace(config, num_classes=classes)).to(device)
+    yield "from nothing", learn(fresh, images, 2 * epochs, seed, FROM_NOTHING_LR, FROM_NOTHING_LR)
+
+
+for per_class, epochs in zip(BUDGET.per_class, BUDGET.epochs, strict=True):
+    for seed in BUDGET.seeds:
+        for way, found in try_ways(per_class, epochs, seed):
+            ways.setdefault((way, per_class), []).append(100 * found)
+
+# %% tags=["experiment"]
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # number of differences → 97.5 % quantile of Student's t
+for (way, per_class), each in ways.items():
+    line = f"{per_class:5} a class  {way:13} " + "  ".join(f"{accuracy:.1f}" for accuracy in each)
+    if way != "probe":
+        differences = [one - other for one, other in zip(each, ways["probe", per_class], strict=True)]
+        half = STUDENT[len(differences)] * stdev(differences) / len(differences) ** 0.5
+        line += f"   from the probe {mean(differences):+.1f} ± {half:.1f}"
+    print(line)
+
+# %% [markdown]
+# A thousand images a class take longer than you may want to wait (add 1_000 to `per_class` and 6 to `epochs`, and make
+# `seeds` shorter). Here is our log, with that row:
+#
+# ![Accuracy on test images against the number of images a class, 10, 100 and 1,000, for the linear probe, fine-tuning
+# and training from nothing.](../figures/fine_tuning.svg)
+
+# %% [markdown] question="which-way" points=1
+# ### Question: which way? (10 minutes, 1 point)
+#
+# *My prediction, before the run: …*
+#
+# Give your table. For each number of images: which way would you choose, and which of the differences do your runs
+# show? The probe cannot get much better with more images, and the others can: why?
+#
+# ### BEGIN SOLUTION
+# Our runs: at 10 images a class the probe reaches 33.1, 34.4 and 36.0 %, fine-tuning 37.6, 42.6 and 40.9 %, training
+# from nothing 25.0, 27.1 and 27.9 %. Against the probe that is +5.9 ± 5.0 and −7.8 ± 1.1. At 100 images: 49.5, 50.6 and
+# 48.7 %, 58.7, 59.9 and 58.5 %, and 47.3, 45.4 and 45.4 %; against the probe +9.4 ± 0.8 and −3.6 ± 3.8, an interval
+# that holds 0. At 1,000 images, one seed: 55.7, 71.0 and 60.4 %, and one seed has no interval.
+#
+# So we would fine-tune at each of these numbers, and take the probe where a second is all the time there is.
+# Fine-tuning sees shifted and mirrored images and the probe does not, so a part of its lead may be augmentation: these
+# runs cannot tell. Training from nothing comes nearer to fine-tuning from 100 images a class to 1,000, and is still ten
+# points behind. The probe chooses 970 numbers, whatever the number of images. What a straight border through the old
+# features cannot separate, more images will not separate either. The others can change the features.
+#
+# **Rubric.** Half a point: prediction, table, and for each difference whether its interval holds 0. Half a point: a
+# choice for each number that follows from the table, and why the probe levels off: only 970 numbers learn, and features
+# that lack what the task needs stay as they are.
+# ### END SOLUTION
+
+# %% [markdown]
+# ### Is one learning rate enough?
+#
+# At 100 images a class we also ran fine-tuning with *one* learning rate for all, once the backbone's and once the
+# head's:
+#
+# | learning rates | test images right, % | against two rates |
+# |---|---|---|
+# | backbone 0.0003, head 0.003 | 58.7, 59.9, 58.5 | |
+# | both 0.0003 | 58.1, 59.3, 58.2 | −0.5 ± 0.4 |
+# | both 0.003 | 59.6, 59.8, 59.7 | +0.7 ± 1.7 |
+#
+# <details><summary>What goes wrong in the last two rows, if anything does? What would you measure to be sure?</summary>
+#
+# Hardly anything! With the low rate for all, half a point is lost: the interval lies beyond 0, and a new head that
+# learns slowly would explain it. With the high rate for all *nothing* is lost that these runs could show. The backbone
+# was not wrecked: this task needs other features anyway, the warmup keeps the first steps small, and a backbone that
+# has seen 45,000 small photos has less to lose than most. With a backbone that has seen a hundred million images it is
+# said to matter more (Kumar et al. 2022 measured it). To see whether the head is what is slow, you could fit the head
+# alone first, as a probe, put it in, and fine-tune with the low rate: if the half point comes back, it was the head.
+#
+# </details>
+
+# %% [markdown]
+# ## Another resolution
+#
+# Your images may be larger than those of the training. A ViT does not mind more patches: attention takes any number of
+# tokens. Only the positions are made for one grid, and you wrote `resize_positions` in lesson 02. Here are the photos
+# enlarged to 48 × 48 pixels, which makes 144 patches in the place of 64. (Enlarging adds no detail. What we test is
+# whether the model survives.)
+
+
+# %% tags=["experiment"]
+def at_resolution(model, side, resized):
+    """A copy for images of another size, its positions resized by your function, or drawn anew."""
+    torch.manual_seed(0)
+    config = replace(model.config, image_size=side)
+    other = VisionTransformer(config)
+    weights = model.state_dict()
+    old_grid, new_grid = model.config.grid_size, config.grid_size
+    old_positions = weights["positions"].cpu()
+    weights["positions"] = resize_positions(old_positions, old_grid, new_grid) if resized else other.positions
+    other.load_state_dict(weights)
+    return other.to(device)
+
+
+def enlarged(images, side):
+    """The images, scaled to side x side pixels."""
+    larger = F.interpolate(images.images.float(), size=(side, side), mode="bilinear", antialias=True)
+    return replace(images, images=larger.round().to(torch.uint8))
+
+
+print(f"32 pixels, as trained:          {accuracy_of(probe, test_features, test_labels):.1%}")
+for name, resized in {"positions resized": True, "positions drawn anew": False}.items():
+    larger = at_resolution(model, 48, resized)
+    images, labels, _ = features_of(larger, enlarged(few, 48))
+    new_probe = linear_probe(images, labels, len(photos.classes), weight_decay=1e-2)
+    features, labels, _ = features_of(larger, enlarged(test, 48))
+    print(f"48 pixels, {name:20} {accuracy_of(new_probe, features, labels):.1%} with a probe of its own,", end=" ")
+    print(f"{accuracy_of(probe, features, labels):.1%} with the probe of before")
+
+# %% [markdown]
+# In our run: 49.5 % at 32 pixels; 50.4 % at 48 pixels with resized positions and a probe of its own, so nothing is
+# lost; 42.8 % with positions drawn anew. The model survives 2.25 times as many patches without an update, if each patch
+# still knows where it is. The probe fitted at 32 pixels reaches 45.0 % at 48: features shift with the resolution, so
+# fit the head at the one that you use. (Touvron et al. 2019, *Fixing the train-test resolution discrepancy*.)
+
+# %% [markdown]
+# ## A bug drawn for you
+#
+# A seed draws a bug from the library of known mistakes, and puts it into an `extract_features` that you get to read.
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("extract_features", SEED)
+suspect
+
+# %% [markdown]
+# Find an experiment that shows what is wrong before you look for the line: call it twice, in both modes, on batches of
+# different sizes, and compare with yours. Then repair a copy, and check it.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
+#
+# More: `hunt("linear_probe", SEED)` and `hunt("fine_tuning_groups", SEED)`.
+
+# %% [markdown]
+# ## Your own photos
+#
+# Make a folder `my_photos` beside this notebook, with one folder for each class and ten photos or more in each: your
+# plants, your mugs, the two cats of your neighbors. Any of the usual formats will do; each photo is cut to its middle
+# square and shrunk to 32 × 32 pixels. A fifth is held back to test on. (Did you take bursts? Then make `train/` and
+# `test/` folders yourself, with whole bursts on one side.) Without the folder drawings stand in.
+
+# %% tags=["experiment"]
+folder = Path("my_photos")
+if folder.is_dir():
+    mine, mine_test = load_folder(folder, image_size=32)
+else:
+    print("no folder my_photos beside this notebook: here are ten kinds of drawings")
+    mine, mine_test = shapes(200, seed=1), shapes(500, seed=2)
+mine, mine_test = (replace(each, mean=saved.mean, std=saved.std) for each in (mine, mine_test))
+features, labels, _ = features_of(model, mine)
+mine_features, mine_labels, _ = features_of(model, mine_test)
+my_probe = linear_probe(features, labels, len(mine.classes), weight_decay=1e-2)
+print(f"{len(mine)} pictures of {len(mine.classes)} classes")
+print(f"{accuracy_of(my_probe, mine_features, mine_labels):.0%} of {len(mine_test)} new ones are right")
+guesses = my_probe(mine_features[:8]).argmax(dim=1)
+show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in guesses])
+
+# %% [markdown]
+# With 32 × 32 pixels and a model that has seen 45,000 photos you may be disappointed. Take a larger one: lesson 05
+# loads torchvision's ViT-B/16, trained on 1.3 million photos of 224 × 224 pixels, and both `extract_features` and
+# `linear_probe` take it as it is. Features of a hundred photos need about a minute on a CPU.
+#
+# **For those who want more** (no points). What has the fine-tuned model *forgotten*? Fine-tune at 1,000 images a class,
+# put the old head back onto the new backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test
+# photos of CIFAR-10. Does a lower rate for the backbone keep more? Does it cost anything on the new task?
+
+# %% [markdown]
+# ## Test yourself
+#
+# <details><summary>1. You froze the backbone with `requires_grad_(False)`, and the model still computes other features
+# in training mode. Why?</summary>
+#
+# Freezing stops updates, and dropout is no update. (In models with batch norm it is worse: its running statistics move
+# in training mode though nothing is trained.) Put the backbone into evaluation mode.
+#
+# </details>
+# <details><summary>2. Can you augment when features are taken once?</summary>
+#
+# Not as it is meant: augmentation shows another image in every epoch, and the features of each are kept from the first.
+# You can take features of several versions of each image, as long as all versions of an image stay on one side of the
+# split.
+#
+# </details>
+# <details><summary>3. The probe reaches 60 % and fine-tuning 75 %. What do these two numbers say about the features?
+# </summary>
+#
+# That a straight border through the old features gets 60 %, and that the training has found better features for this
+# task, starting from them. Not that 60 % is all that the old ones hold: a classifier with a hidden layer may find more.
+#
+# </details>
+# <details><summary>4. Somebody fine-tunes and normalizes with the statistics of the new images. Wrong?</summary>
+#
+# A probe on features of such images gets inputs that the backbone was not trained for. Fine-tuning can adapt to it, and
+# wastes steps on that. There is nothing to be gained: the numbers that the model knows come with it.
+#
+# </details>
+#
+# **What you can do now:** you can take a trained Vision Transformer to a task of your own, choose the way by the number
+# of images, and say what a leak would have done to your numbers.
+#
+# **Further reading.** Kornblith et al. 2019, *Do Better ImageNet Models Transfer Better?*: probe and fine-tuning on
+# twelve data sets. Kumar et al. 2022, *Fine-Tuning can Distort Pretrained Features*: why to fit the head first. Steiner
+# et al. 2022, *How to train your ViT?*: when to fine-tune and when to train. Kapoor and Narayanan 2023, *Leakage and
+# the Reproducibility Crisis in Machine-Learning-Based Science*: what leaks have done in seventeen fields.

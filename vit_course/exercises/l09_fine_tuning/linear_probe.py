@@ -1,0 +1,380 @@
+"""`linear_probe`: the best linear classifier of features.
+
+The oracle is the objective itself: it is convex, so whoever comes near its minimum, by whatever way, is right. The
+known mistakes minimize something else, or stop early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from exercise_kit.engine.compare import short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l09_fine_tuning import LESSON
+
+# how far above the lowest objective an answer may be: as the exercise says
+ALLOWED = 0.01
+DEFAULT = 1e-3
+
+linear_probe = Exercise("linear_probe", LESSON, in_training=InTraining.HIDDEN)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Features of images, their labels, and how to classify them; ``weight_decay`` None where it is not given."""
+
+    features: Tensor
+    labels: Tensor
+    num_classes: int
+    weight_decay: float | None = None
+
+    def objective(self, weight: Tensor, bias: Tensor) -> float:
+        """What is to be as low as possible."""
+        decay = DEFAULT if self.weight_decay is None else self.weight_decay
+        features, weight, bias = (each.double() for each in (self.features, weight, bias))
+        loss = F.cross_entropy(F.linear(features, weight, bias), self.labels)
+        return float(loss + decay / 2 * weight.square().sum())
+
+    def lowest(self) -> float:
+        """The objective's minimum, in float64."""
+        sizes = (self.num_classes, self.features.shape[1])
+        weight, bias = (torch.zeros(size, dtype=torch.float64, requires_grad=True) for size in (sizes, sizes[:1]))
+        decay = DEFAULT if self.weight_decay is None else self.weight_decay
+        optimizer = torch.optim.LBFGS([weight, bias], max_iter=500, line_search_fn="strong_wolfe")
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            logits = F.linear(self.features.double(), weight, bias)
+            loss = F.cross_entropy(logits, self.labels) + decay / 2 * weight.square().sum()
+            loss.backward()
+            return loss
+
+        with torch.enable_grad():
+            optimizer.step(closure)
+        return self.objective(weight.detach(), bias.detach())
+
+
+def clouds(
+    probe: Probe, count: int, dim: int, num_classes: int, weight_decay: float | None = None, apart: float = 1.5
+) -> Task:
+    """A cloud of points for each class, which overlap; class 0 has most of them."""
+    labels = (probe.integers(count, high=2 * num_classes) - num_classes).clamp(min=0)
+    labels[:num_classes] = torch.arange(num_classes)
+    centers = apart * probe.normal(num_classes, dim)
+    return Task(probe.normal(count, dim) + centers[labels] + 0.5, labels, num_classes, weight_decay)
+
+
+def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
+    """Weight and bias that came back, of which nothing goes on record; Failure where it is no such nn.Linear."""
+    fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
+    if task.weight_decay is not None:
+        fields["weight_decay"] = task.weight_decay
+    notes = student.practise("probing", **fields)
+    del student.record[-1]
+    weight, bias = notes["weight"], notes["bias"]
+    facts = (notes["kind"], tuple(weight.shape), tuple(bias.shape), str(weight.dtype))
+    wanted = (task.num_classes, task.features.shape[1])
+    student.record.append(facts)
+    if facts[:3] != ("Linear", wanted, wanted[:1]):
+        seen = f"{student.name} gave {facts[0]}" if facts[0] != "Linear" else f"its weight has shape {facts[1]}"
+        if facts[0] == "Linear" and facts[1] == wanted:
+            seen = "the nn.Linear has no bias"
+        look = "Which layer turns a row of features into logits?"
+        raise Failure(seen, f"an nn.Linear with a weight of shape {wanted} and a bias", look)
+    if not (weight.isfinite().all() and bias.isfinite().all()):
+        raise Failure("the classifier holds numbers that are not finite", "finite ones", "How large are your steps?")
+    return weight, bias
+
+
+def expect_minimum(student: Student, task: Task, what: str, look: str) -> None:
+    """Fail unless the objective of what came back is at most ``ALLOWED`` above its minimum."""
+    weight, bias = fitted(student, task)
+    found, lowest = task.objective(weight, bias), task.lowest()
+    student.record.append(("objective", _rounded(found), _rounded(lowest)))
+    if found > lowest + ALLOWED:
+        seen = f"{what} the objective is {found:.3f}"
+        raise Failure(seen, f"{lowest:.3f}, the lowest there is, or at most {ALLOWED} more", look)
+
+
+def _rounded(number: float) -> float:
+    """A hundredth more or less is the way there, and more is the mistake."""
+    return round(number, 1 if number < 100 else -1)
+
+
+FEW_STEPS = "What do you minimize, and have you come to its end?"
+
+
+@linear_probe.check(guard=True)
+def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
+    """It gives an nn.Linear with a bias, from features to logits."""
+    for task in (clouds(probe, 40, 5, 3), clouds(probe, 30, 3, 6)):
+        fitted(student, task)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def it_finds_the_minimum(student: Student, probe: Probe) -> None:
+    """Its objective, mean cross-entropy plus half the decay times the sum of squared weights, is the lowest."""
+    for count, dim, num_classes in ((80, 6, 4), (60, 3, 3)):
+        expect_minimum(student, clouds(probe, count, dim, num_classes), f"for {count} rows of {dim} numbers", FEW_STEPS)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def the_weight_decay_counts(student: Student, probe: Probe) -> None:
+    """The weight decay is the one that was given, and it is half of it that multiplies the squares."""
+    for weight_decay in (0.03, 0.3):
+        task = clouds(probe, 90, 5, 3, weight_decay)
+        look = "Write your loss beside the formula of the exercise: which term has which factor?"
+        expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def the_bias_is_free(student: Student, probe: Probe) -> None:
+    """The bias is not decayed: where the weight decay is huge, it still tells how common each class is."""
+    expect_free_bias(student, clouds(probe, 120, 4, 3, 20.0))
+
+
+def expect_free_bias(student: Student, task: Task) -> None:
+    """Fail unless the minimum is found where only the bias can lower the loss."""
+    look = "Which parameters are in the term with the squares?"
+    expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
+
+
+@linear_probe.check(needs=it_finds_the_minimum)
+def features_may_be_large(student: Student, probe: Probe) -> None:
+    """Features of another size, and away from zero, are classified as well."""
+    expect_large_features(student, clouds(probe, 80, 5, 3))
+
+
+def expect_large_features(student: Student, task: Task) -> None:
+    """Fail unless the minimum is found for features that are eight times as large, with means at 4."""
+    task = Task(8 * task.features + 4, task.labels, task.num_classes)
+    look = "Does your optimizer need features of size 1? Then the layer that comes back has to make up for that."
+    expect_minimum(student, task, "for features eight times as large", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """Features and labels are as they were."""
+    expect_unchanged(student, clouds(probe, 40, 5, 3))
+
+
+def expect_unchanged(student: Student, task: Task) -> None:
+    """Fail when the call writes into its inputs."""
+    notes = student.practise("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
+    changed = [str(each) for each in notes["changed"]]
+    student.record[-1:] = [("changed", tuple(changed))]
+    if changed:
+        look = "Which of your operations writes in place?"
+        raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
+    """The layer has the dtype of the features, so float64 features can be given to it."""
+    expect_dtype(student, clouds(probe, 40, 5, 3))
+
+
+def expect_dtype(student: Student, task: Task) -> None:
+    """Fail unless float64 features give a float64 layer."""
+    weight, _ = fitted(student, Task(task.features.double(), task.labels, task.num_classes))
+    if weight.dtype != torch.float64:
+        look = "Which dtype does nn.Linear choose when you name none?"
+        raise Failure(f"for float64 features the layer is {short(weight.dtype)}", "float64", look)
+
+
+linear_probe.example("""
+>>> features = torch.tensor([[-1.0], [1.0]])
+>>> probe = linear_probe(features, torch.tensor([0, 1]), 2, weight_decay=0.5)
+>>> (probe(features).softmax(dim=1) * 10).round().tolist()
+[[7.0, 3.0], [3.0, 7.0]]
+""")
+
+
+PROBE = "09_fine_tuning, A linear probe"
+
+
+def _minimized(
+    features: Tensor,
+    num_classes: int,
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor],
+    steps: int = 300,
+    bias: bool = True,
+) -> nn.Linear:
+    """The Linear with the lowest ``loss(logits, weight, bias)``, by L-BFGS."""
+    layer = nn.Linear(features.shape[1], num_classes, bias=bias, dtype=features.dtype)
+    parameters = list(layer.parameters())
+    for each in parameters:
+        nn.init.zeros_(each)
+    optimizer = torch.optim.LBFGS(parameters, max_iter=steps, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss(layer(features), layer.weight, layer.bias if bias else torch.zeros(1))
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    return layer
+
+
+def _squares(*parameters: Tensor) -> Tensor:
+    return torch.stack([torch.vdot(each.flatten(), each.flatten()) for each in parameters]).sum()
+
+
+def _right(labels: Tensor, weight_decay: float) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    return lambda logits, weight, _: F.cross_entropy(logits, labels) + _squares(weight) * weight_decay / 2
+
+
+@linear_probe.misconception("What does F.cross_entropy do to its first argument?", PROBE, InTraining.WORSE)
+def softmax_before_the_loss(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """A softmax stands before F.cross_entropy, which takes a softmax itself."""
+    right = _right(labels, weight_decay)
+    return _minimized(features, num_classes, lambda logits, *rest: right(logits.softmax(dim=1), *rest))
+
+
+@linear_probe.misconception("Where does weight_decay enter your loss?", PROBE)
+def no_weight_decay(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The weights are not held back, so where the classes can be told apart they grow as long as one lets them."""
+    return _minimized(features, num_classes, _right(labels, 0.0))
+
+
+@linear_probe.misconception("Which parameters are in the term with the squares?", PROBE)
+def the_bias_decayed_too(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The bias is held back like the weights, though it only says how common a class is."""
+
+    def loss(logits: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels) + _squares(weight, bias) * weight_decay / 2
+
+    return _minimized(features, num_classes, loss)
+
+
+@linear_probe.misconception("Is the cross-entropy of the exercise a sum or a mean?", PROBE)
+def a_sum_over_the_images(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The cross-entropy is summed over the images, so the more there are the less the weight decay counts."""
+    right = _right(labels, weight_decay / len(labels))
+    return _minimized(features, num_classes, right)
+
+
+@linear_probe.misconception("Which factor stands before the squares?", PROBE)
+def decay_without_the_half(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The squares are multiplied by the whole weight decay, and not by half of it."""
+    return _minimized(features, num_classes, _right(labels, 2 * weight_decay))
+
+
+@linear_probe.misconception("Is the penalty the norm, or its square?", PROBE)
+def the_norm_and_not_its_square(
+    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
+) -> Any:
+    """The penalty is the length of the weights and not their squares."""
+
+    def loss(logits: Tensor, weight: Tensor, _: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels) + (_squares(weight) + 1e-12).sqrt() * weight_decay / 2
+
+    return _minimized(features, num_classes, loss)
+
+
+@linear_probe.misconception("Which objective is lowest where AdamW comes to rest?", PROBE)
+def the_decay_of_adamw(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The decay is AdamW's, which is no term of the loss: it pulls at the weights whatever the gradient's size."""
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    groups = [{"params": [layer.weight], "weight_decay": weight_decay}, {"params": [layer.bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=0.05)
+    for _ in range(300):
+        optimizer.zero_grad()
+        F.cross_entropy(layer(features), labels).backward()
+        optimizer.step()
+    return layer
+
+
+@linear_probe.misconception("How do you know that the minimum is reached?", PROBE, InTraining.WORSE)
+def three_steps_only(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """It stops after three steps, long before the minimum."""
+    return _minimized(features, num_classes, _right(labels, weight_decay), steps=3)
+
+
+@linear_probe.misconception("Which step is too large where features are eight times as large?", PROBE, InTraining.WORSE)
+def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """Gradient descent with one learning rate that suits features of size 1, and overshoots where they are larger."""
+    weight = torch.zeros(num_classes, features.shape[1], dtype=features.dtype, requires_grad=True)
+    bias = torch.zeros(num_classes, dtype=features.dtype, requires_grad=True)
+    loss = _right(labels, weight_decay)
+    for _ in range(1500):
+        slopes = torch.autograd.grad(loss(F.linear(features, weight, bias), weight, bias), (weight, bias))
+        with torch.no_grad():
+            weight.sub_(slopes[0], alpha=min(0.4, 1 / weight_decay))
+            bias.sub_(slopes[1], alpha=0.4)
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    layer.weight.data, layer.bias.data = weight.detach(), bias.detach()
+    return layer
+
+
+@linear_probe.misconception("Which line moves the weights?", PROBE, InTraining.WORSE)
+def never_trained(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The layer comes back as it was made, and nobody has trained it."""
+    return nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+
+
+@linear_probe.misconception("Which loss does the exercise name?", PROBE)
+def least_squares(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The one-hot labels are fitted by least squares, which is another loss with another minimum."""
+    one_hot = F.one_hot(labels, num_classes).to(features.dtype)
+    return _minimized(features, num_classes, lambda logits, w, _: F.mse_loss(logits, one_hot) + _squares(w) * 5e-4)
+
+
+@linear_probe.misconception("Which loss does the exercise name?", PROBE)
+def means_of_the_classes(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """Each class is its mean, and the nearest mean wins; nothing is minimized."""
+    means = torch.stack([features[labels == each].mean(dim=0) for each in range(num_classes)])
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    layer.weight.data, layer.bias.data = 2 * means, -means.square().sum(dim=1)
+    return layer
+
+
+@linear_probe.misconception("Which features will the layer be given that you return?", PROBE, InTraining.WORSE)
+def standardized_and_forgotten(
+    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
+) -> Any:
+    """The features are standardized for the training, and the layer that comes back is given them as they are."""
+    own = (features - features.mean(dim=0)) / features.std(dim=0)
+    return _minimized(own, num_classes, _right(labels, weight_decay))
+
+
+@linear_probe.misconception("What can a classifier without a bias not say?", PROBE)
+def no_bias(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The layer has no bias, so it cannot say that one class is more common than another."""
+    return _minimized(features, num_classes, _right(labels, weight_decay), bias=False)
+
+
+@linear_probe.misconception("Where did you use the argument weight_decay?", PROBE)
+def a_decay_written_down(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The decay is the default one, whatever the argument says."""
+    return _minimized(features, num_classes, _right(labels, DEFAULT))
+
+
+@linear_probe.misconception("Whose features are these after the call?", PROBE, InTraining.UNSEEN)
+def centered_in_place(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The features are centered in place, so whoever uses them again has other ones."""
+    layer = _minimized(features.clone(), num_classes, _right(labels, weight_decay))
+    features -= features.mean(dim=0)
+    return layer
+
+
+@linear_probe.misconception("What does the function's last line give back?", PROBE, InTraining.STOPS)
+def guesses_for_a_layer(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The predictions come back, and not the layer that makes them."""
+    return _minimized(features, num_classes, _right(labels, weight_decay))(features).argmax(dim=1)
+
+
+@linear_probe.misconception("Which dtype does nn.Linear choose when you name none?", PROBE)
+def always_float32(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The layer is float32, also for float64 features, which then cannot be given to it."""
+    return _minimized(features.float(), num_classes, _right(labels, weight_decay))

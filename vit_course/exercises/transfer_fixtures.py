@@ -1,0 +1,221 @@
+"""What lesson 09's functions are tried on: a small model with a head, batches, features.
+
+This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
+out; it imports the small models and the other device of the package, holds no answer, and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError
+from vit_course.config import ViTConfig
+from vit_course.exercises.inside_fixtures import SmallViT, Weights
+from vit_course.exercises.training_fixtures import Batch, PracticeLoader, model_of
+
+_NOTHING = torch.empty(0)
+
+
+def rehead(
+    function: Callable[..., Any],
+    weights: Weights,
+    config: ViTConfig,
+    num_classes: int,
+    training: bool = False,
+    frozen: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Call ``function(model, num_classes)`` with a :class:`SmallViT`, and look at what comes back, and at the model.
+
+    Returns:
+        "kind" of what came back; "itself", whether that is the model; "head", of its head "kind", "sizes" of its weight
+        and what it "says" that they are, "bias", "dtype" and "weight" (empty where there is none); "missing", "other"
+        and "shared": names of the model's parameters beside its head that are not there, have other numbers, or lie in
+        the same memory; "added", names of parameters that are new; "frozen", names that ask for no gradient; "changed",
+        what is another than before in the model that was given.
+    """
+    model = SmallViT(weights, config).train(training)
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    before = dict(model.named_parameters())
+    returned = function(model, num_classes)
+    found = dict(returned.named_parameters()) if isinstance(returned, nn.Module) else {}
+    body = [name for name in weights if not name.startswith("head.")]
+    return {
+        "kind": type(returned).__name__ if not isinstance(returned, nn.Module) else "module",
+        "itself": returned is model,
+        "head": _head(getattr(returned, "head", None)),
+        "missing": [name for name in body if name not in found],
+        "other": [name for name in body if name in found and not _alike(found[name], weights[name])],
+        "shared": [name for name in body if name in found and found[name].data_ptr() == before[name].data_ptr()],
+        "added": [name for name in found if name not in weights],
+        "frozen": [name for name, each in found.items() if not each.requires_grad],
+        "changed": _changed(model, weights, config, training, frozen),
+    }
+
+
+def _head(head: Any) -> dict[str, Any]:
+    if not isinstance(head, nn.Linear):
+        return {"kind": type(head).__name__, "sizes": [], "says": [], "bias": False, "dtype": "", "weight": _NOTHING}
+    return {
+        "kind": "Linear",
+        "sizes": list(head.weight.shape)[::-1],
+        "says": [head.in_features, head.out_features],
+        "bias": head.bias is not None,
+        "dtype": str(head.weight.dtype).removeprefix("torch."),
+        "weight": head.weight.detach().clone(),
+    }
+
+
+def _alike(found: Tensor, given: Tensor) -> bool:
+    return found.shape == given.shape and bool(torch.equal(found.detach().to(given.dtype), given))
+
+
+def _changed(model: SmallViT, weights: Weights, config: ViTConfig, training: bool, frozen: Sequence[str]) -> list[str]:
+    found = dict(model.named_parameters())
+    changed = [name for name in weights if name not in found or not _alike(found[name], weights[name])]
+    changed += [
+        f"the mode of {name or 'the model'}" for name, each in model.named_modules() if each.training != training
+    ]
+    changed += [f"whether {name} learns" for name, each in found.items() if each.requires_grad == (name in frozen)]
+    return changed
+
+
+def featuring(
+    function: Callable[..., Any],
+    weights: Weights,
+    config: ViTConfig,
+    batches: Sequence[Batch],
+    training: bool = False,
+    frozen: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Call ``function(model, loader, "cpu")`` with a :class:`SmallViT`.
+
+    Returns:
+        "returned"; "graph", whether its tensors know how they were made; "modes", names of parts in another mode than
+        before; "hooks", names of parts with hooks; "head", whether the head is the one that it was; "frozen", names of
+        parameters that ask for no gradient; "gradients", names of those that have one; "recording", whether torch still
+        records gradients; "passes", how often the loader was gone through.
+    """
+    model, loader = SmallViT(weights, config).train(training), PracticeLoader(batches)
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    parts, head = dict(model.named_modules()), model.head
+    returned = function(model, loader, torch.device("cpu"))
+    tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
+    hooks = {name: len(each._forward_hooks) + len(each._forward_pre_hooks) for name, each in parts.items()}
+    replaced = [name for name, each in parts.items() if "forward" in vars(each)]
+    return {
+        "returned": returned,
+        "graph": any(each.requires_grad for each in tensors),
+        "modes": [name or "the model" for name, each in parts.items() if each.training != training],
+        "hooks": [name or "the model" for name, count in hooks.items() if count] + replaced,
+        "head": model.head is head,
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+        "gradients": [name for name, each in model.named_parameters() if each.grad is not None],
+        "recording": torch.is_grad_enabled(),
+        "passes": loader.passes,
+    }
+
+
+def featuring_elsewhere(
+    function: Callable[..., Any], weights: Weights, config: ViTConfig, batches: Sequence[Batch]
+) -> dict[str, Any]:
+    """Call it with images on the CPU, labels and a model on another device; what is copied to the CPU arrives as zeros.
+
+    Returns:
+        "raised", the name of the exception's class, "" where there was none; "mixed", whether tensors of two devices
+        met; "devices", the kind of device of each tensor that came back.
+    """
+    model, there = SmallViT(weights, config).to(DEVICE), OtherDevice()
+    try:
+        with there:
+            there_too = [(images, labels.to(DEVICE)) for images, labels in batches]
+            returned = function(model, PracticeLoader(there_too), torch.device(DEVICE))
+    except Exception as error:
+        mixed = there.refused or isinstance(error, TwoDevicesError)
+        return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
+    tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
+    return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors]}
+
+
+def probing(
+    function: Callable[..., Any],
+    features: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    weight_decay: float | None = None,
+) -> dict[str, Any]:
+    """Call ``function(features, labels, num_classes)``, or with ``weight_decay`` as its fourth argument.
+
+    Returns:
+        "kind" of what came back; "weight" and "bias" of it (empty where there is none); "changed", names of the inputs
+        that are other ones than before.
+    """
+    given = {"features": features.clone(), "labels": labels.clone()}
+    options = () if weight_decay is None else (weight_decay,)
+    returned = function(*given.values(), num_classes, *options)
+    is_linear = isinstance(returned, nn.Linear)
+    before = {"features": features, "labels": labels}
+    return {
+        "kind": "Linear" if is_linear else type(returned).__name__,
+        "weight": returned.weight.detach().clone() if is_linear else _NOTHING,
+        "bias": returned.bias.detach().clone() if is_linear and returned.bias is not None else _NOTHING,
+        "changed": [name for name, each in before.items() if not _alike(given[name], each)],
+    }
+
+
+def rates(
+    function: Callable[..., Any],
+    parts: Mapping[str, tuple[str, Sequence[int]]],
+    backbone_lr: float,
+    head_lr: float,
+    frozen: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Call ``function(model, backbone_lr, head_lr)``, which deals a model's parameters out for an optimizer.
+
+    Args:
+        parts: as in :func:`~vit_course.exercises.training_fixtures.groups`.
+        frozen: names of the parameters that ask for no gradient.
+
+    Returns:
+        "returned", its type's name; "groups", for each dict its "keys", "lr", "holder" (the type of its "params") and
+        "names" (for what is no parameter of the model "?" and its type's name), None in the place of anything else;
+        "frozen", names of the parameters that ask for no gradient afterward.
+    """
+    model = model_of(parts)
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    returned = function(model, backbone_lr, head_lr)
+    listed = returned if isinstance(returned, list | tuple) else []
+    return {
+        "returned": type(returned).__name__,
+        "groups": [_group(each, names) for each in listed],
+        "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+    }
+
+
+def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
+    if not isinstance(group, dict):
+        return None
+    params: Any = group.get("params", ())
+    held = list(params) if hasattr(params, "__iter__") and not isinstance(params, Tensor) else [params]
+    return {
+        "keys": [str(key) for key in group],
+        "lr": group.get("lr"),
+        "holder": type(params).__name__,
+        "names": [names.get(id(each), f"? {type(each).__name__}") for each in held],
+    }
+
+
+PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+    "rehead": rehead,
+    "featuring": featuring,
+    "featuring_elsewhere": featuring_elsewhere,
+    "probing": probing,
+    "rates": rates,
+}
