@@ -26,6 +26,7 @@
 # | exercise | minutes | points |
 # |---|---|---|
 # | `mixup` | 12 | 2 |
+# | a bug, drawn for you | 5 | – |
 # | six experiments, each with a written question | 75 | 10 |
 # | your trained model, graded by its accuracy | 1 to 10 | 8 |
 #
@@ -46,7 +47,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, initialise, own
+from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure, show_images
 
@@ -492,6 +493,31 @@ check("mixup", mixup)
 blended, targets = mixup(toys.images[:8].float() / 255, toys.labels[:8], 10, 1.0, numpy.random.default_rng(3))
 names = [" + ".join(f"{row[each]:.2f} {toys.classes[each]}" for each in row.nonzero()[:, 0]) for row in targets]
 show_images(blended, titles=[name.replace(" + ", "\n+ ") for name in names], columns=8)
+
+# %% [markdown]
+# ### A bug drawn for you
+#
+# Of eight batches, each blended by a spoiled mixup, hardly anybody sees the fault. A seed puts one into this function:
+
+# %%
+SEED = 1  # any whole number: your own, or the one that your instructor gave you
+suspect = hunt("mixup", SEED)
+suspect
+
+# %% [markdown]
+# Measure before you read. Batches of one-hot "images", as in the docstring's example, show who is blended with whom,
+# and how much of each; a thousand shares show their distribution. Then repair a copy, and check it.
+
+# %%
+mended = None  # paste the program above this line, mend it, and put its name in the place of None
+suspect.check(mended)
+
+# %% [markdown]
+# <details><summary>Given up?</summary>
+#
+# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+#
+# </details>
 
 # %% [markdown]
 # `F.cross_entropy` takes such rows in the place of labels, so your `train_one_epoch` needs no change: only the loader

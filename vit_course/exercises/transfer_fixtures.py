@@ -96,9 +96,9 @@ def featuring(
 
     Returns:
         "returned"; "graph", whether its tensors know how they were made; "modes", names of parts in another mode than
-        before; "hooks", names of parts with hooks; "head", whether the head is the one that it was; "frozen", names of
-        parameters that ask for no gradient; "gradients", names of those that have one; "recording", whether torch still
-        records gradients; "passes", how often the loader was gone through.
+        before; "hooks", whether a part has a hook, or another forward; "head", whether the head is the one that it was;
+        "frozen", names of parameters that ask for no gradient; "gradients", names of those that have one; "recording",
+        whether torch still records gradients; "passes", how often the loader was gone through.
     """
     model, loader = SmallViT(weights, config).train(training), PracticeLoader(batches)
     for name in frozen:
@@ -106,13 +106,12 @@ def featuring(
     parts, head = dict(model.named_modules()), model.head
     returned = function(model, loader, torch.device("cpu"))
     tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
-    hooks = {name: len(each._forward_hooks) + len(each._forward_pre_hooks) for name, each in parts.items()}
-    replaced = [name for name, each in parts.items() if "forward" in vars(each)]
+    hooked = any(each._forward_hooks or each._forward_pre_hooks for each in parts.values())
     return {
         "returned": returned,
         "graph": any(each.requires_grad for each in tensors),
         "modes": [name or "the model" for name, each in parts.items() if each.training != training],
-        "hooks": [name or "the model" for name, count in hooks.items() if count] + replaced,
+        "hooks": hooked or any("forward" in vars(each) for each in parts.values()),
         "head": model.head is head,
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
         "gradients": [name for name, each in model.named_parameters() if each.grad is not None],

@@ -169,7 +169,7 @@ def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
     notes = call.notes
     frozen = sorted({*map(str, notes["frozen"])} ^ {*FROZEN})
     left = (
-        (bool(notes["hooks"]), "a hook is left behind", "What did the registration give you, and what can that do?"),
+        (notes["hooks"] is True, "a hook is left behind", "What did the registration give you, and what can that do?"),
         (not notes["head"], "the model has another head than before", "What did you put in its place, and until when?"),
         (bool(frozen), f"{', '.join(frozen)}: frozen or freed", "Does taking features need a change to what learns?"),
         (bool(notes["gradients"]), "parameters have a gradient now", "Who called backward?"),

@@ -1,0 +1,33 @@
+"""Mixup of a batch, by a generator of NumPy."""
+
+import torch
+import torch.nn.functional as F
+
+
+def suspect_mixup(images, labels, num_classes, alpha, generator):
+    """Images blended in pairs by one share from Beta(alpha, alpha), and one-hot targets blended likewise."""
+    if alpha <= 0:
+        # bug "alpha not tested": if alpha != alpha:
+        raise ValueError(f"alpha has to be above 0, and is {alpha}")
+    share = generator.beta(alpha, alpha)
+    # bug "uniform share": share = generator.random()
+    # bug "always half and half": share = 0.5
+    # bug "beta of alpha and one": share = generator.beta(alpha, 1)
+    # bug "the larger share kept": share = max(share := generator.beta(alpha, alpha), 1 - share)
+    partners = torch.from_numpy(generator.permutation(len(images))).to(images.device)
+    # bug "the neighbor for a partner": partners = torch.arange(len(images), device=images.device).roll(1)
+    # bug "the batch backward": partners = torch.arange(len(images), device=images.device).flip(0)
+    # bug "partners put back": partners = torch.from_numpy(generator.integers(len(images), size=len(images)))
+    # bug "one partner for all": partners = torch.full((len(images),), int(generator.integers(len(images))))
+    # bug "partners by the global generator": partners = torch.randperm(len(images))
+    one_hot = F.one_hot(labels, num_classes).to(images)
+    # bug "targets of another dtype": one_hot = F.one_hot(labels, num_classes).to(images.device, torch.float64)
+    mixed = share * images + (1 - share) * images[partners]
+    # bug "added and not blended": mixed = images + share * images[partners]
+    # bug "blended in place": mixed = images.copy_(share * images + (1 - share) * images[partners])
+    targets = share * one_hot + (1 - share) * one_hot[partners]
+    # bug "added and not blended": targets = one_hot + share * one_hot[partners]
+    # bug "labels left hard": targets = one_hot
+    # bug "shares swapped for labels": targets = (1 - share) * one_hot + share * one_hot[partners]
+    return mixed, targets
+    # bug "two labels and a share": return mixed, labels, labels[partners], share
