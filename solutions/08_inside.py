@@ -653,8 +653,8 @@ def shrunk(picture):
 
 
 path = ""  # such as "my_drawing.png"
-own = own_picture(path, otherwise=photo())  # (3, side, side) uint8
-probabilities, seen = predict_with_attention(model, pictures.normalize(shrunk(own))[0])
+mine = own_picture(path, otherwise=photo())  # (3, side, side) uint8
+probabilities, seen = predict_with_attention(model, pictures.normalize(shrunk(mine))[0])
 for share, index in zip(*probabilities.topk(3), strict=True):
     print(f"{share:6.1%}  {classes[index]}")
 show_maps(mine, {"where it looked": seen})

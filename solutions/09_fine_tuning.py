@@ -447,7 +447,7 @@ probe_of_fresh = linear_probe(fresh_features, few_labels, len(photos.classes), w
 print(f"features of a model that was never trained: {accuracy_of(probe_of_fresh, fresh_test, test_labels):.1%}")
 
 # %% [markdown]
-# In our run: 49.5 % from features, 35.4 % from pixels, and 35 % from the features of a model that was never trained.
+# In our run: 49.5 % from features, 35.4 % from pixels, and 35.4 % from the features of a model that was never trained.
 # (The weight decay of each is the best of a few.) So an untrained ViT is worth about as much as the pixels themselves,
 # and what separates the first number from the others was *learned*, on photos of airplanes, frogs and trucks.
 
@@ -674,8 +674,8 @@ for (way, per_class), each in ways.items():
 #
 # ### BEGIN SOLUTION
 # Our runs: at 10 images a class the probe reaches 33.1, 34.4 and 36.0 %, fine-tuning 37.6, 42.6 and 40.9 %, training
-# from nothing 25.0, 27.1 and 27.9 %. Against the probe that is +5.9 ± 5.0 and −7.8 ± 1.1. At 100 images: 49.5, 50.6 and
-# 48.7 %, 58.7, 59.9 and 58.5 %, and 47.3, 45.4 and 45.4 %; against the probe +9.4 ± 0.8 and −3.6 ± 3.8, an interval
+# from nothing 25.0, 27.1 and 27.9 %. Against the probe that is +5.9 ± 4.9 and −7.9 ± 1.1. At 100 images: 49.5, 50.6 and
+# 48.7 %, 58.7, 59.9 and 58.5 %, and 47.3, 45.4 and 45.4 %; against the probe +9.4 ± 0.8 and −3.6 ± 3.7, an interval
 # that holds 0. At 1,000 images, one seed: 55.7, 71.0 and 60.4 %, and one seed has no interval.
 #
 # So we would fine-tune at each of these numbers, and take the probe where a second is all the time there is.

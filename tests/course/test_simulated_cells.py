@@ -23,6 +23,7 @@ NO_CELL = {
 }
 # what lessons import in cells of their own
 IMPORTS = """
+import copy
 import math
 from dataclasses import replace
 import torch

@@ -24,7 +24,7 @@ REPORTED = {
     "seed-d-cifar100": (0.37, None, None),
     "seed-e-cifar10": (0.755, 100, None),
 }
-OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "colab-t4", "h200-minute", "h200-best")
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "colab-t4", "h200-minute", "h200-best")
 TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "h200-minute-cifar100", "h200-best-cifar100")
 
 

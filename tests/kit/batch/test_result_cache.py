@@ -226,7 +226,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp
 
     def keys():
         found = exercise_keys(work("07_experiments").read(), place, sandboxed=True)
-        return found["vit_cifar"], found["evaluate"]
+        return found["vit_cifar"], found["mixup"]
 
     before = keys()
     assert keys() == before
