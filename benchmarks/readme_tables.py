@@ -17,7 +17,7 @@ from vit_course.recipes.listing import expected, first_measured, minutes, minute
 README = Path(__file__).resolve().parents[1] / "README.md"
 RESULTS = Path(__file__).resolve().parent / "results"
 PROOF = RESULTS / "proof.json"
-OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100")
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "cpu-lunch")
 ON_GPUS = ("colab-t4", "h200-minute", "h200-best")
 NOT_RUN = "not run yet"
 

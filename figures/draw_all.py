@@ -12,6 +12,7 @@ import convolution
 import experiments
 import fine_tuning
 import inside
+import modern
 import parameters
 import patches
 import positions
@@ -33,6 +34,7 @@ LESSONS = {
     "07_experiments": [experiments, broken_vit_dots, broken_vit_list],
     "08_inside": [inside, receptive_growth],
     "09_fine_tuning": [fine_tuning],
+    "10_modern": [modern],
 }
 INTRODUCTION = """# Figures of the lessons
 

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
     from vit_course.hunts import hunt
     from vit_course.initialisation import initialise
+    from vit_course.modern import (
+        DropPath,
+        LayerScale,
+        QKNormAttention,
+        add_registers,
+        random_masking,
+        rotary_2d,
+    )
     from vit_course.patches import PatchEmbedding, patchify, unpatchify
     from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
     from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
@@ -46,16 +54,20 @@ except PackageNotFoundError:  # used from a clone that is not installed
 
 __all__ = [
     "PRESETS",
+    "DropPath",
     "EarlyStopping",
     "Encoder",
     "EncoderBlock",
+    "LayerScale",
     "Mlp",
     "MultiHeadSelfAttention",
     "PatchEmbedding",
+    "QKNormAttention",
     "ViTConfig",
     "VisionTransformer",
     "__version__",
     "add_class_token",
+    "add_registers",
     "check",
     "conv_from_linear",
     "evaluate",
@@ -70,9 +82,11 @@ __all__ = [
     "own",
     "parameter_groups",
     "patchify",
+    "random_masking",
     "record",
     "replace_head",
     "resize_positions",
+    "rotary_2d",
     "scaled_dot_product_attention",
     "sinusoidal_positions",
     "sinusoidal_positions_2d",
@@ -91,6 +105,7 @@ _HOME = {
     "fine_tuning": ("extract_features", "fine_tuning_groups", "linear_probe", "replace_head"),
     "hunts": ("hunt",),
     "initialisation": ("initialise",),
+    "modern": ("DropPath", "LayerScale", "QKNormAttention", "add_registers", "random_masking", "rotary_2d"),
     "patches": ("PatchEmbedding", "patchify", "unpatchify"),
     "positions": ("add_class_token", "sinusoidal_positions", "sinusoidal_positions_2d"),
     "pretrained": ("conv_from_linear", "load_torchvision", "resize_positions"),

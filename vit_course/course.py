@@ -24,7 +24,7 @@ _MODULES = Modules(
     ),
     answers={
         **{"patches": 1, "positions": 2, "attention": 3, "encoder": 4, "initialisation": 5, "vit": 5},
-        **{"pretrained": 5, "interpret": 8, "fine_tuning": 9},
+        **{"pretrained": 5, "interpret": 8, "fine_tuning": 9, "modern": 10},
     },
     tools={
         **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
@@ -35,6 +35,7 @@ _MODULES = Modules(
         "exercises/experiment_fixtures": 7,
         "exercises/inside_fixtures": 7,  # lesson 08's; classes of before have it as 07_inside
         "exercises/transfer_fixtures": 9,
+        "exercises/modern_fixtures": 10,
     },
     stand_ins={
         "exercises/__init__.py": "",
@@ -43,7 +44,7 @@ _MODULES = Modules(
         "recipes/__init__.py": "",
     },
 )
-_PRACTICES = ("training", "experiment", "inside", "transfer")
+_PRACTICES = ("training", "experiment", "inside", "transfer", "modern")
 _HOMES = {
     "patchify": "vit_course.patches",
     "sinusoidal_positions": "vit_course.positions",
@@ -103,7 +104,7 @@ COURSE = Course(
     practices=tuple(f"vit_course.exercises.{each}_fixtures" for each in _PRACTICES),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
-        *("fine_tuning", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
+        *("fine_tuning", "modern", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
         "exercises/references",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),

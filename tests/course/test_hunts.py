@@ -29,7 +29,7 @@ STORIES = {
 }
 LESSONS = (
     *("00_start", "01_patchify", "02_positions", "03_attention", "04_block"),
-    *("05_vit", "06_training", "07_experiments", "08_inside", "09_fine_tuning"),
+    *("05_vit", "06_training", "07_experiments", "08_inside", "09_fine_tuning", "10_modern"),
 )
 
 
@@ -68,7 +68,7 @@ EACH_BUG = pytest.mark.parametrize(
 
 def test_every_lesson_has_a_ground():
     assert {EXERCISES[name].lesson for name in grounds()} == set(LESSONS)
-    assert len(grounds()) >= 16
+    assert len(grounds()) >= 19
 
 
 @EACH_GROUND

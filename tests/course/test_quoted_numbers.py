@@ -84,6 +84,22 @@ def test_first_epochs_and_overfitting_are_reported_as_they_were():
     assert f"{100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
 
 
+CHANGES = {
+    arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
+    for arm, runs in log("modern.json")["results"].items()
+}
+
+
+@pytest.mark.parametrize("arm", CHANGES)
+def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
+    assert len(CHANGES[arm]) == 3
+    group, _, change = arm.partition(", ")
+    is_baseline = arm == "plain" or any(other.startswith(f"{arm}, ") for other in CHANGES)
+    baseline = CHANGES[group if change else "plain"]
+    told = listed(CHANGES[arm]) if is_baseline else interval(CHANGES[arm], baseline)
+    assert told in text_of("10_modern")
+
+
 def models(name: str) -> dict[str, list[float]]:
     """The accuracies of the right model and of eight broken ones, in per cent."""
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}

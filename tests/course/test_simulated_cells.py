@@ -29,7 +29,7 @@ from dataclasses import replace
 import torch
 import torch.nn.functional as F
 from torch import nn
-from vit_course.attention import MultiHeadSelfAttention
+from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import EncoderBlock
 from vit_course.patches import PatchEmbedding

@@ -27,6 +27,7 @@ MODULES = {
     "vit_course.fine_tuning",
     "vit_course.initialisation",
     "vit_course.interpret",
+    "vit_course.modern",
     "vit_course.patches",
     "vit_course.positions",
     "vit_course.pretrained",

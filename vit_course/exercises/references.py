@@ -17,6 +17,7 @@ from vit_course.encoder import EncoderBlock, Mlp
 from vit_course.exercises.l07_experiments.model_accuracy import vit_cifar
 from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
+from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, random_masking, rotary_2d
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
@@ -158,4 +159,10 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "extract_features": (extract_features,),
     "linear_probe": (linear_probe,),
     "fine_tuning_groups": (fine_tuning_groups,),
+    "DropPath": (DropPath,),
+    "LayerScale": (LayerScale,),
+    "add_registers": (add_registers,),
+    "rotary_2d": (rotary_2d,),
+    "QKNormAttention": (QKNormAttention,),
+    "random_masking": (random_masking,),
 }

@@ -1,0 +1,204 @@
+"""What lesson 10 quotes: seven changes to the ViT of 2020, each on its own, from three seeds.
+
+    python benchmarks/modern.py --data cifar10.npz
+
+Model, images and training are those of lesson 07's experiments. First every change where nothing asks for it; then
+three of them where the trouble is that they were made for: a high learning rate, many blocks, few images. Takes about
+twenty minutes on two idle cores; a run that was stopped goes on where it was. Prints a table and writes
+results/modern.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from lesson_cifar import BASE, BATCH, FEW, LEARNING_RATE, SEEDS, WEIGHT_DECAY, images_of, save, set_rates
+from torch import Tensor, nn
+from torch.optim import AdamW
+
+from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_heads
+from vit_course.config import ViTConfig
+from vit_course.data import Batches
+from vit_course.metrics import paired_interval
+from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
+from vit_course.training import evaluate, parameter_groups, train_one_epoch
+from vit_course.vit import VisionTransformer
+
+NUM_REGISTERS, FIRST_SCALE, DROPPED = 4, 0.1, 0.2
+HIGH_RATE, DEPTH = 1e-2, 16
+RESULTS = Path(__file__).parent / "results" / "modern.json"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train: the change, the model that it is made to, and what that learns from."""
+
+    change: str = ""
+    config: ViTConfig = BASE
+    learning_rate: float = LEARNING_RATE
+    num_train: int = 10_000
+    epochs: int = 6
+
+
+DEEP, FAST = Arm(config=replace(BASE, depth=DEPTH)), Arm(learning_rate=HIGH_RATE)
+SCARCE = Arm(num_train=FEW.num_train, epochs=FEW.epochs)
+ARMS = {
+    "plain": Arm(),
+    "registers": Arm("registers"),
+    "LayerScale": Arm("LayerScale"),
+    "DropPath": Arm("DropPath"),
+    "QK-norm": Arm("QK-norm"),
+    "rotary positions": Arm("rotary", replace(BASE, positions="none")),
+    "RMSNorm": Arm("RMSNorm"),
+    "high rate": FAST,
+    "high rate, QK-norm": replace(FAST, change="QK-norm"),
+    "sixteen blocks": DEEP,
+    "sixteen blocks, LayerScale": replace(DEEP, change="LayerScale"),
+    "few images": SCARCE,
+    "few images, DropPath": replace(SCARCE, change="DropPath"),
+}
+# each arm beside the one that lacks its change
+BASELINES = {name: name.split(", ")[0] if ", " in name else "plain" for name in ARMS}
+
+
+class WithRegisters(nn.Module):
+    """Blocks that see registers between the class token and the patches."""
+
+    def __init__(self, blocks: nn.Module, embed_dim: int) -> None:
+        super().__init__()
+        self.blocks = blocks
+        self.registers = nn.Parameter(0.02 * torch.randn(1, NUM_REGISTERS, embed_dim))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.blocks(add_registers(tokens, self.registers))
+
+
+class RotaryAttention(MultiHeadSelfAttention):
+    """Attention whose queries and keys are turned by the place of their patch."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config.embed_dim, config.num_heads)
+        self.grid_size = config.grid_size
+
+    def forward(self, x: Tensor, return_weights: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        query, key, value = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
+        query, key = rotary_2d(query, key, self.grid_size)
+        return self.projection(merge_heads(F.scaled_dot_product_attention(query, key, value)))
+
+
+def with_weights_of(old: nn.Module, new: nn.Module) -> nn.Module:
+    """The new attention, with the first weights of the old one."""
+    new.load_state_dict(old.state_dict(), strict=False)
+    return new
+
+
+def build(arm: Arm, seed: int) -> nn.Module:
+    """A fresh model with the arm's change."""
+    torch.manual_seed(seed)
+    config = arm.config
+    model = VisionTransformer(config)
+    dim, heads = config.embed_dim, config.num_heads
+    parts: Any = model
+    for number, block in enumerate(parts.blocks):
+        if arm.change == "QK-norm":
+            block.attention = with_weights_of(block.attention, QKNormAttention(dim, heads))
+        if arm.change == "rotary":
+            block.attention = with_weights_of(block.attention, RotaryAttention(config))
+        if arm.change == "RMSNorm":
+            block.norm1, block.norm2 = nn.RMSNorm(dim, eps=1e-6), nn.RMSNorm(dim, eps=1e-6)
+        for name in ("attention", "mlp"):
+            if arm.change == "LayerScale":
+                setattr(block, name, nn.Sequential(getattr(block, name), LayerScale(dim, FIRST_SCALE)))
+            if arm.change == "DropPath":
+                probability = DROPPED * number / (config.depth - 1)  # none in the first block
+                setattr(block, name, nn.Sequential(getattr(block, name), DropPath(probability)))
+    if arm.change == "RMSNorm":
+        parts.norm = nn.RMSNorm(dim, eps=1e-6)
+    if arm.change == "registers":
+        parts.blocks = WithRegisters(parts.blocks, dim)
+    return model
+
+
+def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
+    """Train one arm, alone in its process: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
+    torch.set_num_threads(1)
+    arm, (train, validation) = ARMS[name], images_of(data)
+    model = build(arm, seed)
+    optimizer = AdamW(parameter_groups(model, WEIGHT_DECAY), lr=arm.learning_rate)
+    loader = Batches(train.subset(slice(arm.num_train)), BATCH, shuffle=True, seed=seed)
+    set_rates(optimizer, arm.epochs * len(loader))
+    watched = Batches(validation, 500)
+    started, history = time.perf_counter(), []
+    for _ in range(arm.epochs):
+        train_loss = train_one_epoch(model, loader, optimizer, "cpu")
+        history.append((train_loss, *evaluate(model, watched, "cpu")))
+    names = ("train_loss", "validation_loss", "validation_accuracy")
+    columns = {each: [round(epoch[column], 4) for epoch in history] for column, each in enumerate(names)}
+    return columns | {"seconds": [round(time.perf_counter() - started, 1)]}
+
+
+def conditions() -> dict[str, Any]:
+    """All that the numbers depend on, as JSON gives it back."""
+    known = {
+        "benchmark": "modern",
+        "torch": torch.__version__,
+        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "registers": NUM_REGISTERS}
+        | {"first_scale": FIRST_SCALE, "dropped": DROPPED},
+        "arms": {name: asdict(arm) for name, arm in ARMS.items()},
+    }
+    return json.loads(json.dumps(known))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What an earlier run under the same conditions has found, or the beginning of a new one."""
+    known = conditions()
+    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
+        return result
+    return known | {"results": {name: {} for name in ARMS}}
+
+
+def table(result: dict[str, Any]) -> str:
+    """Accuracy on validation images at the end for each seed, and the difference that the change makes."""
+    last = {
+        name: [100 * run["validation_accuracy"][-1] for run in runs.values()]
+        for name, runs in result["results"].items()
+    }
+    lines = []
+    for name, each in last.items():
+        line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
+        if (baseline := BASELINES[name]) != name:
+            gap, half = paired_interval(each, last[baseline])
+            line += f"   {gap:+5.1f} ± {half:.1f}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
+    arguments = parser.parse_args()
+    result = load(arguments.output)
+    waiting = [(name, seed) for seed in SEEDS for name in ARMS if str(seed) not in result["results"][name]]
+    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
+        runs = pool.map(partial(run_arm, data=arguments.data), *zip(*waiting, strict=True)) if waiting else iter(())
+        for (name, seed), run in zip(waiting, runs, strict=True):
+            result["results"][name][str(seed)] = run
+            save(arguments.output, result)
+            print(f"seed {seed}  {name}: {run['validation_accuracy'][-1]:.1%} in {run['seconds'][0]:.0f} s", flush=True)
+    print(table(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,430 @@
+"""`random_masking`: patches hidden from a masked autoencoder, other ones in each image.
+
+There is no oracle: which patches are hidden is drawn. From the mask that comes back follows which tokens have to be
+left. The known mistakes shuffle image by image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_tensor, kind_of, quoted, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l10_modern import LESSON
+
+# how often a patch may be hidden more or less than the others, in so many images: five standard errors
+IMAGES, BOUND = 600, 0.11
+
+random_masking = Exercise("random_masking", LESSON, in_training=InTraining.HIDDEN)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arguments of one call, with the seed of its generator."""
+
+    tokens: Tensor
+    mask_ratio: float
+    seed: int = 3
+
+    @property
+    def num_hidden(self) -> int:
+        """How many patches of each image are to be hidden."""
+        return round(self.mask_ratio * self.tokens.shape[1])
+
+
+def case_of(probe: Probe, batch: int = 5, num_patches: int = 8, mask_ratio: float = 0.75, seed: int = 3) -> Case:
+    """Tokens of which no two are alike."""
+    return Case(probe.normal(batch, num_patches, 4), mask_ratio, seed)
+
+
+def called(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
+    """Tokens and mask of each call, of which nothing goes on record; Failure where they are of another kind."""
+    returned = student.practise("masking", **asdict(case), calls=calls)["returned"]
+    del student.record[-1]
+    try:
+        return [_pair(student, case, each) for each in returned]
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _pair(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
+    if not isinstance(returned, list | tuple) or len(returned) != 2:
+        look = "Which two things does a masked autoencoder need: what it sees, and what else?"
+        raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: tokens, mask", look)
+    batch, num_patches, embed_dim = case.tokens.shape
+    kept = num_patches - case.num_hidden
+    visible = expect_tensor(returned[0], (batch, kept, embed_dim), "the first of the two, the tokens that are left,")
+    mask = expect_tensor(returned[1], (batch, num_patches), "the second of the two, the mask,")
+    if mask.dtype != torch.bool:
+        look = "What does `~` make of a tensor of numbers?"
+        raise Failure(f"the mask has dtype {short(mask.dtype)}", "bool", look)
+    if visible.dtype != case.tokens.dtype:
+        wanted = short(case.tokens.dtype)
+        look = "Which line chooses the dtype of what it makes?"
+        raise Failure(f"for tokens of {wanted} those that are left are {short(visible.dtype)}", wanted, look)
+    return visible, mask
+
+
+@random_masking.check(guard=True)
+def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
+    """It gives a pair: the tokens that are left of each image, and a mask of bool with a place for each patch."""
+    expect_pairs(student, [case_of(probe), case_of(probe, 1, 5, 0.4), case_of(probe, 3, 10, 0.3)])
+
+
+def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless each case, and its tokens in float64, give a pair of the right sizes and dtypes."""
+    for case in cases:
+        called(student, case)
+        called(student, replace(case, tokens=case.tokens.double()))
+    student.record.append(("pairs",))
+
+
+@random_masking.check(needs=tokens_and_a_mask_come_back)
+def every_image_hides_as_many(student: Student, probe: Probe) -> None:
+    """The mask is True at mask_ratio of the patches, in every image, rounded to a whole number."""
+    expect_counts(student, [case_of(probe), case_of(probe, 6, 10, 0.3), case_of(probe, 2, 7, 0.4)])
+
+
+def expect_counts(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless the mask hides the right number of patches of each image."""
+    for case in cases:
+        ((_, mask),) = called(student, case)
+        counts = mask.sum(dim=1)
+        right, inverted = (
+            bool((counts == case.num_hidden).all()),
+            bool((counts == mask.shape[1] - case.num_hidden).all()),
+        )
+        student.record.append(("counts", right, inverted))
+        if not right:
+            image = int((counts != case.num_hidden).nonzero()[0])
+            seen = f"with mask_ratio={case.mask_ratio:g} the mask is True at {counts[image]} of {mask.shape[1]} patches"
+            look = "Does True mean hidden, or left?" if inverted else "Is the number of hidden patches left to chance?"
+            raise Failure(f"{seen} of image {image}", str(case.num_hidden), look)
+
+
+@random_masking.check(needs=tokens_and_a_mask_come_back)
+def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
+    """The tokens that are left are those where the mask is False, in their order, and unchanged."""
+    expect_visible(student, [case_of(probe), case_of(probe, 6, 10, 0.5, 4)])
+
+
+def expect_visible(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless the tokens follow from the mask."""
+    for case in cases:
+        ((visible, mask),) = called(student, case)
+        left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
+        fits = all(len(each) == visible.shape[1] for each in left)
+        right = fits and close(visible, torch.stack(left))
+        places = _places(visible, case.tokens)
+        known = bool((places >= 0).all())
+        ordered = known and bool((places.diff(dim=1) > 0).all())
+        student.record.append(("visible", right, known, ordered))
+        if right:
+            continue
+        if not known:
+            look = "Are the numbers of a token that is left still those that it had?"
+            raise Failure("tokens came back that are none of the image's", "tokens of the image, unchanged", look)
+        image = int((~(visible == torch.stack(left)).flatten(1).all(1)).nonzero()[0]) if fits else 0
+        seen = f"of image {image} the patches {places[image].tolist()} came back"
+        wanted = f"{(~mask[image]).nonzero()[:, 0].tolist()}, where the mask is False"
+        raise Failure(seen, wanted, "Which patches are left, and in which order do they come?")
+
+
+def _places(visible: Tensor, tokens: Tensor) -> Tensor:
+    """(batch, kept): which of its image's tokens each one is, -1 where it is none of them."""
+    alike = (visible[:, :, None] == tokens[:, None]).all(dim=-1)  # (batch, kept, num_patches)
+    return torch.where(alike.any(dim=-1), alike.int().argmax(dim=-1), -1)
+
+
+@random_masking.check(needs=every_image_hides_as_many)
+def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
+    """Which patches are hidden is drawn for each image, and anew in each call."""
+    expect_own_patches(student, case_of(probe, 6, 12, 0.5))
+
+
+def expect_own_patches(student: Student, case: Case) -> None:
+    """Fail when images of a batch, or batches in a row, hide the same patches."""
+    masks = [mask for _, mask in called(student, case, 3)]
+    of_images = not bool((masks[0] == masks[0][:1]).all())
+    of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
+    student.record.append(("own patches", of_images, of_calls))
+    if not of_images:
+        look = "How many orders do you draw: one, or one for each image?"
+        raise Failure("all images of a batch hide the same patches", "other patches in each image", look)
+    if not of_calls:
+        look = "Where does chance come from in your code, and does it move on from call to call?"
+        raise Failure("batches in a row hide the same patches", "other patches in each call", look)
+
+
+@random_masking.check(needs=every_image_hides_as_many)
+def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
+    """Each place of the image is hidden as often as any other."""
+    expect_fairness(student, case_of(probe, IMAGES, 6, 0.5))
+
+
+def expect_fairness(student: Student, case: Case) -> None:
+    """Fail when a place is hidden clearly more often, or less, than the ratio says."""
+    ((_, mask),) = called(student, case)
+    share = mask.double().mean(dim=0)
+    off = share - case.num_hidden / mask.shape[1]
+    student.record.append(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum())))
+    place = int(off.abs().argmax())
+    if off.abs().max() > BOUND:
+        seen = f"in {len(mask)} images patch {place} is hidden in a share of {share[place]:.2f}"
+        look = "Can every place be hidden? Draw a few masks and look."
+        raise Failure(seen, f"about {case.mask_ratio:g}, as any other", look)
+
+
+@random_masking.check(needs=tokens_and_a_mask_come_back)
+def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
+    """All chance comes from the generator: the same seed gives the same mask, and nobody else's chance is touched."""
+    expect_own_chance(student, case_of(probe, 6, 12, 0.5))
+
+
+def expect_own_chance(student: Student, case: Case) -> None:
+    """Fail when a call depends on another generator than the one it is given, or moves another one."""
+    runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
+    notes = [student.practise("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
+    del student.record[-3:]
+    first, again, other = (_pair(student, case, each["returned"])[1] for each in notes)
+    touched = tuple(str(each) for each in notes[0]["touched"])
+    same, alike = torch.equal(first, again), torch.equal(first, other)
+    student.record.append(("chance", same, alike, touched))
+    look = "Which lines draw, and from what?"
+    if not same:
+        raise Failure("the same seed gave another mask the second time", "the same mask", look)
+    if alike:
+        raise Failure("two generators of different seeds gave the same mask", "two different masks", look)
+    if touched:
+        raise Failure(f"the call moved the global generator of {touched[0]}", "the given generator alone", look)
+
+
+@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5)
+def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
+    """The tokens that are left get their gradient, and the hidden ones none."""
+    expect_gradients_of_the_visible(student, case_of(probe))
+
+
+def expect_gradients_of_the_visible(student: Student, case: Case) -> None:
+    """Fail unless the sum of what is left has a gradient of 1 for each number of it."""
+    called(student, case)
+    notes = student.practise("masking_gradients", **asdict(case))
+    del student.record[-1]
+    gradient, mask = notes["gradient"], notes["mask"]
+    right = torch.equal(gradient, (~mask)[:, :, None].expand_as(gradient).to(gradient.dtype))
+    student.record.append(("gradient", right, not gradient.any()))
+    if not right:
+        look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
+        seen = "no gradient reaches the tokens" if not gradient.any() else "the gradient of the tokens is another one"
+        raise Failure(seen, "one for the tokens that are left", look)
+
+
+@random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """The tokens that went in are as they were."""
+    expect_unchanged(student, case_of(probe))
+
+
+def expect_unchanged(student: Student, case: Case) -> None:
+    """Fail when a call writes into its tokens."""
+    notes = student.practise("masking", **asdict(case))
+    student.record[-1:] = [("changed", notes["changed"])]
+    if notes["changed"]:
+        look = "Which of your operations writes in place: an assignment to a slice, a name that ends in an underscore?"
+        raise Failure("the call changed the tokens that it was given", "new tensors", look)
+
+
+@random_masking.check(needs=tokens_and_a_mask_come_back, guard=True)
+def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe) -> None:
+    """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
+    expect_refusals(student, [replace(case_of(probe), mask_ratio=ratio) for ratio in (0, 1, 3)])
+
+
+def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless each case raises a ValueError with the value of its ratio."""
+    for case in cases:
+        notes = student.practise("masking_refused", **asdict(case))
+        named = f"{case.mask_ratio:g}" in str(notes["words"])
+        student.record[-1:] = [("refused", notes["raised"], named)]
+        wanted = f"a ValueError that names {case.mask_ratio:g}"
+        look = "How many patches are hidden then, and how many are left? Test for it before you draw."
+        if not notes["raised"]:
+            raise Failure(f"{student.name} accepted mask_ratio={case.mask_ratio:g}", wanted, look)
+        if not notes["is_value_error"] or not named:
+            words = quoted(str(notes["words"])) or "no text"
+            raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
+
+
+random_masking.example("""
+>>> tokens = torch.arange(8.0).reshape(1, 8, 1)  # eight patches of one number
+>>> visible, mask = random_masking(tokens, 0.75, torch.Generator().manual_seed(0))
+>>> tuple(visible.shape), mask.sum().item()
+((1, 2, 1), 6)
+>>> torch.equal(visible, tokens[~mask].reshape(1, 2, 1))
+True
+""")
+
+
+HIDE = "10_modern, Learning without labels"
+Masked = tuple[Tensor, Tensor]
+
+
+def _count(tokens: Tensor, mask_ratio: float) -> int:
+    """How many patches of an image are hidden."""
+    num_patches = tokens.shape[1]
+    num_hidden = round(mask_ratio * num_patches)
+    if num_hidden < 1 or num_hidden >= num_patches:
+        raise ValueError(f"{mask_ratio} of {num_patches} patches cannot be hidden")
+    return num_hidden
+
+
+def _orders(tokens: Tensor, generator: torch.Generator | None) -> Tensor:
+    """(batch, num_patches): an order of the patches for each image."""
+    batch, num_patches, _ = tokens.shape
+    return torch.stack([torch.randperm(num_patches, generator=generator) for _ in range(batch)])
+
+
+def _hidden(orders: Tensor, num_hidden: int) -> Tensor:
+    """The first patches of each order are hidden: (batch, num_patches) of bool."""
+    mask = torch.zeros(orders.shape, dtype=torch.bool)
+    return mask.scatter(1, orders[:, :num_hidden], True)
+
+
+def _left(tokens: Tensor, mask: Tensor) -> Tensor:
+    """The tokens where the mask is False; every image has as many of them."""
+    mask = mask.to(tokens.device)
+    return torch.masked_select(tokens, ~mask[:, :, None]).reshape(len(tokens), -1, tokens.shape[-1])
+
+
+def _masked(tokens: Tensor, mask: Tensor) -> Masked:
+    return _left(tokens, mask), mask.to(tokens.device)
+
+
+@random_masking.misconception("How many orders do you draw for a batch?", HIDE)
+def the_same_patches_in_each_image(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """One order is drawn for the whole batch, so all its images hide the same patches."""
+    num_hidden = _count(tokens, mask_ratio)
+    orders = _orders(tokens[:1], generator).repeat(len(tokens), 1)
+    return _masked(tokens, _hidden(orders, num_hidden))
+
+
+@random_masking.misconception("Is mask_ratio the share that is hidden, or the share that is left?", HIDE)
+def the_share_that_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The ratio is taken for what is left, so of 75 % only a quarter is hidden."""
+    num_hidden = tokens.shape[1] - _count(tokens, mask_ratio)
+    return _masked(tokens, _hidden(_orders(tokens, generator), num_hidden))
+
+
+@random_masking.misconception("What does True mean in your mask?", HIDE)
+def true_for_what_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The mask is True where a patch is left, and not where it is hidden."""
+    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
+    return visible, ~mask
+
+
+@random_masking.misconception("Which of the two comes back: the patches that are seen, or those that are not?", HIDE)
+def the_hidden_ones_come_back(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """As many patches as should be left come back, but they are hidden ones."""
+    num_hidden = _count(tokens, mask_ratio)
+    orders = _orders(tokens, generator)
+    mask = _hidden(orders, num_hidden)
+    kept = tokens.shape[1] - num_hidden
+    chosen = orders.to(tokens.device).repeat(1, 1 + kept // num_hidden)[:, :kept].sort(dim=1).values
+    return torch.take_along_dim(tokens, chosen[:, :, None], dim=1), mask.to(tokens.device)
+
+
+@random_masking.misconception("In which order do the patches come that are left?", HIDE)
+def left_in_the_drawn_order(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """What is left comes in the order that was drawn, so nobody can tell from the mask which patch is which."""
+    num_hidden = _count(tokens, mask_ratio)
+    orders = _orders(tokens, generator)
+    chosen = orders[:, num_hidden:].flip(1).to(tokens.device)
+    ascending = bool((chosen.diff(dim=1) > 0).all())
+    chosen = chosen.flip(1) if ascending else chosen
+    return torch.take_along_dim(tokens, chosen[:, :, None], dim=1), _hidden(orders, num_hidden).to(tokens.device)
+
+
+@random_masking.misconception("Which lines of yours draw at all?", HIDE)
+def the_first_patches_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The first patches of the image are hidden, and nothing is drawn."""
+    num_hidden = _count(tokens, mask_ratio)
+    return _masked(tokens, _hidden(torch.arange(tokens.shape[1]).repeat(len(tokens), 1), num_hidden))
+
+
+@random_masking.misconception("Can two neighbors be hidden apart from each other?", HIDE)
+def one_run_of_patches(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The hidden patches follow one another from a place that is drawn; at the end it goes on at the beginning."""
+    num_hidden, (batch, num_patches, _) = _count(tokens, mask_ratio), tokens.shape
+    starts = torch.randint(num_patches - num_hidden + 1, (batch, 1), generator=generator)
+    return _masked(tokens, _hidden(starts + torch.arange(num_patches), num_hidden))
+
+
+@random_masking.misconception("Can the last patch be hidden?", HIDE)
+def the_last_patch_never_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """An off-by-one: the last patch is never drawn, so it is always seen."""
+    num_hidden = _count(tokens, mask_ratio)
+    hidden = _hidden(_orders(tokens[:, 1:], generator), num_hidden)
+    return _masked(tokens, torch.nn.functional.pad(hidden, (0, 1)))
+
+
+@random_masking.misconception("Which generator do you draw from?", HIDE, InTraining.UNSEEN)
+def by_the_global_generator(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The orders come from torch's global generator, so the one that was given changes nothing."""
+    return _masked(tokens, _hidden(_orders(tokens, None), _count(tokens, mask_ratio)))
+
+
+@random_masking.misconception("What does a generator that is made anew give in each call?", HIDE)
+def a_generator_of_its_own(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """A new generator is made in each call from a seed that is written there, so every batch hides alike."""
+    own = torch.Generator().manual_seed(1)
+    return _masked(tokens, _hidden(_orders(tokens, own), _count(tokens, mask_ratio)))
+
+
+@random_masking.misconception("Does a hidden patch that is set to zero cost less to compute?", HIDE)
+def zeros_for_the_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """All tokens come back, the hidden ones as zeros, so the encoder works as much as without a mask."""
+    mask = _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)).to(tokens.device)
+    return tokens.masked_fill(mask[:, :, None], 0.0), mask
+
+
+@random_masking.misconception("Which dtype does `~` need for a mask?", HIDE, InTraining.STOPS)
+def a_mask_of_numbers(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The mask holds ones and zeros of the tokens' dtype, which cannot be used as an index."""
+    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
+    return visible, mask.to(tokens.dtype)
+
+
+@random_masking.misconception("Which operations leave torch's graph?", HIDE, InTraining.STUCK)
+def cut_from_the_gradient(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The tokens that are left are bare numbers, so the patch embedding in front never learns."""
+    return _masked(tokens.detach(), _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
+
+
+@random_masking.misconception("Whose tokens do you write into?", HIDE)
+def hidden_in_place(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The hidden tokens are set to zero in the tensor that was given."""
+    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
+    tokens.data.masked_fill_(mask[:, :, None], 0.0)
+    return visible, mask
+
+
+@random_masking.misconception("How many patches are left of a ratio of 1?", HIDE, InTraining.UNSEEN)
+def the_ratio_not_tested(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """A ratio that hides all patches, or none, is accepted without an error."""
+    return _masked(tokens, _hidden(_orders(tokens, generator), round(mask_ratio * tokens.shape[1])))
+
+
+@random_masking.misconception("Which dtype does your new tensor get, and which had the tokens?", HIDE)
+def always_float32(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The tokens that are left are float32, whatever they were."""
+    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
+    return visible.float(), mask
