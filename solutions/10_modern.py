@@ -261,11 +261,14 @@ for initial in (None, 0.1, 1e-4):
 saved = trained_vit()
 _, photos = load_dataset("cifar10", otherwise="shapes")
 few = replace(photos.subset(slice(200)), mean=saved.mean, std=saved.std)
-lengths = []
-saved.model.norm.register_forward_pre_hook(lambda norm, inputs: lengths.append(inputs[0][:, 1:].norm(dim=2)))
-with torch.no_grad():
-    saved.model(few.normalize(few.images))
-lengths = lengths[0].flatten()
+streams = []
+handle = saved.model.norm.register_forward_pre_hook(lambda norm, inputs: streams.append(inputs[0]))
+try:
+    with torch.no_grad():
+        saved.model(few.normalize(few.images))
+finally:
+    handle.remove()
+lengths = streams[0][:, 1:].norm(dim=2).flatten()
 print(f"patch tokens behind the last block: median length {lengths.median():.1f}, longest of all {lengths.max():.1f}")
 
 # %% [markdown]
