@@ -309,6 +309,15 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 # *Runtime › Change runtime type*.
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# Where do a data set's mean and deviation come from? Compute both, for each channel, of images that do not fit into
+# memory: go through them once, in batches of different sizes, and keep nothing of a batch but a few numbers. You are
+# right when batches of any size give what `images.double().mean(dim=(0, 2, 3))` and `.std(...)` give of all at once.
+# Then add 10,000 to every pixel, in float32. Which of your numbers goes wrong, and which way of adding up does not?
+# (Welford 1962 has one.)
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>

@@ -576,6 +576,14 @@ suspect.check(mended)
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# Let the patches overlap: `patchify` with a stride that is smaller than the patch. How many tokens are there now? Then
+# write the way back: where patches overlap, take the mean. You are right when the round trip gives the image again, bit
+# for bit or nearly, and when `torch.nn.functional.unfold` has the same numbers as your patches, in an order that you
+# can state. Which pixels does nobody see when the stride does not divide what is left of the image?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. Why does <code>reshape</code> alone never turn an image into patches?</summary>

@@ -929,6 +929,15 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# Write attention that never stores the weights. Go through the keys in chunks of 16, and keep three things for each
+# query: the largest score so far, the sum of the exponentials, and the weighted sum of values. When a chunk brings a
+# larger score, what do you have to do with the two sums that you have? (Milakov and Gimelshein 2018; Dao et al. 2022
+# made a kernel of it, the one behind `F.scaled_dot_product_attention`.) You are right when
+# `scaled_dot_product_attention` gives the same output, for any number of keys, and for scores of 1,000.
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. <code>scores</code> is (queries, keys). Which sums are 1 after the softmax, and which may be

@@ -781,6 +781,14 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 keep("Mlp", "EncoderBlock")
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# Some large models compute both branches at once: `x + attention(norm(x)) + mlp(norm(x))`, with one norm (Dehghani et
+# al. 2023 do). Then `qkv` and `fc1` read the same tokens, and can be *one* matrix product; and so can `projection` and
+# `fc2`. Write that block with two Linears in all. You are right when it gives the same numbers as the block with four
+# Linears whose weights you have copied into it, up to rounding. Which bias is there twice, and where does it go?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. A token is 0, 0, 6, 6. What does LayerNorm with eps = 0 make of it, and of 1, 1, 2, 2?</summary>

@@ -759,6 +759,16 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 keep("VisionTransformer", "load_torchvision")
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# How much work is one image? Count the multiplications of a forward pass by hand, as you counted parameters: patch
+# embedding, the four products of attention, the MLP, the head. For ViT-B/16 and an image of 224 × 224 pixels you should
+# come to 17.6 billion. You are right when twice that is what torch counts (it counts a multiplication and an addition
+# as two): `with torch.device("meta"):` builds a model and an image without numbers, and
+# `torch.utils.flop_counter.FlopCounterMode` looks on while it runs. From which number of tokens on does attention cost
+# more than the MLP?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. An image of 3 × 48 × 80, patches of 16, embed_dim 64, 4 heads. What is the shape of the attention

@@ -1019,6 +1019,15 @@ print(f"logits {logits.dtype}, weight {classifier.weight.dtype}, its gradient {c
 keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter_groups", "EarlyStopping")
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# A batch of 128 does not fit into memory? Run four of 32, call `backward` after each, and update once: gradients add
+# up. Write `train_one_epoch` with an argument `accumulate`. You are right when the gradients before each update are
+# those of the large batch, up to rounding, *also* when the last small batch has 7 images. (Dividing each mean loss by
+# four is the usual slip: then those 7 count as much as 32 others.) Which layers would make the two trainings differ
+# nevertheless?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. For three epochs your loss stands at 2.303, to the third digit. Name three suspects.</summary>

@@ -885,6 +885,14 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 # Do look at the mistakes. Are they absurd, or would you make them, too, at 32 × 32 pixels?
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# *CutMix* (Yun et al. 2019) pastes a rectangle of the partner into an image, and its labels get the share of the area.
+# Write it with `mixup`'s signature: draw the share as there, a rectangle of that area with a random center, cut off at
+# the border, and recompute the share from what is left. Which of `mixup`'s checks does it pass, and which can it not
+# pass? Then add an arm to experiment 5. Does your interval hold 0?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. You try 20 learning rates, take the best on validation, and report its validation accuracy. What

@@ -831,6 +831,15 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 # size and training have all changed together: you have found a question, and not yet its answer.
 
 # %% [markdown]
+# ## A harder one, without points
+#
+# A weight says how much of a patch was mixed in, and not whether that mattered for the class. Multiply each attention
+# weight by the gradient of the class's logit with respect to it, drop what is negative, and take the mean over heads;
+# then roll out as you did (Chefer et al. 2021). You need the weights in the graph: run the attention with
+# `return_weights=True` and call `retain_grad()` on them. Put your map into the covering experiment above, beside the
+# others. Is it better than they are? Is it better than what the fresh model's map is worth?
+
+# %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. Why is the identity added in every layer of a rollout, and not once?</summary>

@@ -811,10 +811,13 @@ show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in guess
 # With 32 × 32 pixels and a model that has seen 45,000 photos you may be disappointed. Take a larger one: lesson 05
 # loads torchvision's ViT-B/16, trained on 1.3 million photos of 224 × 224 pixels, and both `extract_features` and
 # `linear_probe` take it as it is. Features of a hundred photos need about a minute on a CPU.
+
+# %% [markdown]
+# ## A harder one, without points
 #
-# **For those who want more** (no points). What has the fine-tuned model *forgotten*? Fine-tune at 1,000 images a class,
-# put the old head back onto the new backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test
-# photos of CIFAR-10. Does a lower rate for the backbone keep more? Does it cost anything on the new task?
+# What has the fine-tuned model *forgotten*? Fine-tune at 1,000 images a class, put the old head back onto the new
+# backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test photos of CIFAR-10. Does a lower rate
+# for the backbone keep more? Does it cost anything on the new task?
 
 # %% [markdown]
 # ## Test yourself

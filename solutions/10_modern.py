@@ -968,11 +968,14 @@ show_images((rows * spread + center).clamp(0, 1), columns=8)
 # Blurred, and in the right places: where several pictures are possible, the squared error is lowest for their mean.
 # Nobody told the model what a picture is of. He et al. train for 800 epochs on a million images, and reach with the
 # fine-tuned encoder what a ViT of that size never had reached on these images alone.
+
+# %% [markdown]
+# ## A harder one, without points
 #
-# **For those who want more** (no points). Take the encoder's tokens, averaged, as features, and fit `linear_probe` of
-# lesson 09 on a thousand labeled images; compare with the tokens of an encoder that was never trained. How long do you
-# have to train for a difference that an interval shows? Then change the mask ratio to 0.1 and look at both the loss and
-# the probe: which of them tells you what the model has learned?
+# Take the encoder's tokens, averaged, as features, and fit `linear_probe` of lesson 09 on a thousand labeled images;
+# compare with the tokens of an encoder that was never trained. How long do you have to train for a difference that an
+# interval shows? Then change the mask ratio to 0.1 and look at both the loss and the probe: which of them tells you
+# what the model has learned?
 
 # %% [markdown]
 # ## A bug drawn for you
