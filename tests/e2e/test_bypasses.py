@@ -9,7 +9,6 @@ import nbformat
 import pytest
 
 from exercise_kit.judge.judge import Judge
-from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
 from exercise_kit.submission.parse import read
@@ -25,7 +24,7 @@ Read = Callable[[Case], Submission]
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
-    with Judge(ROOT / "tests" / "hidden", b"doors", Limits(cell_seconds=5.0, call_seconds=5.0)) as opened:
+    with Judge(ROOT / "tests" / "hidden", b"doors") as opened:
         yield opened
 
 

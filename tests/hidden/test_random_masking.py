@@ -64,7 +64,7 @@ def test_all_chance_is_the_generators(student, probe):
     expect_own_chance(student, _half(probe, 6, 12))
 
 
-@pytest.mark.exercise("random_masking", points=0.4)
+@pytest.mark.exercise("random_masking", points=0.5)
 def test_gradients_reach_what_is_left(student, probe):
     """The tokens that are left get their gradient, and the hidden ones none."""
     expect_gradients_of_the_visible(student, _case(probe))
