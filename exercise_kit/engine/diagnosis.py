@@ -42,7 +42,7 @@ def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence
     checks = {each.name: each for each in exercise.checks}
 
     def observe(wrong: Misconception, check_name: str) -> tuple[bool, Record]:
-        return _observe(wrong, exercise.objects, checks[check_name])
+        return observed(wrong, exercise.objects, checks[check_name])
 
     found = {name: explain(exercise.misconceptions, records, set(failed), name, observe) for name in failed}
     return explain_by_two(exercise, records, failed, found, observe)
@@ -196,7 +196,7 @@ def _has_values(record: Record) -> bool:
 
 
 @cache
-def _observe(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> tuple[bool, Record]:
+def observed(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> tuple[bool, Record]:
     """Whether a misconception fails a check, and what the check wrote down on the way."""
     student = Student(dict(zip(names, wrong.objects, strict=True)))
     try:

@@ -295,7 +295,8 @@ class GradingSession:
             if self._workers == MOST_WORKERS:
                 raise _WorkerUnavailable(f"has brought {MOST_WORKERS} processes to an end")
             self._workers += 1
-            self._worker = self._sandbox.worker(self._view)
+            source = "\n".join(each.source for each in self._submission.cells)
+            self._worker = self._sandbox.worker(self._view, source)
             self._run_cells(self._worker)
         return self._worker
 

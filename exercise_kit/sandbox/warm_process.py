@@ -86,10 +86,18 @@ class WarmProcess:
             raise
         return tuple(answer["walls"])
 
-    def fork(self, channel: socket.socket, view: Path | None, limits: Limits) -> int:
-        """Make a child that talks over ``channel``, and give its number; the one before it is ended."""
+    def fork(self, channel: socket.socket, view: Path | None, limits: Limits, *, all_packages: bool = True) -> int:
+        """Make a child that talks over ``channel``, and give its number; the one before it is ended.
+
+        Args:
+            channel: the child's end.
+            view: the folder of packages that it may read.
+            limits: what it may use.
+            all_packages: whether it needs more than torch, or may have to wait for the rest itself.
+        """
         message = {
             "do": "fork",
+            "all": all_packages,
             "view": str(view) if view else None,
             "limits": asdict(limits),
             "device": self._device,
@@ -98,7 +106,7 @@ class WarmProcess:
             "practices": list(course().practices),
         }
         self._send_message(message, [channel.fileno()])
-        number: int = self._answer(_SECONDS_TO_OBEY)["forked"]
+        number: int = self._answer(_SECONDS_TO_START)["forked"]
         return number
 
     def end_child(self, number: int, patience: float = 0.0) -> tuple[int | None, bool]:

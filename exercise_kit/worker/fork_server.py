@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import filesystem as scratch_folder
-from . import limits, policy
-from . import preload as pages
+from . import limits, policy, preload
 from .limits import OUT_OF_DISK
 from .linux import ProtectionError, prctl
 
@@ -48,9 +47,9 @@ def main(descriptor: int) -> None:
         sandbox_policy = _prepare_policy(setup)
         scratch = str(sandbox_policy.scratch) if sandbox_policy else setup["scratch"]
         _use_scratch_as_home(scratch)
-        from . import child, preload
+        from . import child
 
-        shell = preload.preload_all(setup["device"])
+        shell = preload.preload_first(setup["device"])
         gc.collect()
         gc.freeze()
         _send_message(control, {"ready": True, "walls": sandbox_policy.names if sandbox_policy else []})
@@ -108,6 +107,7 @@ class _ChildManager:
         self._child = 0
         self._watcher: int | None = None
         self._forks = 0
+        self._has_all = False
 
     def serve(self) -> None:
         """Do what the judge asks, until it is gone."""
@@ -128,8 +128,13 @@ class _ChildManager:
 
     def _fork(self, request: dict[str, Any], channel: int) -> None:
         self._forks += 1
+        if not self._has_all and (request["all"] or self._forks > 1):
+            self._has_all = True
+            preload.preload_rest()
+            gc.collect()
+            gc.freeze()
         if self._forks == _MANY:
-            pages.gather(self._policy.proc if self._policy else None)
+            preload.gather(self._policy.proc if self._policy else None)
         self._child = os.fork()
         if self._child == 0:
             self._control.close()

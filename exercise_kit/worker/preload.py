@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 _LARGE = 2 << 20  # bytes of a large page on x86-64, and on ARM with pages of 4 KiB
@@ -41,16 +42,27 @@ def gather(proc: int | None = None) -> int:
     return count
 
 
-_PACKAGES = (
-    *("torch", "torch.testing", "torch._dynamo", "torch.optim", "torch.utils.data", "torchvision"),
-    *("numpy", "matplotlib", "matplotlib.figure", "matplotlib.font_manager", "matplotlib.pyplot"),
-    *("matplotlib.backends.backend_agg", "IPython", "torchinfo", "PIL.Image", "PIL.JpegImagePlugin"),
+_FIRST = ("torch", "torch.testing", "torch.optim", "torch.utils.data", "numpy", "IPython")
+# these take as long as torch does: the first submission waits for them only where its code may use them
+_REST = (
+    *("torch._dynamo", "torchvision", "matplotlib", "matplotlib.figure", "matplotlib.font_manager"),
+    *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "torchinfo", "PIL.Image", "PIL.JpegImagePlugin"),
     *("PIL.PngImagePlugin", "PIL.BmpImagePlugin", "PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
+)
+# torch imports torch._dynamo for any optimizer; a lesson's own modules import what they draw, load and train with
+_USES_REST = re.compile(
+    r"\b(optim|compile|jit|export|vmap|func|_dynamo|torchvision|matplotlib|plt|torchinfo|PIL|eval|exec|import_module"
+    r"|__import__|data|plots\w*|training|trained|recipes|fine_tuning)\b"
 )
 
 
-def preload_all(device: str = "cpu") -> Any:
-    """Import the packages that there are, and make the shell.
+def uses_rest(source: str) -> bool:
+    """Whether code may import what is not among the first packages; what is missed is imported when it runs."""
+    return _USES_REST.search(source) is not None
+
+
+def preload_first(device: str = "cpu") -> Any:
+    """Import the packages that every submission needs, and make the shell.
 
     Args:
         device: where children will compute; torch makes its threads for devices at the first backward pass, and no
@@ -60,9 +72,7 @@ def preload_all(device: str = "cpu") -> Any:
         import torch
 
         torch.set_num_threads(1)  # before any operation: a child of a process with more threads would hang
-    for package in _PACKAGES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(package)
+    _import(_FIRST)
     from . import dataloader
     from .shell import make_shell
 
@@ -72,6 +82,17 @@ def preload_all(device: str = "cpu") -> Any:
     warnings.formatwarning = _without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell
+
+
+def preload_rest() -> None:
+    """Import the other packages that there are."""
+    _import(_REST)
+
+
+def _import(packages: Sequence[str]) -> None:
+    for package in packages:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(package)
 
 
 def _warm_up(*, backward: bool) -> None:

@@ -9,12 +9,11 @@ from itertools import combinations
 import pytest
 import torch
 
-from exercise_kit.engine.diagnosis import run
+from exercise_kit.engine.diagnosis import observed
 from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Cause, Failure, Undecided, Verdict
+from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.references import REFERENCE
@@ -54,18 +53,12 @@ def with_the_right_one(exercise):
 
 
 def in_public(exercise):
-    """What each of them does in each public check."""
-
-    def seen(wrong, check):
-        student = Student(dict(zip(exercise.objects, wrong.objects, strict=True)))
-        try:
-            run(check, student)
-        except (Failure, Undecided) as verdict:
-            return isinstance(verdict, Failure), student.record
-        return False, student.record
-
+    """What each of them does in each public check, as the diagnosis saw it in the tests before these."""
     with quiet():
-        return {wrong.name: [seen(wrong, check) for check in exercise.checks] for wrong in with_the_right_one(exercise)}
+        return {
+            wrong.name: [observed(wrong, exercise.objects, check) for check in exercise.checks]
+            for wrong in with_the_right_one(exercise)
+        }
 
 
 def when_graded(exercise):

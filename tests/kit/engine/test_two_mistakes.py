@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.diagnosis import _observe
+from exercise_kit.engine.diagnosis import observed
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
@@ -55,8 +55,8 @@ def test_a_setting_alone_is_its_misconception(exercise, parts):
         alone = Misconception(wrong.cause, (partial(parts.make, **setting),))
         with quiet():
             for each in exercise.checks:
-                fails, record = _observe(alone, exercise.objects, each)
-                wrong_fails, wrong_record = _observe(wrong, exercise.objects, each)
+                fails, record = observed(alone, exercise.objects, each)
+                wrong_fails, wrong_record = observed(wrong, exercise.objects, each)
                 assert fails <= wrong_fails, f"{wrong.name} in {each.name}"
                 assert fails != wrong_fails or same_record(record, wrong_record), f"{wrong.name} in {each.name}"
 
