@@ -12,6 +12,10 @@ class Reason(StrEnum):
     DIFFERENT = "different"
     RAISED = "raised"
     PARAMETERS = "parameters"
+    KIND = "kind"
+    DTYPE = "dtype"
+    DEVICE = "device"
+    TIME = "time"
     NOT_WRITTEN = "not-written"
     # of a check that could not decide
     UNDECIDABLE = "undecidable"
