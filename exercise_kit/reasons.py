@@ -11,6 +11,7 @@ class Reason(StrEnum):
     # of a check that failed
     DIFFERENT = "different"
     RAISED = "raised"
+    ACCEPTED = "accepted"
     PARAMETERS = "parameters"
     KIND = "kind"
     DTYPE = "dtype"

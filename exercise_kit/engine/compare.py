@@ -264,6 +264,7 @@ def expect_equal(
             "Which line makes a new tensor, and which dtype does it give it?",
             # of the dtype that inputs have as a rule, where other checks ask for something else; else it is the claim
             Reason.DTYPE if expected.dtype == torch.float32 else Reason.DIFFERENT,
+            short(tensor.dtype),
         )
     if tensor.device != expected.device:
         raise Failure(
@@ -315,7 +316,7 @@ def where_it_returns(value: object) -> str:
         word = "yield" if inspect.isgenerator(value) else "async"
         return f"What does the word `{word}` do to a function?"
     if type(value).__name__ == "ndarray":
-        return "Which line turns the tensor into a NumPy array? Torch has the same operations."
+        return "Which line before your `return` turns the tensor into a NumPy array?"
     if isinstance(value, list | tuple):
         return "What stands behind `return`: one tensor, or several things?"
     if callable(value):

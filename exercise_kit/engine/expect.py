@@ -224,6 +224,7 @@ def expect_value_error(
             f"{student.name} {did} {described}",
             wanted,
             "What does `raise` do that `return` does not?" if returned else look,
+            Reason.ACCEPTED,
         )
     if not error.is_a("ValueError"):
         raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED, alike(error))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from exercise_kit.engine.exercise import its_own_example_comes_out
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
@@ -24,6 +25,8 @@ _NAMES = {reason: f"first_cause_{reason.replace('-', '_')}" for reason in _CLAIM
 # one check that meets it is enough: none of these is what a check claims
 _ALONE = (Reason.TIME, Reason.DTYPE)
 _FEWEST = 2
+# what these print in an example is another thing
+_FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
 
 
 def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
@@ -31,9 +34,17 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _key(result)
-        if key and key not in leading and len(_stumbled(result, results)) >= (1 if result.reason in _ALONE else _FEWEST):
+        if (
+            key
+            and key not in leading
+            and len(_stumbled(result, results)) >= (1 if result.reason in _ALONE else _FEWEST)
+        ):
             leading[key] = _lead(result)
-    waiting = [_waiting(each, leading[_key(each)]) if _key(each) in leading else each for each in results]
+    followed = next((each for each in leading.values() if each.reason in _FOLLOWED_BY), None)
+    waiting = [
+        _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
+        for each in results
+    ]
     homes = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=homes.get(each.waits_for) or each.waits_for) for each in waiting]
     return (*leading.values(), *waiting)
@@ -46,6 +57,17 @@ def _key(result: CheckResult) -> object:
     return result.reason, result.stumbled_over, tuple(cause.name for cause in result.causes)
 
 
+def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
+    """``lead`` where a failure that has no name of its own comes of it: numbers cut to integers, a printed example."""
+    if lead is None or result.verdict != Verdict.FAIL or result.causes:
+        return None
+    is_example = result.name == its_own_example_comes_out.__name__
+    if result.reason != Reason.DIFFERENT and not (is_example and result.reason == Reason.RAISED):
+        return None
+    is_whole = lead.reason == Reason.DTYPE and not lead.stumbled_over.startswith("float")
+    return lead if is_example or is_whole else None
+
+
 def _stumbled(first: CheckResult, results: Sequence[CheckResult]) -> list[str]:
     """The names of the checks that stumbled as ``first`` did, and of those that wait for one of them."""
     names = {each.name for each in results if _key(each) == _key(first)}
@@ -54,9 +76,7 @@ def _stumbled(first: CheckResult, results: Sequence[CheckResult]) -> list[str]:
 
 def _lead(result: CheckResult) -> CheckResult:
     assert result.reason is not None
-    return replace(
-        result, name=_NAMES[result.reason], claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True
-    )
+    return replace(result, name=_NAMES[result.reason], claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
 
 
 def _waiting(result: CheckResult, lead: CheckResult) -> CheckResult:

@@ -15,6 +15,8 @@ from typing import Any
 
 from exercise_kit.engine.course import course, package
 
+_CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
+
 
 def install() -> None:
     """Ask to be asked by the IPython of this process, where there is one and nobody else is asked."""
@@ -42,7 +44,7 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
     """Which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or name is None or trace.tb_frame.f_code.co_name != "<module>":
+    if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(_CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
     if exercise:

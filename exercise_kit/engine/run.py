@@ -336,7 +336,9 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
             records[each.name] = student.record
             late = results[each.name] if results[each.name].reason == Reason.TIME else None
         undiagnosed = (Reason.NOT_WRITTEN, Reason.TIME)
-        failed = [name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed]
+        failed = [
+            name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
+        ]
         with not_watched():
             found = diagnose(exercise, records, failed)
         for name, causes in found.items():

@@ -25,8 +25,8 @@ _DEBUGGERS = ("bdb", "pdb", "pydevd", "IPython.core.debugger")
 _TICK = 0.05
 _MOST_KNOCKS = 6
 _STUCK = (
-    "it works outside of Python, or a bare `except:` catches everything. Restart the kernel (Kernel > Restart), and run "
-    "the cells from the top."
+    "it works outside of Python, or a bare `except:` catches everything. Restart the kernel (Kernel > Restart), and "
+    "run the cells from the top."
 )
 
 
@@ -72,7 +72,8 @@ class Watchdog:
         self._patience = patience or Patience()
         self._over = threading.Event()
         self._began: float | None = None
-        self._spent = 0.0
+        self._spent = self._excused = 0.0
+        self._caller = threading.get_ident()
         self._before: Any = None
         self._has_handler = False
         self._interrupted = False
@@ -127,13 +128,15 @@ class Watchdog:
             yield
             return
         self._raise_pending()
-        self._began = time.monotonic()
+        self._excused = 0.0
+        self._began = began = time.monotonic()
         try:
             yield
         finally:
-            began, self._began = self._began, None
-            self._spent += time.monotonic() - began
-        self._expire(time.monotonic() - began)
+            self._began = None
+            call = time.monotonic() - began - self._excused
+            self._spent += call
+        self._expire(call)
         self._raise_pending()
 
     def _raise_pending(self) -> None:
@@ -150,15 +153,19 @@ class Watchdog:
             self.expired = f"took more than the {self._patience.total:g} seconds that all its checks have together"
 
     def _look_on(self) -> None:
-        next_knock, knocks = 0.0, 0
+        now, next_knock, knocks = time.monotonic(), 0.0, 0
         while not self._over.wait(_TICK):
-            began, now = self._began, time.monotonic()
+            last, now = now, time.monotonic()
+            began = self._began
             if began is None:
                 continue
-            if self._spent + now - began >= self._patience.notice and not self._shown:
-                self._notice(self._spent + now - began)
+            if _imports(sys._current_frames().get(self._caller)):
+                self._excused += now - max(last, began)
+            call = now - began - self._excused
+            if self._spent + call >= self._patience.notice and not self._shown:
+                self._notice(self._spent + call)
             if not self.expired:
-                self._expire(now - began)
+                self._expire(call)
             if (self.expired or self._interrupted) and self._has_handler and now >= next_knock:
                 next_knock = now + self._patience.again
                 _raise_sigint()
@@ -185,10 +192,7 @@ class Watchdog:
                     self._before(number, frame)
                 return
             self._interrupted = True
-        if self._began is None or not self._is_students(frame):
-            return
-        if not self._interrupted and _imports(frame):
-            self.expired, self._began = None, time.monotonic()
+        if self._began is None or _imports(frame) or not self._is_students(frame):
             return
         self._knocks += 1
         if self._knocks > 1 and (self._is_tracing or sys.gettrace() is None):
@@ -225,7 +229,7 @@ class Watchdog:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, as torch does late: that may take long the first time, and is nobody's fault."""
+    """Whether a module is being imported: torch does so late, it may take long, and it must not be broken off."""
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
