@@ -298,7 +298,7 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
     if not isinstance(actual, Tensor):
         expected = f"a tensor of shape {_in_words(wanted)}"
-        raise Failure(f"{name} is {kind_of(actual)}", expected, where_it_returns(actual), Reason.KIND)
+        raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual), Reason.KIND, kind_of(actual))
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
             f"{name} has the shape {_in_words(actual.shape)}",
@@ -308,8 +308,7 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     return actual
 
 
-def where_it_returns(value: object) -> str:
-    """Where to look when what came back is no tensor."""
+def _where_it_returns(value: object) -> str:
     if value is None:
         return "Does every path end in a `return`?"
     if inspect.isgenerator(value) or inspect.iscoroutine(value):

@@ -54,7 +54,8 @@ def _key(result: CheckResult) -> object:
     """What is alike in checks that stumbled over the same; None for those that found what they looked for."""
     if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS:
         return None
-    return result.reason, result.stumbled_over, tuple(cause.name for cause in result.causes)
+    over = "" if result.reason in (Reason.KIND, Reason.DEVICE) else result.stumbled_over or result.seen
+    return result.reason, over, tuple(cause.name for cause in result.causes)
 
 
 def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:

@@ -218,7 +218,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 # exercise → what passed its check last in this process
 _passed_objects: dict[str, dict[str, object]] = {}
-_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME)
+_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
 
 
@@ -393,8 +393,12 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
     shortened = []
     for result in results:
         names = tuple(cause.name for cause in result.causes)
-        # an exception, or a wrong name, comes back with other sizes for other inputs, and is the same all the same
-        seen = re.sub(r"[0-9]+", "#", result.seen) if result.reason in _WHATEVER_THE_SIZES else result.seen
+        # an exception, a wrong name or another dtype comes back with other inputs, and is the same all the same
+        seen = result.seen
+        if result.stumbled_over and result.reason != Reason.DIFFERENT:
+            seen = f"{result.reason}: {result.stumbled_over}"
+        if result.reason in _WHATEVER_THE_SIZES:
+            seen = re.sub(r"[0-9]+", "#", seen)
         known = bool(seen) and (seen, names) in reported
         reported.add((seen, names))
         if known and result.verdict == Verdict.FAIL:
