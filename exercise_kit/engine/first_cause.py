@@ -21,7 +21,6 @@ _CLAIMS = {
     Reason.DTYPE: "Its numbers have the dtype that was asked for.",
     Reason.DEVICE: "What it gives back lies on the device of the input.",
 }
-_NAMES = {reason: f"first_cause_{reason.replace('-', '_')}" for reason in _CLAIMS}
 # one check that meets it is enough: none of these is what a check claims
 _ALONE = (Reason.TIME, Reason.DTYPE)
 _FEWEST = 2
@@ -33,13 +32,9 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
     """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
     leading: dict[object, CheckResult] = {}
     for result in results:
-        key = _key(result)
-        if (
-            key
-            and key not in leading
-            and len(_stumbled(result, results)) >= (1 if result.reason in _ALONE else _FEWEST)
-        ):
-            leading[key] = _lead(result)
+        key, fewest = _key(result), 1 if result.reason in _ALONE else _FEWEST
+        if key and key not in leading and len(_stumbled(result, results)) >= fewest:
+            leading[key] = _lead(result, f"first_cause_{len(leading) + 1}")
     followed = next((each for each in leading.values() if each.reason in _FOLLOWED_BY), None)
     waiting = [
         _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
@@ -75,9 +70,9 @@ def _stumbled(first: CheckResult, results: Sequence[CheckResult]) -> list[str]:
     return [each.name for each in results if each.name in names or each.waits_for in names]
 
 
-def _lead(result: CheckResult) -> CheckResult:
+def _lead(result: CheckResult, name: str) -> CheckResult:
     assert result.reason is not None
-    return replace(result, name=_NAMES[result.reason], claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
+    return replace(result, name=name, claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
 
 
 def _waiting(result: CheckResult, lead: CheckResult) -> CheckResult:

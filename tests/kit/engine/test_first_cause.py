@@ -99,6 +99,13 @@ def test_other_errors_do_not_fold_under_the_first() -> None:
     assert {each.waits_for for each in rest[:2]} == {lead.name}
 
 
+def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
+    errors = ("KeyError", "KeyError", "ValueError", "ValueError", "ValueError")
+    results = [failed(str(place), reason=Reason.RAISED, stumbled_over=error) for place, error in enumerate(errors)]
+    text = as_text(Report("double", with_first_causes(results)))
+    assert [line.split()[1] for line in text.splitlines() if "because of this" in line] == ["2", "3"]
+
+
 def test_a_tensor_elsewhere_is_reported_as_that() -> None:
     report = check("patchify", after(lambda tokens: torch.empty_like(tokens, device="meta")))
     assert "Inside a token" not in as_text(report)
