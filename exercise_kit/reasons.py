@@ -11,7 +11,12 @@ class Reason(StrEnum):
     # of a check that failed
     DIFFERENT = "different"
     RAISED = "raised"
+    ACCEPTED = "accepted"
     PARAMETERS = "parameters"
+    KIND = "kind"
+    DTYPE = "dtype"
+    DEVICE = "device"
+    TIME = "time"
     NOT_WRITTEN = "not-written"
     # of a check that could not decide
     UNDECIDABLE = "undecidable"

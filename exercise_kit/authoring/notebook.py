@@ -112,6 +112,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 LONGEST_CELL_ID = 64
 NBFORMAT, NBFORMAT_MINOR = 4, 5
+# after a restart of the kernel nothing of ours is loaded that could say it, and the traceback shows this line
+AFTER_RESTART = "  # NameError? First run the cells above, from the top"
 
 
 def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNode:
@@ -174,7 +176,7 @@ def _notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any]:
         case Role.CHECK:
             grade_id = check_grade_id(cell.name)
             metadata["nbgrader"] = _nbgrader(grade_id, grade=True, locked=True, points=points)
-            source = f"{source.removesuffix(')')}, points={points:g})"
+            source = f"{source.removesuffix(')')}, points={points:g}){AFTER_RESTART}"
         case Role.QUESTION:
             metadata["nbgrader"] = _nbgrader(cell.name, grade=True, solution=True, points=points)
     if cell.is_markdown:

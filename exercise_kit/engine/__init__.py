@@ -19,5 +19,6 @@ _MODULE_OF = {"check": "run", "keep": "own_parts", "own": "own_parts"}
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
+    import_module("exercise_kit.engine.missing_names").install()
     # with the catalog and torch, for those who check something
     return getattr(import_module(f"exercise_kit.engine.{_MODULE_OF[name]}"), name)

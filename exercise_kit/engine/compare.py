@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.reasons import Reason
 
 
 def shape(of: Tensor | Sequence[int]) -> str:
@@ -261,12 +262,16 @@ def expect_equal(
             f"{name} has dtype {short(tensor.dtype)}",
             short(expected.dtype) + (", the dtype of the input" if expected.is_floating_point() else ""),
             "Which line makes a new tensor, and which dtype does it give it?",
+            # of the dtype that inputs have as a rule, where other checks ask for something else; else it is the claim
+            Reason.DTYPE if expected.dtype == torch.float32 else Reason.DIFFERENT,
+            short(tensor.dtype),
         )
     if tensor.device != expected.device:
         raise Failure(
             f"{name} lies on {tensor.device}",
             f"{expected.device}, where the input lies",
             "Which line makes a new tensor without saying on which device?",
+            Reason.DEVICE,
         )
     if not close(tensor, expected):
         seen, wanted, look = _difference(tensor.detach(), expected.detach(), axes, describe, look)
@@ -293,7 +298,7 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
     if not isinstance(actual, Tensor):
         expected = f"a tensor of shape {_in_words(wanted)}"
-        raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual))
+        raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual), Reason.KIND, kind_of(actual))
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
             f"{name} has the shape {_in_words(actual.shape)}",
@@ -309,6 +314,10 @@ def _where_it_returns(value: object) -> str:
     if inspect.isgenerator(value) or inspect.iscoroutine(value):
         word = "yield" if inspect.isgenerator(value) else "async"
         return f"What does the word `{word}` do to a function?"
+    if type(value).__name__ == "ndarray":
+        return "Which line before your `return` turns the tensor into a NumPy array?"
+    if isinstance(value, list | tuple):
+        return "What stands behind `return`: one tensor, or several things?"
     if callable(value):
         return "Which brackets are missing in the `return` line?"
     return "What does your `return` line give back?"

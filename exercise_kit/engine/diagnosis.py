@@ -12,6 +12,7 @@ from exercise_kit.engine.records import incomparable, same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Evidence, Pair, likely_pairs, most_evaluated, pairs_of
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
+from exercise_kit.engine.watchdog import TimeIsUpError
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
@@ -27,11 +28,12 @@ def run(check: PublicCheck, student: Student) -> None:
     Raises:
         Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
         Undecided: when the check cannot tell.
+        TimeIsUpError: the answer did not end.
     """
     with fresh_settings():
         try:
             check.function(student, Probe(check.name))
-        except (Failure, Undecided, KeyboardInterrupt):
+        except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
             raise
         except BaseException as error:  # whatever an odd answer sets off
             raise incomparable(student.name, student.record, error) from None

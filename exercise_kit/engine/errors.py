@@ -23,8 +23,8 @@ from exercise_kit.engine.course import package
 from exercise_kit.engine.verdict import Failure, NotWritten
 from exercise_kit.reasons import Reason
 
-_NOT_THE_STUDENTS = (
-    *(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", package())),
+OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", package()))
+LIBRARIES = (
     str(Path(torch.__file__).parents[1]) + os.sep,
     sysconfig.get_paths()["purelib"] + os.sep,
     sysconfig.get_paths()["stdlib"] + os.sep,
@@ -60,6 +60,8 @@ _LOOK_AT_WORDS = {
     "is ambiguous": "Which comparison gives a whole tensor there, where `if` wants one True or False?",
     "object is not callable": "Which name has brackets behind it there, and what does it hold? Print its type.",
     "must be Tensor, not": "What is given to that function, and which line should have made a tensor of it?",
+    "NVIDIA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
+    "not compiled with CUDA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
 }
@@ -126,9 +128,13 @@ def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    return Failure(
-        f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}", look, Reason.RAISED
-    )
+    seen, expected = f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}"
+    return Failure(seen, expected, look, Reason.RAISED, alike(error))
+
+
+def alike(error: Raised) -> str:
+    """What is the same in an exception that comes back for other inputs."""
+    return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words} {error.line}")
 
 
 def _look(error: Raised) -> str:
@@ -167,7 +173,7 @@ def _entries(shape: re.Match[str]) -> str:
 def _line_of(error: BaseException) -> str:
     """The innermost line of the student's own code, quoted; "" when the call did not even begin."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(_NOT_THE_STUDENTS):
+        if not frame.filename.startswith((*OURS, *LIBRARIES)):
             line = linecache.getline(frame.filename, frame.lineno or 0) or frame.line or ""
             return quoted(line) or f"line {frame.lineno}"
     return ""

@@ -18,6 +18,7 @@ from exercise_kit.engine.compare import (
     quoted,
     tolerance_of,
 )
+from exercise_kit.engine.errors import alike
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
@@ -84,8 +85,9 @@ def expect_left_alone(student: Student) -> None:
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
         )
     if not answered:
-        look = "Does every path end in a `return`?"
-        raise Failure(f"{student.name} gave no tensor", "an answer, made without a change to the input", look)
+        seen = f"{student.name} gave no tensor, so that nobody can tell whether it leaves its input alone"
+        look = "What does your `return` line give back?"
+        raise Failure(seen, "an answer, made without a change to the input", look, Reason.KIND)
 
 
 def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
@@ -222,9 +224,10 @@ def expect_value_error(
             f"{student.name} {did} {described}",
             wanted,
             "What does `raise` do that `return` does not?" if returned else look,
+            Reason.ACCEPTED,
         )
     if not error.is_a("ValueError"):
-        raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED)
+        raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED, alike(error))
     named = set(re.findall(r"\d+", error.words))
     student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(number) not in named]:

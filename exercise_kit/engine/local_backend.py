@@ -18,6 +18,7 @@ from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, practice_called
+from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
 from exercise_kit.worker.observe import observe, observe_parts
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -191,8 +192,9 @@ def _attempt(
     """What a student's code returns, or what it raises; torch's global settings are put back."""
     with settings_kept():
         try:
-            return function(*inputs, **options), None
-        except KeyboardInterrupt:
+            with watched_call():
+                return function(*inputs, **options), None
+        except (KeyboardInterrupt, TimeIsUpError):
             raise
         except BaseException as error:  # SystemExit too must not end the student's session
             return None, described(error)

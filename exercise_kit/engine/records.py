@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import brief, close, quoted, short
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.reasons import Reason
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -158,7 +159,7 @@ def incomparable(name: str, record: list[object], error: BaseException) -> Failu
     kind = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
     text = f"{type(error).__name__} {quoted(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
-    return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look)
+    return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look, Reason.KIND)
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:

@@ -22,11 +22,14 @@ from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import kind_of, listed, quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
+from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.call_trace import Watch
 
@@ -215,7 +218,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 # exercise → what passed its check last in this process
 _passed_objects: dict[str, dict[str, object]] = {}
-_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS)
+_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
 
 
@@ -256,13 +259,15 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     """What the public checks of an exercise find about objects of the right kind."""
     watch = Watch(_COURSE)
     rule = course().rules.get(known.name)
-    results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
+    with Watchdog(known.name, OURS, LIBRARIES):
+        results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-    return Report(known.name, results, points, problem, complete=not (unwritten and known.is_class), note=note)
+    complete = not (unwritten and known.is_class)
+    return Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
 
 
 def last_passed(exercise: Exercise) -> Mapping[str, object] | None:
@@ -285,7 +290,8 @@ def _with_right_parts(
     """
     named = dict(zip(exercise.objects, objects, strict=True))
     results = run_checks(exercise, named, around)
-    parts = {} if _passing(results) == len(results) else parts_of(exercise, objects)
+    is_done = _passing(results) == len(results) or any(each.reason == Reason.TIME for each in results)
+    parts = {} if is_done else parts_of(exercise, objects)
     if not parts:
         return results, None
     with reference_in_place_of(parts, objects):
@@ -317,17 +323,25 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
     """
     results: dict[str, CheckResult] = {}
     records: dict[str, Record] = {}
+    late: CheckResult | None = None  # the check in which the answer did not come back; nothing is called after it
     with quiet(), uncompiled():
         for each in exercise.checks:
             first = (results[name] for name in each.needs)
-            if waits_for := next((result for result in first if result.verdict != Verdict.PASS), None):
+            if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
                 results[each.name] = _waiting(each, waits_for)
                 continue
+            watching(each.claim)
             student = Student(objects, LocalBackend(objects, around))
             results[each.name] = replace(_run_one(each, student), worth=each.worth, guard=each.guard)
             records[each.name] = student.record
-        failed = [name for name, each in results.items() if each.verdict == Verdict.FAIL and not each.unwritten]
-        for name, causes in diagnose(exercise, records, failed).items():
+            late = results[each.name] if results[each.name].reason == Reason.TIME else None
+        undiagnosed = (Reason.NOT_WRITTEN, Reason.TIME)
+        failed = [
+            name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
+        ]
+        with not_watched():
+            found = diagnose(exercise, records, failed)
+        for name, causes in found.items():
             results[name] = replace(results[name], causes=causes)
     return abbreviate_repetitions(list(results.values()))
 
@@ -352,6 +366,9 @@ def _run_one(each: PublicCheck, student: Student) -> CheckResult:
         run(each, student)
     except (Failure, Undecided) as found:
         return as_result(each.name, each.claim, found)
+    except TimeIsUpError as late:
+        look = "Is there a loop that does not end, or a line that waits? A right answer needs less than a second."
+        return as_result(each.name, each.claim, Failure(f"{student.name} {late}", each.claim, look, Reason.TIME))
     return CheckResult(each.name, each.claim, Verdict.PASS)
 
 
@@ -359,14 +376,14 @@ def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
     """The line of a report for a check that ended in a failure or could not decide."""
     if isinstance(found, Undecided):
         return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(found), reason=found.reason)
-    words = found.seen, found.expected
-    return CheckResult(name, claim, Verdict.FAIL, *words, look=found.look, reason=found.reason)
+    words, alike = (found.seen, found.expected), found.stumbled_over
+    return CheckResult(name, claim, Verdict.FAIL, *words, look=found.look, reason=found.reason, stumbled_over=alike)
 
 
 def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
     waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
-    return replace(waiting, worth=each.worth, guard=each.guard)
+    return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)
 
 
 def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:
@@ -376,8 +393,12 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
     shortened = []
     for result in results:
         names = tuple(cause.name for cause in result.causes)
-        # an exception, or a wrong name, comes back with other sizes for other inputs, and is the same all the same
-        seen = re.sub(r"[0-9]+", "#", result.seen) if result.reason in _WHATEVER_THE_SIZES else result.seen
+        # an exception, a wrong name or another dtype comes back with other inputs, and is the same all the same
+        seen = result.seen
+        if result.stumbled_over and result.reason != Reason.DIFFERENT:
+            seen = f"{result.reason}: {result.stumbled_over}"
+        if result.reason in _WHATEVER_THE_SIZES:
+            seen = re.sub(r"[0-9]+", "#", seen)
         known = bool(seen) and (seen, names) in reported
         reported.add((seen, names))
         if known and result.verdict == Verdict.FAIL:

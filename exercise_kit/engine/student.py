@@ -102,7 +102,7 @@ class Student:
         if answer.module is None:
             result = self.read(self.name, answer, arguments, options)
             look = "What stands in brackets after the class's name?"
-            raise Failure(f"{self.name}(...) gives {kind_of(result)}", "a torch.nn.Module", look)
+            raise Failure(f"{self.name}(...) gives {kind_of(result)}", "a torch.nn.Module", look, Reason.KIND)
         self.record.append(("built",))
         return StudentModule(self, answer.module)
 

@@ -104,6 +104,10 @@ class OtherDevice(TorchDispatchMode):
 
     refused = False
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or torch imports its compiler with the first operator, which takes longer than all checks
+
     def __torch_dispatch__(self, operator: Any, _: Any, inputs: Any = (), options: Any = None) -> Any:
         """Run one operator, or raise :class:`TwoDevicesError`."""
         options = options or {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
@@ -33,14 +33,23 @@ class Failure(Exception):
         expected: what was expected, as a clause ("a tensor of shape (2, 10, 48)"), or "" when ``seen`` says all.
         look: where to look next, as a sentence or a question; never the answer.
         reason: what kind of failure it is.
+        stumbled_over: what is the same in other checks that stumble over the same, whatever their inputs.
     """
 
-    def __init__(self, seen: str, expected: str = "", look: str = "", reason: Reason = Reason.DIFFERENT) -> None:
+    def __init__(
+        self,
+        seen: str,
+        expected: str = "",
+        look: str = "",
+        reason: Reason = Reason.DIFFERENT,
+        stumbled_over: str = "",
+    ) -> None:
         super().__init__(seen)
         self.seen = seen
         self.expected = expected
         self.look = look
         self.reason = reason
+        self.stumbled_over = stumbled_over
 
 
 class NotWritten(Failure):
@@ -86,7 +95,9 @@ class CheckResult:
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
     ``is_repeated`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's
-    weight; a ``guard`` earns in the proportion in which the other checks pass.
+    weight; a ``guard`` earns in the proportion in which the other checks pass. ``stumbled_over`` as for
+    :class:`Failure`; ``waits_for``, the name of the check that has to pass first; ``leads``, whether it is no check of
+    its own but what several of them stumbled over.
     """
 
     name: str
@@ -100,6 +111,9 @@ class CheckResult:
     is_repeated: bool = False
     worth: float = 1.0
     guard: bool = False
+    stumbled_over: str = ""
+    waits_for: str = ""
+    leads: bool = False
 
     @property
     def waits(self) -> bool:
@@ -224,8 +238,8 @@ class Report:
 
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
-        passing = sum(each.verdict == Verdict.PASS for each in self.results)
-        total = len(self.results)
+        checks = [each for each in self.results if not each.leads]
+        passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"
         line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
         if self.score is not None:
@@ -260,9 +274,10 @@ def as_text(report: Report) -> str:
     if report.problem:
         return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
     lines = [report.summary(), *([_wrapped(report.note, "  ", "  ")] if report.note else [])]
-    for result in report.results:
+    for result, behind in folded(report.results):
         lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
+        lines += [_wrapped(_because(result, behind), f"{_INDENT}○ ", _INDENT)] if behind else []
     lines += [_wrapped(report.offer, "  ", "  ")] if report.offer else []
     return "\n".join(lines)
 
@@ -276,7 +291,7 @@ def as_html(report: Report) -> str:
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     heading += paragraph(rich(report.note)) if report.note else ""
-    entries = "".join(entry(result) for result in report.results)
+    entries = "".join(entry(result, behind) for result, behind in folded(report.results))
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
     offer = paragraph(rich(report.offer)) if report.offer else ""
     return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
@@ -304,6 +319,19 @@ def _in_notebook_kernel() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
+def folded(results: Sequence[CheckResult]) -> list[tuple[CheckResult, list[CheckResult]]]:
+    """The results that a reader sees, each with those that wait for it, which fold under it."""
+    names = {each.name for each in results}
+    behind = [each for each in results if each.waits_for in names]
+    seen = [each for each in results if each.waits_for not in names]
+    return [(each, [one for one in behind if one.waits_for == each.name]) for each in seen]
+
+
+def _because(result: CheckResult, behind: Sequence[CheckResult]) -> str:
+    count = f"{len(behind)}{'' if result.leads else ' more'} check{'' if len(behind) == 1 else 's'}"
+    return f"{count} could not be decided because of this."
+
+
 def _overall(report: Report) -> Verdict:
     if report.passed:
         return Verdict.PASS
@@ -324,14 +352,18 @@ def section(label: str, body: str, verdict: Verdict) -> str:
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 
 
-def entry(result: CheckResult) -> str:
-    """A check as an item of a list."""
+def entry(result: CheckResult, behind: Sequence[CheckResult] = ()) -> str:
+    """A check as an item of a list, and those that wait for it, folded."""
     sign = f'<span aria-hidden="true" style="color:{_COLOR[result.verdict]}">{_SIGN[result.verdict]}</span>'
     head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{rich(result.claim)}"
     rows = "".join(
         f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {rich(text)}</div>'
         for label, text in _visible_parts(result).items()
     )
+    if behind:
+        claims = "".join(f"<li>{rich(each.claim)}</li>" for each in behind)
+        summary = f"<summary>{_SIGN[Verdict.UNDECIDED]} {_because(result, behind)}</summary>"
+        rows += f'<details style="margin:0.1em 0 0.1em 1.4em">{summary}<ul style="margin:0">{claims}</ul></details>'
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
+from exercise_kit.engine.watchdog import CALL_SECONDS, TOTAL_SECONDS
 from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
 
 
@@ -19,8 +20,8 @@ class Limits:
     """
 
     cell_seconds: float = 10.0
-    call_seconds: float = 10.0
-    total_seconds: float = 60.0
+    call_seconds: float = CALL_SECONDS
+    total_seconds: float = TOTAL_SECONDS
     memory_bytes: int = 1 << 30
     scratch_bytes: int = 64 << 20
     reply_bytes: int = 64 << 20

@@ -8,6 +8,7 @@ import pytest
 
 from exercise_kit.authoring.build import BuildReport, build
 from exercise_kit.authoring.lesson import AuthoringError
+from exercise_kit.authoring.notebook import AFTER_RESTART
 
 from .conftest import ADDRESS
 
@@ -197,7 +198,9 @@ def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
         'def double(number):\n    """Twice the number."""\n    # TODO: your code here\n    raise NotImplementedError'
     )
     assert student["why-two"].source == "Why two?\n\n*Your answer here.*"
-    assert student["check-double"].source == solution["check-double"].source == 'check("double", double, points=3)'
+    check = f'check("double", double, points=3){AFTER_RESTART}'
+    assert student["check-double"].source == solution["check-double"].source == check
+    assert "\n" not in check
 
 
 def test_nothing_of_an_answer_reaches_the_student(repository):

@@ -20,6 +20,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.reasons import Reason
 from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import number_in
 
@@ -81,10 +82,8 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
                 if returned is None
                 else "Which library's cos takes a plain number?"
             )
-            called = _called(student, step, *CASES[0])
-            raise Failure(
-                f"{called} is {kind_of(returned)}", "a float; AdamW takes no tensor for a learning rate", look
-            )
+            seen = f"{_called(student, step, *CASES[0])} is {kind_of(returned)}"
+            raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look, Reason.KIND)
 
 
 @warmup_cosine.check

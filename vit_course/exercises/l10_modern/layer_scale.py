@@ -16,6 +16,7 @@ from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_a
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.reasons import Reason
 from vit_course.exercises.l04_block.layer_norm import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp import expect_gradients
 from vit_course.exercises.l10_modern import LESSON
@@ -90,9 +91,8 @@ def gamma_learns(student: Student, probe: Probe) -> None:
 def expect_sizes(output: object, x: Tensor) -> Tensor:
     """The output, where it is a tensor of the shape of ``x``; Failure otherwise."""
     if not isinstance(output, Tensor) or output.shape != x.shape:
-        raise Failure(
-            "forward gave something else than a tensor of its input's shape", "one number for each number", ""
-        )
+        seen = "forward gave something else than a tensor of its input's shape"
+        raise Failure(seen, "one number for each number", reason=Reason.KIND)
     return output
 
 

@@ -1,0 +1,101 @@
+"""How long a student waits for `check`: the first one in a fresh kernel, and one after the other.
+
+    python benchmarks/check_latency.py --output benchmarks/results/check_latency.json
+
+The first check of each lesson is timed in a process of its own, which has imported torch and `check` before, as the
+setup cell does. Then every exercise's right answer is checked in one process; the median of a few rounds counts.
+Seconds by the clock, and of the processor, which other work on the machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from timing import machine
+
+from exercise_kit.engine import check
+from exercise_kit.engine.course import course
+
+FIRST, WARM = 2.0, 0.3  # seconds that we want to stay under: one fresh check, and 95 % of the others
+
+
+def checked(exercise: str) -> tuple[float, float]:
+    """Seconds by the clock and of the processor for a check of the right answer."""
+    objects = course().references()[exercise]
+    clock, processor = time.perf_counter(), time.process_time()
+    report = check(exercise, *objects)
+    seconds = time.perf_counter() - clock, time.process_time() - processor
+    assert report.passed, str(report)
+    return seconds
+
+
+def first_of(exercise: str) -> tuple[float, float]:
+    """The same in a fresh process."""
+    program = [sys.executable, __file__, "--only", exercise]
+    clock, processor = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
+    return clock, processor
+
+
+def percentile_95(seconds: list[float]) -> float:
+    return quantiles(seconds, n=20, method="inclusive")[-1]
+
+
+def measured(rounds: int) -> dict[str, Any]:
+    names = [name for name, each in course().exercises.items() if not each.file]
+    lessons = {course().exercises[name].lesson: name for name in reversed(names)}
+    first = {name: first_of(name) for name in sorted(lessons.values(), key=names.index)}
+    for name in names:
+        checked(name)
+    every = {name: [checked(name) for _ in range(rounds)] for name in names}
+    warm = {name: tuple(median(column) for column in zip(*some, strict=True)) for name, some in every.items()}
+    return {
+        "machine": machine("cpu"),
+        "wanted": {"first": FIRST, "warm_95": WARM},
+        "first_slowest": [max(each[way] for each in first.values()) for way in (0, 1)],
+        "warm_95": [percentile_95([each[way] for each in warm.values()]) for way in (0, 1)],
+        "first": first,
+        "warm": warm,
+    }
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(each) for each in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only:
+        clock, processor = time.perf_counter(), time.process_time()
+        checked(
+            arguments.only
+        )  # with the import of all exercises, and of the right answers, which students do not have
+        print(json.dumps((time.perf_counter() - clock, time.process_time() - processor)))
+        return
+    found = rounded(measured(arguments.rounds))
+    for name, (clock, processor) in found["first"].items():
+        print(f"first  {name:32} {clock:6.2f} s, {processor:6.2f} s of the processor")
+    for name, (clock, processor) in sorted(found["warm"].items(), key=lambda each: -each[1][1])[:8]:
+        print(f"warm   {name:32} {clock:6.3f} s, {processor:6.3f} s of the processor")
+    print("first, slowest: {:.2f} s, {:.2f} s of the processor".format(*found["first_slowest"]))
+    print("warm, 95th percentile: {:.3f} s, {:.3f} s of the processor".format(*found["warm_95"]))
+    if arguments.output:
+        arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

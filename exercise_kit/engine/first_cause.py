@@ -1,0 +1,86 @@
+"""What is wrong with an answer before a check can look at what it claims: it leads, and those checks are undecided.
+
+An answer that raises, that is no tensor, or that has another dtype fails wherever its numbers are looked at, and says
+nothing about their order. So one line says that, and the checks that stumbled over it wait until it is mended. Points
+stay as they were: what waits has not earned its share, and neither has what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from exercise_kit.engine.exercise import its_own_example_comes_out
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.reasons import Reason
+
+_CLAIMS = {
+    Reason.TIME: "Every call comes back in time.",
+    Reason.RAISED: "It runs through, without an error.",
+    Reason.KIND: "What it gives back is of the kind that was asked for.",
+    Reason.DTYPE: "Its numbers have the dtype that was asked for.",
+    Reason.DEVICE: "What it gives back lies on the device of the input.",
+}
+# one check that meets it is enough: none of these is what a check claims
+_ALONE = (Reason.TIME, Reason.DTYPE)
+_FEWEST = 2
+# what these print in an example is another thing
+_FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
+
+
+def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
+    leading: dict[object, CheckResult] = {}
+    for result in results:
+        key, fewest = _key(result), 1 if result.reason in _ALONE else _FEWEST
+        if key and key not in leading and len(_stumbled(result, results)) >= fewest:
+            leading[key] = _lead(result, f"first_cause_{len(leading) + 1}")
+    followed = next((each for each in leading.values() if each.reason in _FOLLOWED_BY), None)
+    waiting = [
+        _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
+        for each in results
+    ]
+    homes = {each.name: each.waits_for for each in waiting}
+    waiting = [replace(each, waits_for=homes.get(each.waits_for) or each.waits_for) for each in waiting]
+    return (*leading.values(), *waiting)
+
+
+def _key(result: CheckResult) -> object:
+    """What is alike in checks that stumbled over the same; None for those that found what they looked for."""
+    if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS:
+        return None
+    over = "" if result.reason in (Reason.KIND, Reason.DEVICE) else result.stumbled_over or result.seen
+    return result.reason, over, tuple(cause.name for cause in result.causes)
+
+
+def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
+    """``lead`` where a failure that has no name of its own comes of it: numbers cut to integers, a printed example."""
+    if lead is None or result.verdict != Verdict.FAIL or result.causes:
+        return None
+    is_example = result.name == its_own_example_comes_out.__name__
+    if result.reason != Reason.DIFFERENT and not (is_example and result.reason == Reason.RAISED):
+        return None
+    is_whole = lead.reason == Reason.DTYPE and not lead.stumbled_over.startswith("float")
+    return lead if is_example or is_whole else None
+
+
+def _stumbled(first: CheckResult, results: Sequence[CheckResult]) -> list[str]:
+    """The names of the checks that stumbled as ``first`` did, and of those that wait for one of them."""
+    names = {each.name for each in results if _key(each) == _key(first)}
+    return [each.name for each in results if each.name in names or each.waits_for in names]
+
+
+def _lead(result: CheckResult, name: str) -> CheckResult:
+    assert result.reason is not None
+    return replace(result, name=name, claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
+
+
+def _waiting(result: CheckResult, lead: CheckResult) -> CheckResult:
+    seen = f"it could not be decided because of the first cause: {lead.seen}"
+    return CheckResult(
+        *(result.name, result.claim, Verdict.UNDECIDED, seen),
+        reason=Reason.WAITS_FOR_CHECK,
+        worth=result.worth,
+        guard=result.guard,
+        waits_for=lead.name,
+    )

@@ -1,0 +1,90 @@
+"""The commonest accidents in a real kernel: an endless loop, the interrupt button, a cell that runs too early."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+CHECKS = {
+    cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])
+    for cell in json.loads((Path(__file__).parents[2] / "notebooks" / "01_patchify.ipynb").read_bytes())["cells"]
+    if cell["metadata"].get("nbgrader", {}).get("grade")
+}
+IMPATIENT = """
+from functools import partial
+from exercise_kit.engine import run
+from exercise_kit.engine.watchdog import Patience, Watchdog
+run.Watchdog = partial(Watchdog, patience=Patience(notice=0.3, call={call}))
+"""
+
+
+class Kernel:
+    """Runs cells, and gives what a notebook would show."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager, self.client = manager, client
+
+    def run(self, code: str, interrupt_at: str = "") -> dict[str, str]:
+        """The text of every kind of output; the kernel is interrupted when stdout holds ``interrupt_at``."""
+        asked, shown = self.client.execute(code), dict.fromkeys(("stdout", "stderr", "error", "result"), "")
+        while True:
+            message: dict[str, Any] = self.client.get_iopub_msg(timeout=60)
+            content, kind = message["content"], message["msg_type"]
+            if message["parent_header"].get("msg_id") != asked:
+                continue
+            if kind == "status" and content["execution_state"] == "idle":
+                return shown
+            if kind == "stream":
+                shown[content["name"]] += content["text"]
+                if interrupt_at and interrupt_at in shown["stdout"]:
+                    interrupt_at = ""
+                    self.manager.interrupt_kernel()
+            elif kind == "error":
+                shown["error"] += "\n".join(content["traceback"])
+            elif kind == "execute_result":
+                shown["result"] += content["data"].get("text/html", content["data"]["text/plain"])
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    manager, client = start_new_kernel()
+    try:
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_accidents_in_the_order_in_which_they_happen(kernel: Kernel) -> None:
+    restarted = kernel.run(CHECKS["check-patchify"])
+    assert "NameError" in restarted["error"]
+    assert "First run the cells above, from the top" in restarted["error"]
+
+    kernel.run("from vit_course import check")
+    too_early = kernel.run(CHECKS["check-patchify"])
+    assert too_early["error"] == (
+        "`patchify` is not defined yet. Run the cell that begins with `def patchify`, then this one again."
+    )
+
+    kernel.run(IMPATIENT.format(call=1) + "def patchify(images, patch_size):\n    while True: pass")
+    began = time.monotonic()
+    endless = kernel.run(CHECKS["check-patchify"])
+    assert "did not come back within 1 seconds" in endless["result"]
+    assert "patchify has been running" in endless["stdout"]
+    assert endless["stdout"].endswith("\r")  # the line is blank again
+    assert endless["stderr"] == endless["error"] == ""
+    assert time.monotonic() - began < 60
+    assert kernel.run("1 + 1")["result"] == "2"
+
+    kernel.run(IMPATIENT.format(call=600))
+    interrupted = kernel.run(CHECKS["check-patchify"], interrupt_at="has been running")
+    assert interrupted["error"].startswith("You interrupted the check of patchify, at “Every patch becomes")
+    assert "\n" not in interrupted["error"]
+    assert kernel.run("1 + 1")["result"] == "2"

@@ -1,0 +1,112 @@
+"""The commonest accidents: what is wrong at the root leads, and no check says more than it tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from exercise_kit.engine import check
+from exercise_kit.engine.first_cause import with_first_causes
+from exercise_kit.engine.run import run_checks
+from exercise_kit.engine.verdict import CheckResult, Report, Verdict, as_html, as_text
+from exercise_kit.reasons import Reason
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.patches import patchify
+
+KIND, DTYPE = "What it gives back is of the kind that was asked for.", "Its numbers have the dtype that was asked for."
+RUNS = "It runs through, without an error."
+
+
+def after(change: Callable[[Tensor], Any]) -> Callable[..., Any]:
+    def patchify_and_more(images: Tensor, patch_size: int) -> Any:
+        return change(patchify(images, patch_size))
+
+    return patchify_and_more
+
+
+def no_gpu(tokens: Tensor) -> Tensor:
+    raise RuntimeError("Found no NVIDIA driver on your system.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "claim", "seen", "look"),
+    [
+        (after(lambda tokens: None), KIND, "is None", "Does every path end in a `return`?"),
+        (after(lambda tokens: tokens.detach().numpy()), KIND, "is a NumPy array", "into a NumPy array"),
+        (after(list), KIND, "is a list of 3 elements", "What stands behind `return`"),
+        (after(lambda tokens: (tokens, tokens)), KIND, "is a tuple of 2 elements", "What stands behind `return`"),
+        (after(Tensor.double), DTYPE, "has dtype float64", "which dtype does it give it?"),
+        (after(Tensor.long), DTYPE, "has dtype int64", "which dtype does it give it?"),
+        (after(no_gpu), RUNS, "Found no NVIDIA driver", "Does this machine have a GPU?"),
+    ],
+)
+def test_the_first_cause_leads_and_the_rest_folds_under_it(
+    answer: Callable[..., Any], claim: str, seen: str, look: str
+) -> None:
+    report = check("patchify", answer, points=8)
+    lead = report.results[0]
+    assert (lead.verdict, lead.claim) == (Verdict.FAIL, claim)
+    assert seen in lead.seen
+    assert look in lead.look
+    others = [each.claim for each in report.results[1:] if each.verdict == Verdict.FAIL]
+    # these two tested what they claim: an error of the right kind, and other dtypes
+    assert all(each.startswith(("A height or a width", "Integer, half and double")) for each in others), others
+    assert "checks could not be decided because of this." in as_text(report)
+    assert "Inside a token the order is" not in as_text(report)
+    assert "<details" in as_html(report)
+
+
+@pytest.mark.parametrize("change", [list, Tensor.double, Tensor.long, no_gpu, lambda tokens: None])
+def test_points_are_what_they_were(change: Callable[[Tensor], Any]) -> None:
+    results = run_checks(EXERCISES["patchify"], {"patchify": after(change)})
+    assert Report("patchify", with_first_causes(results), 8).score == Report("patchify", results, 8).score
+
+
+def test_a_branch_that_returns_nothing_is_that_checks_own_failure() -> None:
+    def forgets_one_image(images: Tensor, patch_size: int) -> Tensor | None:
+        return patchify(images, patch_size) if images.shape[0] != 4 else None
+
+    failed = [each for each in check("patchify", forgets_one_image).results if each.verdict == Verdict.FAIL]
+    assert [each.name for each in failed] == ["tall_and_wide_images_are_right"]
+    assert "is None" in failed[0].seen
+
+
+def test_another_mistake_keeps_its_name_beside_the_first_cause() -> None:
+    def columns_in_float64(images: Tensor, patch_size: int) -> Tensor:
+        grid = images.shape[2] // patch_size, images.shape[3] // patch_size
+        return patchify(images, patch_size).unflatten(1, grid).transpose(1, 2).flatten(1, 2).double()
+
+    report = check("patchify", columns_in_float64)
+    assert report.results[0].claim == DTYPE
+    order = next(each for each in report.results if each.name == "tokens_run_row_by_row")
+    assert (order.verdict, "starts with the pixel of" in order.seen) == (Verdict.FAIL, True)
+
+
+def failed(name: str, **fields: Any) -> CheckResult:
+    return CheckResult(name, f"{name}.", Verdict.FAIL, "f raised", **fields)
+
+
+def test_other_errors_do_not_fold_under_the_first() -> None:
+    first, again = (failed(name, reason=Reason.RAISED, stumbled_over="KeyError") for name in ("a", "b"))
+    other = failed("c", reason=Reason.RAISED, stumbled_over="ValueError")
+    lead, *rest = with_first_causes([first, again, other])
+    assert lead.leads
+    assert [each.verdict for each in rest] == [Verdict.UNDECIDED, Verdict.UNDECIDED, Verdict.FAIL]
+    assert {each.waits_for for each in rest[:2]} == {lead.name}
+
+
+def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
+    errors = ("KeyError", "KeyError", "ValueError", "ValueError", "ValueError")
+    results = [failed(str(place), reason=Reason.RAISED, stumbled_over=error) for place, error in enumerate(errors)]
+    text = as_text(Report("double", with_first_causes(results)))
+    assert [line.split()[1] for line in text.splitlines() if "because of this" in line] == ["2", "3"]
+
+
+def test_a_tensor_elsewhere_is_reported_as_that() -> None:
+    report = check("patchify", after(lambda tokens: torch.empty_like(tokens, device="meta")))
+    assert "Inside a token" not in as_text(report)
+    assert "device" in report.results[0].seen

@@ -1,0 +1,188 @@
+"""Nothing hangs and nothing is silent: answers that do not end, that catch everything, that are slow or interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from exercise_kit.engine import check, run
+from exercise_kit.engine.verdict import Report, Verdict
+from exercise_kit.engine.watchdog import CALL_SECONDS, TOTAL_SECONDS, InterruptedCheck, Patience, Watchdog
+from exercise_kit.sandbox.limits import Limits
+from vit_course.patches import patchify
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Small limits, which a test may set otherwise; signal handler and tracing have to be as before."""
+
+    def limit(**seconds: float) -> None:
+        patience = Patience(**{"notice": 0.2, "call": 0.4, "total": 60.0, "again": 0.1, **seconds})
+        monkeypatch.setattr(run, "Watchdog", partial(Watchdog, patience=patience))
+
+    check("patchify", patchify)  # what torch imports with its first gradient is not the answer's time
+    limit()
+    before = signal.getsignal(signal.SIGINT), sys.gettrace()
+    yield limit
+    assert (signal.getsignal(signal.SIGINT), sys.gettrace()) == before
+
+
+def endless(images: Tensor, patch_size: int) -> Tensor:
+    while True:
+        pass
+
+
+def asleep(images: Tensor, patch_size: int) -> Tensor:
+    time.sleep(100)
+    return images
+
+
+def catches_exceptions(images: Tensor, patch_size: int) -> Tensor:
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(100)
+
+
+def catches_everything(images: Tensor, patch_size: int) -> Tensor:
+    while True:
+        try:  # noqa: SIM105  # as students write it
+            time.sleep(100)
+        except:  # noqa: E722
+            pass
+
+
+def right_once_it_was_stopped(images: Tensor, patch_size: int) -> Tensor:
+    with contextlib.suppress(BaseException):
+        time.sleep(100)
+    return patchify(images, patch_size)
+
+
+def endless_for_four(images: Tensor, patch_size: int) -> Tensor:
+    return endless(images, patch_size) if len(images) == 4 else patchify(images, patch_size)
+
+
+def late(report: Report) -> list[str]:
+    return [each.seen for each in report.results if each.verdict == Verdict.FAIL]
+
+
+@pytest.mark.parametrize("answer", [endless, asleep, catches_exceptions, catches_everything, right_once_it_was_stopped])
+def test_an_answer_that_does_not_end_is_stopped_once(answer: Callable[..., Tensor]) -> None:
+    report = check("patchify", answer, points=8)
+    assert late(report) == ["patchify did not come back within 0.4 seconds"]
+    assert report.score == 0
+    assert "11 checks could not be decided because of this" in str(report)
+
+
+def test_what_was_decided_before_keeps_its_points() -> None:
+    report = check("patchify", endless_for_four, points=8)
+    assert late(report) == ["patchify did not come back within 0.4 seconds"]
+    assert 0 < (report.score or 0) < 8
+    assert sum(each.verdict == Verdict.PASS for each in report.results) == 3
+
+
+def test_calls_that_are_slow_one_by_one_end_together(impatient: Callable[..., None]) -> None:
+    impatient(total=0.6)
+
+    def slow(images: Tensor, patch_size: int) -> Tensor:
+        time.sleep(0.25)
+        return patchify(images, patch_size)
+
+    assert late(check("patchify", slow)) == [
+        "patchify took more than the 0.6 seconds that all its checks have together"
+    ]
+
+
+def test_the_time_of_known_mistakes_is_not_the_answers(impatient: Callable[..., None]) -> None:
+    impatient(total=0.01)
+
+    def wrong(images: Tensor, patch_size: int) -> Tensor:
+        return torch.zeros(1)
+
+    with Watchdog("patchify", (), (), Patience(total=0.0)) as watchdog:
+        watchdog.paused = True
+        with watchdog.call():
+            time.sleep(0.01)
+        assert watchdog.expired is None
+    assert check("patchify", wrong).score is None
+
+
+def test_it_says_once_on_stdout_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    check("patchify", endless_for_four)
+    assert out.getvalue().count("patchify has been running for 0 s, now at “Images that are taller than wide") == 1
+    assert err.getvalue() == ""
+
+
+def test_what_torch_imports_late_is_not_the_answers_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_late.py").write_text("import time; time.sleep(0.6)")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports(images: Tensor, patch_size: int) -> Tensor:
+        import_module("imported_late")
+        return patchify(images, patch_size)
+
+    assert check("patchify", imports).passed
+
+
+def test_a_right_answer_hears_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("patchify", patchify).passed
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("answer", [endless, asleep, catches_everything])
+def test_the_students_interrupt_ends_it_in_a_sentence(
+    answer: Callable[..., Tensor], impatient: Callable[..., None]
+) -> None:
+    impatient(call=30.0)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(InterruptedCheck, match=r"You interrupted the check of patchify, at “Every patch") as caught:
+        check("patchify", answer)
+    assert caught.value._render_traceback_() == [str(caught.value)]
+    assert check("patchify", patchify).passed
+
+
+def test_an_interrupt_in_our_own_code_waits_for_its_end() -> None:
+    done: list[str] = []
+
+    def ours() -> None:
+        with Watchdog("patchify", (__file__,), ()) as watchdog, watchdog.call():
+            signal.raise_signal(signal.SIGINT)
+            done.append("cleaned up")
+
+    with pytest.raises(InterruptedCheck):
+        ours()
+    assert done == ["cleaned up"]
+
+
+def test_a_thread_that_is_not_the_main_one_is_told_when_the_call_ends() -> None:
+    reports: list[Report] = []
+
+    def slow(images: Tensor, patch_size: int) -> Tensor:
+        time.sleep(0.5)
+        return patchify(images, patch_size)
+
+    thread = threading.Thread(target=lambda: reports.append(check("patchify", slow)))
+    thread.start()
+    thread.join()
+    assert late(reports[0]) == ["patchify did not come back within 0.4 seconds"]
+
+
+def test_the_limits_are_those_of_grading() -> None:
+    assert (Limits().call_seconds, Limits().total_seconds) == (CALL_SECONDS, TOTAL_SECONDS)
+    assert (Patience().call, Patience().total) == (CALL_SECONDS, TOTAL_SECONDS)
