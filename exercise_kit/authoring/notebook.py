@@ -71,17 +71,19 @@ def install_course():
     places = ".", "..", "/content", "/content/drive/MyDrive"
     files = [file for place in places for file in glob.glob(place + "/{package}-*-none-any.whl")]
     source = max(files, key=os.path.getmtime) if files else "{distribution} @ git+{repository}"
-    uv = shutil.which("uv")
-    command = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
-    for options in ([], ["--no-deps"]) if files else ([],):  # a file alone, where there is no network
+    uv, python = shutil.which("uv"), sys.executable
+    command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    for options in ([], ["--no-deps"]) if files else ([],):  # the file alone, where there is no network
         done = subprocess.run([*command, "--quiet", *options, source], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, env={{**os.environ, "GIT_TERMINAL_PROMPT": "0"}})
         if not done.returncode:
             return importlib.invalidate_caches()
-    raise NotReady(f"The course's package could not be installed from {{source}}. Is there a network? Without one, "
-                   "put the course's file {package}-...-none-any.whl beside this notebook (on Colab: into Files at "
-                   "the left, or onto your mounted Drive) and run this cell again. The last words of the "
-                   "installer: " + " ".join(done.stderr.split())[-200:])
+    said = [line for line in done.stderr.splitlines() if "fatal:" in line or "rror:" in line] or [done.stderr]
+    help = "Is this Python yours to install packages in?" if files else (
+        "Without a network, or that address, put the course's file {package}-...-none-any.whl beside this notebook "
+        "(on Colab: into Files at the left, or onto your mounted Drive) and run this cell again.")
+    why = " ".join(said[-1].split())[:200]
+    raise NotReady(f"The course's package is missing, and {{source}} could not be installed ({{why}}). {{help}}")
 
 if sys.version_info < {python}:
     raise NotReady("This course needs Python {python_words} or newer, and this is " + sys.version.split()[0] +
