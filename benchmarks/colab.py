@@ -4,7 +4,7 @@
     python benchmarks/colab.py --data DIR             # a folder with cifar10.npz, in place of what Colab would download
     python benchmarks/colab.py --lesson 03_attention  # this one alone; no results are written
 
-uv makes the environment of constraints-colab.txt. The wheel lies beside the notebook and is installed by its first cell,
+uv makes the environment of constraints-colab.txt. The wheel lies beside the notebook and the setup cell installs it,
 once by pip and once by uv, and whatever was there before has to be there as it was. Trainings have their small budget
 (VIT_COURSE_BUDGET); an experiment that takes more than five minutes even so (two, on an idle machine) is left out and
 named. Prints a table, writes results/colab.json, and ends with all that was wrong.
