@@ -140,7 +140,8 @@ def kernel_environment(python: Path, home: Path, data: Path | None, with_uv: boo
             (home / "bin" / "uv").symlink_to(program)
         paths.insert(0, str(home / "bin"))
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    settings = {"VIT_COURSE_BUDGET": "small", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    settings = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # else the debugger's warnings run through the table
+    settings |= {"VIT_COURSE_BUDGET": "small", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     settings |= {"VIT_COURSE_DATA": str(data)} if data else {}
     return kept | settings | {"PATH": os.pathsep.join(paths), "IPYTHONDIR": str(home / "ipython")}
 
@@ -327,6 +328,7 @@ def main() -> None:
     parser.add_argument("--lesson", choices=lessons, help="this one alone, without writing results")
     parser.add_argument("--data", type=Path, help="a folder that holds cifar10.npz")
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)
     try:
         results = run([options.lesson] if options.lesson else lessons, options.data and options.data.resolve())
     except ReleaseError as error:
