@@ -286,7 +286,8 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     versions = {"python": version} | {name: before[name] for name in sorted(before) if name in SHOWN}
     return {
-        "machine": machine("cpu") | {"data": "cifar10.npz" if data else "what the lessons bring along"},
+        "machine": machine("cpu")
+        | {"torch": before["torch"], "data": "cifar10.npz" if data else "what the lessons bring along"},
         "dependencies": dependencies_digest(),
         "versions": versions,
         "beside_colab": sorted(set(before) - {name.lower().replace("_", "-") for name in pins()}),
@@ -314,7 +315,7 @@ def table_of(results: Mapping[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     columns = ("lesson", "seconds", "cells", "pictures", "reports", "mistakes named", "left out", "problems")
     for column in columns:
-        table.add_column(column, justify="left" if column == "lesson" else "right")
+        table.add_column(column, justify="left" if column == "lesson" else "right", no_wrap=column == "lesson")
     for lesson, row in results["lessons"].items():
         counts = [row[each] for each in ("cells", "pictures", "reports", "mistakes_named")]
         counts += [len(row["left_out"]), len(row["problems"])]
