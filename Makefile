@@ -12,7 +12,7 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 	tests/kit/submission tests/kit/test_properties.py tests/course/test_docstrings.py \
 	tests/course/test_imports.py tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
-.PHONY: demo test quick proof notebooks figures check bench install clean
+.PHONY: demo test quick proof notebooks figures check bench colab install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
@@ -57,6 +57,10 @@ bench: install
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")
 	$(RUN) benchmarks/readme_tables.py
+
+# every lesson under Colab's packages; a test asks for it when our dependencies or theirs have changed
+colab: install
+	$(ONCE) $(RUN) benchmarks/colab.py $(if $(DATA),--data "$(dir $(DATA))")
 
 # by uv in a minute or two; by pip, which takes five times as long, where uv does not find what a pip of yours is set up for
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt

@@ -31,7 +31,7 @@ from torch.optim import AdamW
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
-from vit_course.exercises.references import mixup
+from vit_course.staff.references import mixup
 from vit_course.training import evaluate, parameter_groups, train_one_epoch, warmup_cosine
 from vit_course.vit import VisionTransformer
 

@@ -40,7 +40,6 @@ import torch
 import torch.nn.functional as F
 import torchvision
 from torch import nn
-from torchinfo import summary
 
 from vit_course import PRESETS, ViTConfig, check, hunt, keep, own, record
 from vit_course.data import photo, shapes, train_validation_split
@@ -214,6 +213,8 @@ check("VisionTransformer", VisionTransformer)
 # of every layer: what are they?
 
 # %%
+from torchinfo import summary
+
 print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
 
 # %% [markdown]

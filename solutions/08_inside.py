@@ -601,7 +601,8 @@ suspect = hunt("predict_with_attention", SEED)
 suspect
 
 # %% [markdown]
-# It is used on three drawings, with the model in training mode. The last line removes hooks that were left behind.
+# It is used on three drawings, with the model in training mode. `listeners.clear()` removes hooks that were left
+# behind.
 
 # %% tags=["raises-exception"]
 model.train()
@@ -609,9 +610,9 @@ told = [suspect(model, pictures.normalize(each[None])[0]) for each in pictures.i
 listeners = model.blocks[-1].attention._forward_pre_hooks
 print("still training:", model.training, " hooks left:", len(listeners))
 print("sums:", [(round(shares.sum().item(), 3), round(seen.sum().item(), 3)) for shares, seen in told])
+listeners.clear()
 both = torch.stack([seen for _, seen in told] + maps[:3])
 show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"] * 3)
-listeners.clear()
 
 # %% [markdown]
 # Same maps, sums of 1, and nothing left behind? Then try a picture that is wider than tall, or a model with dropout.

@@ -68,7 +68,7 @@ def _rules() -> Mapping[str, Rule]:
 
 
 def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
-    from vit_course.exercises.references import REFERENCE
+    from vit_course.staff.references import REFERENCE
 
     return REFERENCE
 
@@ -105,7 +105,7 @@ COURSE = Course(
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
         *("fine_tuning", "modern", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
-        "exercises/references",
+        "staff/references",
     ),
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
     own_parts="my_vit.py",

@@ -57,24 +57,48 @@ if __name__ == "__main__":
 
 SETUP = '''\
 # Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).
+import importlib.util
 import os
 import sys
-from importlib.util import find_spec
 
 class NotReady(Exception):
     def _render_traceback_(self):
         return [str(self)]  # so that Jupyter shows a sentence and no traceback
 
+def install_course():
+    import glob, shutil, subprocess
+    # the newest of the course's files beside this notebook or on your Drive; else what is at its address
+    places = ".", "..", "/content", "/content/drive/MyDrive"
+    files = [file for place in places for file in glob.glob(place + "/{package}-*-none-any.whl")]
+    source = max(files, key=os.path.getmtime) if files else "{distribution} @ git+{repository}"
+    uv, python = shutil.which("uv"), sys.executable
+    command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    for options in ([], ["--no-deps"]) if files else ([],):  # the file alone, where there is no network
+        done = subprocess.run([*command, "--quiet", *options, source], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, env={{**os.environ, "GIT_TERMINAL_PROMPT": "0"}})
+        if not done.returncode:
+            return importlib.invalidate_caches()
+    said = [line for line in done.stderr.splitlines() if "fatal:" in line or "rror:" in line] or [done.stderr]
+    help = "Is this Python yours to install packages in?" if files else (
+        "Without a network, or that address, put the course's file {package}-...-none-any.whl beside this notebook "
+        "(on Colab: into Files at the left, or onto your mounted Drive) and run this cell again.")
+    why = " ".join(said[-1].split())[:200]
+    raise NotReady(f"The course's package is missing, and {{source}} could not be installed ({{why}}). {{help}}")
+
 if sys.version_info < {python}:
     raise NotReady("This course needs Python {python_words} or newer, and this is " + sys.version.split()[0] +
                    ". On Colab: Runtime > Change runtime type. Elsewhere: Kernel > Change Kernel.")
 sys.path.append(os.path.abspath(".."))  # where the package is when you work in a clone of the course
-if find_spec("{package}") is None:
-    %pip install --quiet "{distribution} @ git+{repository}"
+if importlib.util.find_spec("{package}") is None:
+    install_course()
 try:
     from {package} import check
 except ImportError as problem:
-    raise NotReady(f"The course's package is not ready: {{problem}}") from None\
+    raise NotReady(f"The course's package is not ready: {{problem}}") from None
+if "google.colab" in sys.modules:
+    print("Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive.")
+    if not os.path.isdir("/content/drive/MyDrive"):
+        print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")\
 '''  # fmt: skip
 
 

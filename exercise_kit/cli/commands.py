@@ -79,6 +79,29 @@ def new_class(
     console.print(f"  nbgrader generate_assignment {made.lessons[0]}", markup=False)
 
 
+def release(
+    directory: Annotated[Path, typer.Argument(help="A new or empty folder, or an earlier release to be replaced.")],
+    as_zip: Annotated[bool, typer.Option("--zip", help="Write the same files into DIRECTORY.zip, too.")] = False,
+    root: Lessons = CLONE,
+) -> None:
+    """Make what students get: notebooks, wheel, AGENTS.md; no solutions, no hidden check."""
+    with needs("grading"):
+        from exercise_kit.authoring import release as releasing
+        from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.lesson import AuthoringError
+    with in_words(AuthoringError):
+        if stale := build_notebooks(root, check=True).stale:
+            raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
+    with in_words(releasing.ReleaseError):
+        made = releasing.release(directory, root)
+        packed = releasing.as_zip(made) if as_zip else None
+    console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
+    for path in made.put_aside:
+        console.print(f"Somebody had changed a file; theirs is now {path}", markup=False)
+    if packed:
+        console.print(f"The same in one file: {packed}", markup=False)
+
+
 def grade(
     paths: Annotated[
         list[Path], typer.Argument(help="Notebooks, .py files, folders of them, or nbgrader's submitted/ tree.")
@@ -139,6 +162,7 @@ def add_commands(app: typer.Typer) -> None:
     """Give a course's command line those of the kit, in the order of its help."""
     app.command()(build)
     app.command("new-class")(new_class)
+    app.command()(release)
     for command in (grade, doctor, simulate, report, misconceptions):
         app.command()(command)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -129,9 +130,13 @@ def _keep(exercise: Exercise, place: Path) -> None:
     report = _checked(exercise, _module(file.text(), place))
     if not _is_right(report):
         raise CannotKeepError(f"Taken out of this notebook it is not right. {_why(report)}")
-    if not file.holds(before):
-        write(place.with_suffix(".before.py"), before.text().encode())
-    write(place, file.text().encode())
+    try:
+        if not file.holds(before):
+            write(place.with_suffix(".before.py"), before.text().encode())
+        write(place, file.text().encode())
+    except OSError as error:
+        advice = "Open the notebook in a folder of yours, or, on Colab, mount your Drive."
+        raise CannotKeepError(f"{place} cannot be written: {error.strerror or error}. {advice}") from None
 
 
 def _with_part(file: _File, exercise: Exercise, objects: Mapping[str, object], place: Path) -> _File:
@@ -273,7 +278,8 @@ def _place() -> Path:
     """The student's file: in Drive, beside the notebooks, or beside their folders where each lesson has its own."""
     here = Path.cwd()
     beside = here.parent if here.name in course().lessons else here
-    return (_DRIVE if _DRIVE.is_dir() else beside) / course().own_parts
+    # os.path, which takes a Drive that has lost its connection for none
+    return (_DRIVE if os.path.isdir(_DRIVE) else beside) / course().own_parts
 
 
 def _shown(place: Path) -> str:

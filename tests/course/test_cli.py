@@ -207,6 +207,6 @@ def test_another_course_gets_the_commands_of_the_kit_and_no_others() -> None:
     other = typer.Typer()
     add_commands(other)
     names = list(typer.main.get_command(other).commands)
-    assert names == ["build", "new-class", "grade", "doctor", "simulate", "report", "misconceptions"]
+    assert names == ["build", "new-class", "release", "grade", "doctor", "simulate", "report", "misconceptions"]
     ours = list(typer.main.get_command(app).commands)
     assert ours == [*names, "train", "evaluate", "recipes", "demo"]

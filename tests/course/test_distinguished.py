@@ -16,7 +16,7 @@ from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.exercises.references import REFERENCE
+from vit_course.staff.references import REFERENCE
 
 RIGHT = "the right answer"
 # exercise → two names → why the hidden checks cannot tell them apart; the public checks tell all of them apart

@@ -24,7 +24,7 @@ from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction
 from tests.course.test_checks import _right_variants
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.exercises.references import REFERENCE
+from vit_course.staff.references import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")

@@ -257,6 +257,17 @@ def test_in_a_class_the_file_lies_beside_the_lessons_folders(tmp_path, monkeypat
     assert own("patchify").__module__ == "my_vit"
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder here in which nobody can write")
+def test_in_a_folder_that_cannot_be_written_it_says_so(monkeypatch, notebook, capsys):
+    monkeypatch.chdir("/proc")
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    said = capsys.readouterr().out
+    assert said.startswith("patchify is not kept. /proc/my_vit.py cannot be written: ")
+    assert "mount your Drive" in said
+
+
 def test_a_passing_check_offers_to_keep(notebook):
     notebook.run(PATCHIFY)
     report = check("patchify", vars(notebook.module)["patchify"])

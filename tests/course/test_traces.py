@@ -13,11 +13,11 @@ from exercise_kit.engine.verdict import Verdict
 from tests.course.test_hidden_checks import KEYS, ask, told
 from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.encoder import EncoderBlock
-from vit_course.exercises.references import layer_norm
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.patches import patchify, unpatchify
 from vit_course.positions import add_class_token, sinusoidal_positions
 from vit_course.pretrained import conv_from_linear, load_torchvision, resize_positions
+from vit_course.staff.references import layer_norm
 from vit_course.training import evaluate
 from vit_course.vit import VisionTransformer
 

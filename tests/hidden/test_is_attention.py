@@ -9,7 +9,7 @@ import torch
 
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure, NotWritten
-from vit_course.exercises.l03_attention.hidden_attention_cases import RIGHT, WRONG
+from vit_course.staff.hidden_attention_cases import RIGHT, WRONG
 
 RIGHT_ONES = 2  # in a check; the eight checks together ask about each right attention at least once
 

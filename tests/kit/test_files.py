@@ -128,6 +128,7 @@ OTHERS = {
     "worker/filesystem.py",
     "nbgrader/class_folder.py",
     "nbgrader/submission_exporter.py",
+    "authoring/release.py",
 }
 
 

@@ -14,7 +14,7 @@ from tests.proof.mutants import Place, definitions_of, mutants_of
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.exercises.references import REFERENCE
+from vit_course.staff.references import REFERENCE
 
 # all modules of the graded reference
 MODULES = {
@@ -23,7 +23,7 @@ MODULES = {
     "vit_course.data.splits",
     "vit_course.encoder",
     "vit_course.exercises.l07_experiments.model_accuracy",
-    "vit_course.exercises.references",
+    "vit_course.staff.references",
     "vit_course.fine_tuning",
     "vit_course.initialisation",
     "vit_course.interpret",

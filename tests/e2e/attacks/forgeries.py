@@ -133,7 +133,7 @@ sys.modules["vit_course"] = sys.modules["exercise_kit.engine"] = fake
         WRONG
         + """
 import sys, types
-for name in ("vit_course.patches", "vit_course.exercises.references", "vit_course.exercises.l01_patchify.patchify"):
+for name in ("vit_course.patches", "vit_course.staff.references", "vit_course.exercises.l01_patchify.patchify"):
     module = types.ModuleType(name)
     module.patchify = module.patches_of = patchify
     sys.modules[name] = module
@@ -154,7 +154,7 @@ def patchify(images, patch_size):
         """
 import importlib
 def patchify(images, patch_size):
-    for name in ("vit_course.exercises.l01_patchify.patchify", "vit_course.exercises.references"):
+    for name in ("vit_course.exercises.l01_patchify.patchify", "vit_course.staff.references"):
         try:
             module = importlib.import_module(name)
         except ImportError:

@@ -9,7 +9,7 @@ from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l03_attention import attention_cases
-from vit_course.exercises.references import REFERENCE
+from vit_course.staff.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
 

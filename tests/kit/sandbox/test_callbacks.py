@@ -5,7 +5,7 @@ import torch
 
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.worker.wire import WireError
-from vit_course.exercises.l03_attention.hidden_attention_cases import RIGHT
+from vit_course.staff.hidden_attention_cases import RIGHT
 
 
 def asking(*shapes, service=None, gradients=False, **budget):

@@ -1,0 +1,213 @@
+"""What students get, as a folder: the notebooks, the course's wheel, and two pages to read; no answer, no hidden check.
+
+A release that is made again replaces its files one by one. The marker in the folder says which these are, and by their
+digests whether somebody has changed one: that one is put beside, and nothing else in the folder is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from uuid import uuid4
+
+from exercise_kit.authoring.build import STUDENT_FOLDER
+from exercise_kit.engine.course import course, package
+from exercise_kit.files import write
+from exercise_kit.nbgrader.class_folder import move_into_place
+
+MARKER = ".vit-course-release"
+TEMPLATES = files("exercise_kit") / "templates"
+# what every file of a wheel and of a zip is dated, so that the same course gives the same bytes
+EPOCH, DATE = "315532800", (1980, 1, 1, 0, 0, 0)
+
+
+class ReleaseError(Exception):
+    """A release cannot be made; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: where it is, its files by their paths in it, and what of somebody's was put beside a file of ours."""
+
+    path: Path
+    files: tuple[Path, ...]
+    put_aside: tuple[Path, ...] = ()
+
+
+def release(directory: Path, root: Path) -> Release:
+    """Make the folder that students get, or make it again.
+
+    Args:
+        directory: it does not exist, is empty, or is an earlier release.
+        root: a clone of the course, whose `notebooks/` are built.
+
+    Raises:
+        ReleaseError: the folder holds something else, there is no notebook, or the wheel cannot be built.
+    """
+    directory = directory.resolve()
+    before = _earlier(directory)
+    content = _content(root)
+    digests = {path.as_posix(): _digest(each) for path, each in content.items()}
+    content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
+    if before is None:
+        draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
+        try:
+            for path, each in content.items():
+                _put(draft / path, each)
+            move_into_place(draft, directory)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return Release(directory, tuple(content))
+    return Release(directory, tuple(content), _replace(directory, content, before))
+
+
+def as_zip(made: Release) -> Path:
+    """The files of a release as one file beside its folder; the same files give the same bytes.
+
+    Raises:
+        ReleaseError: there is a file of that name which is no zip of a release.
+    """
+    target = made.path.with_name(f"{made.path.name}.zip")
+    if target.exists() and not _is_zip_of_release(target):
+        raise ReleaseError(f"{target} exists and is no zip of a release; move it away")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(made.files):
+            entry = zipfile.ZipInfo(f"{made.path.name}/{path.as_posix()}", DATE)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, (made.path / path).read_bytes())
+    write(target, packed.getvalue())
+    return target
+
+
+def build_wheel(root: Path, folder: Path) -> Path:
+    """The wheel of a clone's packages as they are in its working tree, without what is not the project's.
+
+    Raises:
+        ReleaseError: it cannot be built; the message ends in what pip said.
+    """
+    ready = importlib.util.find_spec("setuptools") is not None
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
+    command += ["--no-build-isolation", "--no-index"] if ready else []
+    with tempfile.TemporaryDirectory() as source:
+        for path in _packaged(root):
+            _put(Path(source) / path, (root / path).read_bytes())
+        environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
+        done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
+    built = sorted(folder.glob("*.whl"))
+    if done.returncode or not built:
+        raise ReleaseError(f"the wheel cannot be built: {' '.join(done.stderr.split())[-400:]}")
+    return built[-1]
+
+
+def _packaged(root: Path) -> list[Path]:
+    """The project's files that a wheel is made of: those at the top, and those in packages."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
+    names = listed.stdout.decode().split("\0") if not listed.returncode else []
+    paths = [Path(name) for name in names if name] or [path.relative_to(root) for path in sorted(root.rglob("*"))]
+    packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
+    return [
+        path
+        for path in paths
+        if (len(path.parts) == 1 or path.parts[0] in packages)
+        and (root / path).is_file()
+        and "__pycache__" not in path.parts
+    ]
+
+
+def _content(root: Path) -> dict[Path, bytes]:
+    """Every file of a release by its path in it."""
+    notebooks = sorted((root / STUDENT_FOLDER).glob("*.ipynb"))
+    if not notebooks:
+        raise ReleaseError(f"no notebook in {root / STUDENT_FOLDER}; run 'vit-course build' there first")
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(root, Path(folder))
+        found = {Path(wheel.name): wheel.read_bytes()}
+    found |= {STUDENT_FOLDER / path.name: path.read_bytes() for path in notebooks}
+    words = {
+        "package": package(),
+        "own_parts": course().own_parts,
+        "wheel": wheel.name,
+        "first": notebooks[0].name,
+        "lessons": ", ".join(path.stem for path in notebooks),
+    }
+    for name, template in (("README.md", "release_readme.md"), ("AGENTS.md", "release_agents.md")):
+        text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
+        found[Path(name)] = text.substitute(words).encode()
+    if (root / "LICENSE").is_file():
+        found[Path("LICENSE")] = (root / "LICENSE").read_bytes()
+    return found
+
+
+def _earlier(directory: Path) -> Mapping[str, str] | None:
+    """The digests of the release that is there; None: nothing is there."""
+    if directory.exists() and not directory.is_dir():
+        raise ReleaseError(f"{directory} is not a folder; name a new one")
+    if not directory.exists() or not any(directory.iterdir()):
+        return None
+    try:
+        found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+        return {str(name): str(digest) for name, digest in found.items()}
+    except FileNotFoundError:
+        raise ReleaseError(f"{directory} is not empty and no earlier release; name a new folder") from None
+    except (ValueError, AttributeError):
+        raise ReleaseError(f"{directory / MARKER} cannot be read; name a new folder") from None
+
+
+def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str, str]) -> tuple[Path, ...]:
+    """Give a release its new files; what somebody has changed is put beside."""
+    aside = []
+    for path, new in content.items():
+        place = directory / path
+        if place.is_file() and path != Path(MARKER):
+            old = place.read_bytes()
+            if old == new:
+                continue
+            if _digest(old) != before.get(path.as_posix()):
+                aside.append(_put_aside(place))
+        _put(place, new)
+    for name, digest in before.items():
+        place = directory / name
+        gone = Path(name) not in content and place.resolve().is_relative_to(directory)
+        if gone and place.is_file() and _digest(place.read_bytes()) == digest:
+            place.unlink()
+    return tuple(aside)
+
+
+def _put_aside(place: Path) -> Path:
+    """Move a file out of the way, to a name that nothing has."""
+    numbers = (f"-{number}" if number else "" for number in range(1000))
+    names = (place.with_name(f"{place.stem}.before{number}{place.suffix}") for number in numbers)
+    target = next(each for each in names if not each.exists())
+    place.rename(target)
+    return target
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, content)
+
+
+def _is_zip_of_release(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(Path(name).name == MARKER for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

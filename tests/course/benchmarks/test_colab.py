@@ -1,0 +1,132 @@
+"""The run under Colab's packages: of today's dependencies, nothing upgraded there, and what is missing is seen."""
+
+import base64
+import io
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+from colab import PINS, REPORT_MIME, RESULTS, SHOWN, Outcome, changes, dependencies_digest, is_blank, look_at, pins
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from PIL import Image
+
+ROOT = Path(__file__).parents[3]
+# what no package of Colab's gives, so that the setup cell installs it
+MISSING = {"torchinfo"}
+
+
+@pytest.fixture(scope="module")
+def results():
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
+
+
+def test_the_last_run_was_with_today_s_dependencies(results):
+    assert results["dependencies"] == dependencies_digest(), "dependencies have changed since the last run: make colab"
+
+
+def test_the_last_run_found_nothing_wrong_in_any_lesson(results):
+    assert set(results["lessons"]) == {path.stem for path in (ROOT / "solutions").glob("*.py")}, "make colab"
+    assert results["problems"] == []
+    assert [row["problems"] for row in results["lessons"].values() if row["problems"]] == []
+    assert all(row["reports"] and row["pictures"] for row in results["lessons"].values())
+
+
+def test_the_last_run_was_under_colab_s_versions_and_added_only_what_was_missing(results):
+    assert {name: results["versions"][name] for name in SHOWN} == {name: pins()[name] for name in SHOWN}
+    for each in results["setup"].values():
+        assert set(each["installed"]) == {*MISSING, "vit-course"}
+
+
+def test_no_dependency_of_a_student_s_asks_for_more_than_colab_has():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    theirs = {canonicalize_name(name): version for name, version in pins().items()}
+    asked = [Requirement(each) for each in project["dependencies"]]
+    assert {canonicalize_name(each.name) for each in asked} - theirs.keys() == MISSING
+    refused = [each for each in asked if each.name in theirs and not each.specifier.contains(theirs[each.name])]
+    assert refused == []
+
+
+def test_colab_s_packages_are_named_by_name_and_version_only():
+    lines = [line for line in PINS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line)] == []
+
+
+def picture(*colors):
+    """A PNG with a stripe of each color."""
+    image, stream = Image.new("RGB", (len(colors), 4)), io.BytesIO()
+    for column, color in enumerate(colors):
+        image.paste(color, (column, 0, column + 1, 4))
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def test_a_picture_of_its_ground_alone_is_blank():
+    assert is_blank(picture("white", "white"))
+    assert not is_blank(picture("white", "black"))
+
+
+def test_what_was_replaced_removed_or_added_is_told_apart():
+    before, after = (
+        {"torch": "2.11.0", "numpy": "2.1.3", "tqdm": "4"},
+        {"torch": "2.13.0", "numpy": "2.1.3", "new": "1"},
+    )
+    assert changes(before, after) == ({"new": "1"}, ["torch 2.11.0 → 2.13.0", "tqdm 4 → None"])
+
+
+def ran(source, *outputs, **metadata):
+    """A cell that has shown these outputs."""
+    cell = nbformat.v4.new_code_cell(source, metadata=metadata)
+    cell.outputs = [nbformat.v4.new_output(**each) for each in outputs]
+    return cell
+
+
+def shown(**data):
+    return {"output_type": "display_data", "data": {name.replace("_", "/"): value for name, value in data.items()}}
+
+
+GOOD = base64.b64encode(picture("white", "black")).decode()
+BLANK = base64.b64encode(picture("white", "white")).decode()
+REPORT = {"text/plain": "2.0", "text/html": "<section>Likely cause</section>", REPORT_MIME: {}}
+GRADED = {"nbgrader": {"grade": True, "points": 2}}
+WRONG = [
+    (ran("plt.show()"), "no picture, and it draws one"),
+    (ran("show_images(photo())", shown(text_plain="<Figure size 640x480 with 1 Axes>")), "words in place of a picture"),
+    (ran("draw(curves)", shown(image_png=BLANK)), "a blank picture"),
+    (ran('check("scale", scale)'), "a check without a report"),
+    (
+        ran("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/html": ""}}),
+        "a report without HTML",
+    ),
+    (ran("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/plain": "1.0"}}, **GRADED), "earns"),
+    (ran("1", {"output_type": "stream", "name": "stderr", "text": "a warning"}), "on stderr: a warning"),
+    (ran("1", {"output_type": "error", "ename": "TypeError", "evalue": "no", "traceback": []}), "TypeError: no"),
+]
+
+
+@pytest.mark.parametrize(("cell", "problem"), WRONG, ids=[each[1] for each in WRONG])
+def test_what_a_cell_does_not_show_is_a_problem(cell, problem):
+    outcome = Outcome()
+    look_at(cell, outcome)
+    assert [each for each in outcome.problems if problem in each]
+
+
+def test_what_a_cell_shows_is_counted():
+    outcome = Outcome()
+    look_at(ran("show_images(photo())", shown(image_png=GOOD)), outcome)
+    look_at(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
+    assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (1, 1, 1, [])
+
+
+def test_an_experiment_that_takes_too_long_is_left_out_and_with_it_what_needs_it():
+    outcome, failed = Outcome(), {"output_type": "error", "ename": "NameError", "evalue": "", "traceback": []}
+    look_at(ran("1", failed, tags=["experiment"]), outcome)
+    assert len(outcome.problems) == 1
+    look_at(ran("1", tags=["experiment"]), outcome, stopped=True)
+    look_at(ran("1", failed, tags=["experiment"]), outcome)
+    assert len(outcome.left_out) == 2
+    look_at(ran("1"), outcome, stopped=True)
+    assert len(outcome.problems) == 2

@@ -1,0 +1,197 @@
+"""What students get: a release holds no answer and no hidden check, loses nobody's work, and is enough to learn."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from typer.testing import CliRunner
+
+from exercise_kit.authoring import release as releasing
+from exercise_kit.authoring.build import SOURCES
+from exercise_kit.authoring.lesson import Role, read_lesson
+from exercise_kit.authoring.lint import split_regions
+from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
+from tests.bare_python import bare_python, outside
+from vit_course.cli import app
+
+ROOT = Path(__file__).parents[2]
+LESSON = "00_start"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return release(tmp_path_factory.mktemp("release") / "for students", ROOT)
+
+
+@pytest.fixture
+def again(made, monkeypatch):
+    """Releases the same course, with the wheel that is built."""
+    wheel = next(made.path.glob("*.whl"))
+    monkeypatch.setattr(releasing, "build_wheel", lambda root, folder: wheel)
+    return lambda directory: release(directory, ROOT)
+
+
+def texts_in(folder):
+    """Every text of a release by its name, those in the wheel too; of a notebook, all that its cells say."""
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as wheel:
+                for name in wheel.namelist():
+                    if Path(name).suffix not in (".safetensors", ".png"):
+                        yield name, wheel.read(name).decode()
+        elif path.suffix == ".ipynb":
+            yield path.name, "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+        else:
+            yield path.name, path.read_text(encoding="utf-8")
+
+
+def answers():
+    """The lines of the exercises' answers, and the texts of questions' model answers, that stand nowhere else."""
+    code, prose, given = set(), set(), set()
+    for path in sorted((ROOT / SOURCES).glob("*.py")):
+        for cell in read_lesson(ROOT, path).cells:
+            split = split_regions(cell.source)
+            given.update(line.strip() for line in split.outside)
+            if cell.role in (Role.EXERCISE, Role.QUESTION):
+                lines = {line.strip() for line in split.inside if len(line.strip()) > 20}
+                (code if cell.role is Role.EXERCISE else prose).update(lines)
+    return code - given, prose - given
+
+
+def functions_in(text):
+    """Every function and class of a module, written anew, so that comments and spaces make no difference."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
+
+
+def test_it_holds_what_its_readme_says_and_nothing_else(made):
+    names = sorted(path.relative_to(made.path).as_posix() for path in made.path.rglob("*") if path.is_file())
+    notebooks = [f"notebooks/{path.name}" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    wheel = next(made.path.glob("*.whl")).name
+    assert names == sorted([MARKER, "AGENTS.md", "LICENSE", "README.md", wheel, *notebooks])
+    readme = (made.path / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "notebooks/", wheel))
+    assert "no solutions here, no hidden checks" in readme
+    assert "$" not in readme + (made.path / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_no_answer_is_in_the_notebooks_and_pages(made):
+    code, prose = answers()
+    assert len(code) > 200
+    assert len(prose) > 50
+    for name, text in texts_in(made.path):
+        if name.endswith((".ipynb", ".md")):
+            assert not (code | prose) & {line.strip() for line in text.split("\n")}, name
+            assert "BEGIN SOLUTION" not in text, name
+            assert "**Rubric.**" not in text, name
+
+
+def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
+    _, prose = answers()
+    hidden = {
+        function
+        for path in [*(ROOT / "tests" / "hidden").rglob("*.py"), *(ROOT / "vit_course" / "staff").glob("*.py")]
+        for function in functions_in(path.read_text(encoding="utf-8"))
+        if function.count("\n") > 1
+    }
+    assert len(hidden) > 300
+    for name, text in texts_in(made.path):
+        assert not {"hidden", "solutions", "staff", "tests"} & set(Path(name).parts), name
+        assert not prose & {line.strip() for line in text.split("\n")}, name
+        if name.endswith(".py"):
+            assert not hidden & functions_in(text), name
+
+
+def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_path, monkeypatch):
+    python = bare_python(tmp_path / "env")
+    spec = tmp_path / "kernels" / "students"
+    spec.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "bare", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    for name in (next(made.path.glob("*.whl")).name, f"notebooks/{LESSON}.ipynb"):
+        (folder / Path(name).name).write_bytes((made.path / name).read_bytes())
+    notebook = nbformat.read(folder / f"{LESSON}.ipynb", as_version=4)
+    solution = nbformat.read(ROOT / "solutions" / f"{LESSON}.ipynb", as_version=4)
+    written = {cell.id: cell.source for cell in solution.cells}
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "code":
+            cell.source = written[cell.id]
+    notebook.cells.append(nbformat.v4.new_code_cell("import vit_course\nvit_course.__file__"))
+    client = NotebookClient(notebook, kernel_name="students", resources={"metadata": {"path": str(folder)}})
+    client.execute(env=outside(dict(os.environ)))
+    graded = [
+        cell for cell in notebook.cells if cell.cell_type == "code" and "points" in cell.metadata.get("nbgrader", {})
+    ]
+    earned = [float(cell.outputs[0].data["text/plain"]) for cell in graded]
+    assert earned == [cell.metadata.nbgrader.points for cell in graded]
+    assert earned
+    assert str(tmp_path / "env") in notebook.cells[-1].outputs[0].data["text/plain"]
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, again):
+    mine = tmp_path / "thesis.txt"
+    mine.write_text("mine", encoding="utf-8")
+    with pytest.raises(ReleaseError, match="is not empty and no earlier release"):
+        again(tmp_path)
+    with pytest.raises(ReleaseError, match="is not a folder"):
+        again(mine)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert mine.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, again):
+    first = again(tmp_path / "out")
+    assert again(first.path) == first
+    marker = first.path / MARKER
+    digests = json.loads(marker.read_text(encoding="utf-8"))
+    of_old, changed = first.path / "old.txt", first.path / "gone but changed.txt"
+    of_old.write_text("released once", encoding="utf-8")
+    changed.write_text("released once, then changed", encoding="utf-8")
+    digests |= {"old.txt": releasing._digest(b"released once"), changed.name: "0" * 64, "../outside.txt": "0" * 64}
+    marker.write_text(json.dumps(digests), encoding="utf-8")
+    (tmp_path / "outside.txt").write_text("", encoding="utf-8")
+    (first.path / "my_vit.py").write_text("mine", encoding="utf-8")
+    notebook = first.path / "notebooks" / f"{LESSON}.ipynb"
+    released = notebook.read_bytes()
+    notebook.write_text("worked in", encoding="utf-8")
+    second = again(first.path)
+    assert [path.name for path in second.put_aside] == [f"{LESSON}.before.ipynb"]
+    assert second.put_aside[0].read_text(encoding="utf-8") == "worked in"
+    assert notebook.read_bytes() == released
+    assert (first.path / "my_vit.py").read_text(encoding="utf-8") == "mine"
+    assert not of_old.exists()
+    assert changed.exists()
+    assert (tmp_path / "outside.txt").exists()
+    notebook.write_text("worked in once more", encoding="utf-8")
+    assert [path.name for path in again(first.path).put_aside] == [f"{LESSON}.before-1.ipynb"]
+
+
+def test_one_file_of_it_has_the_same_bytes_each_time_and_replaces_nothing_else(tmp_path, again):
+    made = again(tmp_path / "out")
+    first = as_zip(made).read_bytes()
+    assert as_zip(made).read_bytes() == first
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"out"}
+        assert len(archive.namelist()) == len(made.files)
+    (tmp_path / "out.zip").write_bytes(b"somebody's")
+    with pytest.raises(ReleaseError, match="is no zip of a release"):
+        as_zip(made)
+
+
+def test_the_command_says_in_words_what_it_cannot_do(tmp_path):
+    (tmp_path / "mine").write_text("", encoding="utf-8")
+    done = CliRunner().invoke(app, ["release", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "is not empty and no earlier release; name a new folder" in done.output
+    assert "Traceback" not in done.output
