@@ -25,7 +25,7 @@ PATCH_SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96)
 CHANNELS = {"red": "#c0392b", "green": "#1e8449", "blue": plots.BLUE}
 KEYS = 16
 HEAD_DIMS = (4, 16, 64, 256)
-DIVISORS = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256)
+DIVISORS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def explore_patches(picture: Tensor, patchify: Callable[[Tensor, int], Tensor]) -> Interactive:
@@ -56,7 +56,7 @@ class _Patches:
         from matplotlib.collections import LineCollection
 
         self.image, self.patchify = image, patchify
-        self.figure = plots.new_figure(8.4, 2.9)
+        self.figure = plots.new_figure(7.6, 2.7)
         self.grid, self.patch, self.numbers = self.figure.subplots(1, 3, width_ratios=(1.1, 0.8, 1.1))
         for axes in (self.grid, self.patch):
             plots.draw_picture(axes, torch.zeros(SIDE, SIDE, 3))
@@ -151,7 +151,7 @@ class _Positions:
     def __init__(self, similarities: Mapping[str, Tensor]) -> None:
         self.similarities = similarities
         rows, columns = next(iter(similarities.values())).shape[2:]
-        self.figure = plots.new_figure(2.6 * len(similarities), 0.6 + 2.4 * rows / columns)
+        self.figure = plots.new_figure(2.5 * len(similarities), 0.6 + 2.3 * rows / columns)
         self.images, self.frames = [], []
         panels = self.figure.subplots(1, len(similarities), squeeze=False)[0]
         for axes, (name, similarity) in zip(panels, similarities.items(), strict=True):
@@ -203,13 +203,13 @@ class _Softmax:
     def __init__(self, generator: torch.Generator) -> None:
         self.query = torch.randn(HEAD_DIMS[-1], generator=generator)
         self.key = torch.randn(KEYS, HEAD_DIMS[-1], generator=generator)
-        self.figure = plots.new_figure(8.4, 2.8)
+        self.figure = plots.new_figure(7.6, 2.6)
         left, right = self.figure.subplots(1, 2)
         self.bars = [left.bar(range(KEYS), [0.0] * KEYS, color=plots.BLUE)]
         self.bars += [right.bar(range(KEYS), [0.0] * KEYS, color=plots.ORANGE)]
         left.set_title("scores, divided", fontsize=9)
         right.set_title("weights: the softmax of these scores", fontsize=9)
-        left.set_ylim(-30, 30)
+        left.set_ylim(-42, 42)
         right.set_ylim(0, 1)
         right.axhline(1 / KEYS, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="all alike")
         right.legend(frameon=False, fontsize=8)
@@ -225,10 +225,11 @@ class _Softmax:
             for bar, value in zip(drawn, values.tolist(), strict=True):
                 bar.set_height(value)
         slope = (weights * (1 - weights)).max()
+        least, most = (round(each.item(), 1) + 0.0 for each in scores.aminmax())  # + 0.0: no "-0.0"
         named = " (the root of head_dim)" if divisor == math.sqrt(head_dim) else ""
         return (
-            f"head_dim {head_dim}, scores divided by {divisor:g}{named}: they run from {scores.min():.1f} to "
-            f"{scores.max():.1f}. The largest weight is {weights.max():.2f}, at key {weights.argmax()}; all alike is "
+            f"head_dim {head_dim}, scores divided by {divisor:g}{named}: they run from {least} to {most}. "
+            f"The largest weight is {weights.max():.2f}, at key {weights.argmax()}; all alike is "
             f"{1 / KEYS:.2f}. A score moves its own weight by at most {slope:.2f} per unit."
         )
 
@@ -377,7 +378,7 @@ def _frame(axes: Axes, color: str) -> Any:
     """A frame round one patch, where axes count patches; `set_xy` moves it."""
     from matplotlib.patches import Rectangle
 
-    return axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=color, linewidth=2))
+    return axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=color, linewidth=2.5, zorder=3))
 
 
 def _brightest(values: Tensor) -> str:

