@@ -168,9 +168,9 @@ for head_dim in (4, 64, 256):
 # from. Divided by the root, the gradient is about the same for each size.
 
 # %% [markdown]
-# Turn the knob yourself: one query, 16 keys. What a score is divided by is also called the *temperature* of the softmax.
-# For each `head_dim`, find the one that leaves the largest weight at about a quarter. **Predict first:** which is it
-# for 256?
+# Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
+# softmax.) For each `head_dim`, find the divisor that leaves the largest weight at about a quarter. **Predict first:**
+# which divisor is it for 256?
 
 # %%
 from vit_course.explore import explore_softmax

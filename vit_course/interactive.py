@@ -143,8 +143,8 @@ class Interactive:
         controls = {control.name: _widget_of(control) for control in self._controls}
 
         def show() -> None:
-            sentence.value = f'<p role="status" style="line-height: 1.4">{html.escape(self.sentence)}</p>'
             picture.value = style + self.picture_html()
+            sentence.value = f'<p role="status" style="line-height: 1.4">{html.escape(self.sentence)}</p>'
             for control in self._controls:
                 if control.only_with:
                     name, value = control.only_with
