@@ -190,7 +190,7 @@ def explore_softmax(seed: int = 0) -> Interactive:
     """
     controls = (
         Control("head_dim", "head_dim", HEAD_DIMS, 64),
-        Control("divisor", "divide scores by", DIVISORS, 1),
+        Control("divisor", "divisor", DIVISORS, 1),
     )
     drawn = _Softmax(torch.Generator().manual_seed(seed))
     shown = f"Bars: the scores of {KEYS} keys, and the weights that a softmax makes of them."

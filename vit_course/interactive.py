@@ -140,7 +140,10 @@ class Interactive:
         import ipywidgets
 
         sentence, picture = ipywidgets.HTML(), ipywidgets.HTML()
-        controls = {control.name: _widget_of(control) for control in self._controls}
+        controls, boxes = {}, []
+        for control in self._controls:
+            controls[control.name], box = _widget_of(control)
+            boxes.append(box)
 
         def show() -> None:
             picture.value = style + self.picture_html()
@@ -155,25 +158,37 @@ class Interactive:
             each.observe(lambda change, name=name: self.move(**{name: change["new"]}), "value")
         self._listeners.append(show)
         show()
-        row = ipywidgets.Box([*controls.values()], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        row = ipywidgets.Box(boxes, layout=ipywidgets.Layout(flex_flow="row wrap"))
         return ipywidgets.VBox([row, sentence, picture])
 
 
-def _widget_of(control: Control) -> Any:
+def _widget_of(control: Control) -> tuple[Any, Any]:
+    """A labelled input, which screen readers name, and a box with it and, where values are in order, a slider."""
     import ipywidgets
 
-    each: Any
+    sizes, slider = ipywidgets.Layout(width="150px"), None
+    labelled: Any
     if isinstance(control.options, range):
         low, high, step = control.options[0], control.options[-1], control.options.step
-        each = ipywidgets.IntSlider(min=low, max=high, step=step)
+        labelled = ipywidgets.BoundedIntText(min=low, max=high, step=step)
+        slider = ipywidgets.IntSlider(min=low, max=high, step=step, readout=False, layout=sizes)
     elif isinstance(control.options, tuple):
-        each = ipywidgets.SelectionSlider(options=[(f"{value:g}", value) for value in control.options])
+        options = [(f"{value:g}", value) for value in control.options]
+        labelled = ipywidgets.Dropdown(options=options)
+        slider = ipywidgets.SelectionSlider(options=options, readout=False, layout=sizes)
     else:
-        each = ipywidgets.Dropdown(options=list(control.options.items()))
-    each.description, each.style.description_width, each.layout.width = control.label, "105px", "330px"
-    if each.has_trait("tooltip"):  # version 8 shows "null" without one
-        each.tooltip = control.label
-    return each
+        labelled = ipywidgets.Dropdown(options=list(control.options.items()))
+    labelled.value = control.start
+    labelled.description, labelled.style.description_width = control.label, "105px"
+    labelled.layout.width = "180px" if slider else "330px"
+    for each in (labelled, slider):
+        if each is not None and each.has_trait("tooltip"):  # version 8 shows "null" without one
+            each.tooltip = control.label
+    if slider is None:
+        return labelled, labelled
+    for name in ("value", "disabled"):
+        ipywidgets.link((labelled, name), (slider, name))
+    return labelled, ipywidgets.HBox([labelled, slider])
 
 
 def _base64(data: bytes) -> str:

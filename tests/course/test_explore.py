@@ -129,6 +129,11 @@ def test_what_the_lesson_says_of_the_root_is_so():
         assert 0.15 < max(bar.get_height() for bar in figure.figure.axes[1].patches) < 0.35
 
 
+def controls_of(figure: Interactive) -> list[Any]:
+    """The labelled controls of its widget."""
+    return [getattr(each, "children", [each])[0] for each in figure.widget().children[0].children]
+
+
 def weights_of(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(1, num_heads, tokens, tokens, generator=generator).softmax(dim=-1) for _ in range(depth)]
@@ -164,12 +169,10 @@ def test_the_class_token_can_ask_where_there_is_one():
     looks = weights[0][0].mean(dim=0)[0, 1:]
     assert np.allclose(light(figure).ravel(), looks / looks.max(), atol=0.02)
     assert figure.sentence.startswith("Query: the class token; block 0")
-    query, row, *_ = figure.widget().children[0].children
+    query, row, *_ = controls_of(figure)
     assert [label for label, _ in query.options] == ["patch", "class token"]
     assert row.disabled
-    query, row, *_ = (
-        explore_attention(torch.zeros(3, 8, 12), weights_of(6), (2, 3), attention_rollout).widget().children[0].children
-    )
+    query, row, *_ = controls_of(explore_attention(torch.zeros(3, 8, 12), weights_of(6), (2, 3), attention_rollout))
     assert [label for label, _ in query.options] == ["patch"]
     assert not row.disabled
 

@@ -51,9 +51,13 @@ def counted(by: Any = None) -> Interactive:
 
 
 def parts(box: Any) -> tuple[list[Any], Any, Any]:
-    """The controls, the sentence and the picture of a widget."""
+    """The labelled controls, the sentence and the picture of a widget."""
     row, sentence, picture = box.children
-    return list(row.children), sentence, picture
+    return [getattr(each, "children", [each])[0] for each in row.children], sentence, picture
+
+
+def slider_of(box: Any, number: int) -> Any:
+    return box.children[0].children[number].children[1]
 
 
 def test_a_control_changes_the_setting_that_it_names_the_picture_and_the_sentence():
@@ -76,6 +80,18 @@ def test_a_control_has_its_label_its_start_and_its_limits():
     assert (number.value, number.min, number.max, number.step) == (3, 1, 9, 2)
     assert (by.value, [label for label, _ in by.options]) == (0.5, ["0.5", "2"])
     assert (word.value, [label for label, _ in word.options]) == (None, ["one", "nothing"])
+
+
+def test_a_slider_and_its_labelled_input_are_one_setting():
+    figure = counted()
+    box = figure.widget()
+    (number, by, _), sentence, _ = parts(box)
+    slider_of(box, 0).value = 5
+    assert (number.value, figure.settings["number"]) == (5, 5)
+    by.value = 2.0
+    assert slider_of(box, 1).value == 2.0
+    assert "None: 10 &lt; 10" in sentence.value
+    assert slider_of(box, 1).disabled, "the number is no longer 3"
 
 
 def test_a_control_rests_where_it_would_change_nothing():

@@ -108,6 +108,10 @@ def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(page):
     cell.locator(".noUi-handle").nth(1).focus()
     page.keyboard.press("End")
     cell.get_by_text("The pixel in row 188").first.wait_for()
+    named = cell.get_by_label("pixel column")  # what a screen reader calls it
+    named.fill("4")
+    named.press("Enter")
+    cell.get_by_text("The pixel in row 188, column 4 lies in token 56").first.wait_for()
     _keep(page, "controls-light")
 
 

@@ -87,7 +87,9 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
                 image = _pixels(_eight_bits(_opened(Path(path), largest)))
             if min(image.shape[1:]) < LITTLE:
-                print(f"{path} has {image.shape[1]} rows and {image.shape[2]} columns of pixels: little to see in it.")
+                print(
+                    f"{path} is {image.shape[1]} pixels high and {image.shape[2]} wide: there is little to see in it."
+                )
         except DatasetError as error:
             print(f"{error}. Going on without it.")
     return fit_to_square(image.expand(3, -1, -1), min(largest, *image.shape[1:]))

@@ -205,7 +205,7 @@ class TestOwnPicture:
     def test_of_one_that_is_a_pixel_wide_there_is_little_to_see(self, tmp_path, capsys, save_picture, size) -> None:
         path = save_picture(tmp_path / "a.png", size=size)
         assert own_picture(path, self.OTHERWISE).flatten().tolist() == [10, 20, 30]
-        said = f"{path} has {size[0]} rows and {size[1]} columns of pixels: little to see in it.\n"
+        said = f"{path} is {size[0]} pixels high and {size[1]} wide: there is little to see in it.\n"
         assert capsys.readouterr().out == said
 
     def test_without_a_path_there_is_the_other_one(self, capsys) -> None:
