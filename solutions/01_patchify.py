@@ -186,6 +186,18 @@ show_patches(patches[0], grid_size=(18, 15))
 words = patchify(picture, 48)[0]
 show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 
+# %% [markdown]
+# Now a photo of your own: put its path into `path`. **Predict first:** if you halve the patch size, by how much do the
+# number of tokens, the length of a token, and the number of pairs of tokens change? Then move the sliders, with the
+# mouse or the arrow keys, and find the token that holds an eye.
+
+# %%
+from vit_course.data.decoding import own_picture
+from vit_course.explore import explore_patches
+
+path = ""  # such as "my_photo.jpg"; without one it is the photo above
+explore_patches(own_picture(path, otherwise=photo()), patchify)
+
 # %% [markdown] question="patches-or-pixels" points=2
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
 #

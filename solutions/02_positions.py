@@ -335,6 +335,18 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # columns show up in much the same way (Dosovitskiy et al. 2021, figure 7). Lesson 08 looks into a trained one.
 
 # %% [markdown]
+# Compare them patch by patch. "Learned" is a ViT that was trained on 45,000 small photos and was never given a row or
+# a column. **Predict first:** which patch will it find most similar to the corner in row 7, column 0? And your tables?
+
+# %%
+from vit_course.explore import explore_positions
+from vit_course.trained import trained_vit
+
+tables = {"1-D": sinusoidal_positions(64, 96), "2-D": sinusoidal_positions_2d((8, 8), 96)}
+tables["learned"] = trained_vit().model.positions
+explore_positions(tables, grid_size=(8, 8))
+
+# %% [markdown]
 # ## A token that belongs to no patch
 #
 # ![For each of two images the class token is put in front of the four tokens, and five positions are added to the

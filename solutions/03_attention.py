@@ -167,6 +167,16 @@ for head_dim in (4, 64, 256):
 # Next to nothing: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to learn
 # from. Divided by the root, the gradient is about the same for each size.
 
+# %% [markdown]
+# Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
+# softmax.) For each `head_dim`, find the divisor that leaves the largest weight at about a quarter. **Predict first:**
+# which divisor is it for 256?
+
+# %%
+from vit_course.explore import explore_softmax
+
+explore_softmax()
+
 # %% [markdown] question="why-scale" points=2
 # ### Question: why the root? (5 minutes, 2 points)
 #

@@ -794,6 +794,15 @@ for share, index in zip(*logits[0].softmax(dim=0).topk(3), strict=True):
     print(f"{share:6.1%}  {classes[index]}")
 show_maps(mine, {"where it looked": taken(weights[-1])[0].mean(dim=0)})
 
+# %% [markdown]
+# That is one query in one block. Ask for any: choose a patch, a block and a head, then go from raw attention to your
+# rollout. **Predict first:** a patch of the background asks. Will it look at the thing, in block 0, and in the last?
+
+# %% tags=["experiment"]
+from vit_course.explore import explore_attention
+
+explore_attention(mine, weights, config.grid_size, attention_rollout)
+
 # %% tags=["experiment"]
 sizes, count, distances = (config.grid_size, config.patch_size), config.num_patches, {}
 for name, somebody in {"trained": model, "fresh": fresh}.items():

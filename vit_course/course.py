@@ -19,7 +19,7 @@ _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "atomi
 _MODULES = Modules(
     shared=(
         *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous", "trained"),
-        *("plots", "plots_attention", "plots_training"),
+        *("plots", "plots_attention", "plots_training", "interactive", "explore"),
         *(f"training/{name}" for name in _TRAINING),
     ),
     answers={

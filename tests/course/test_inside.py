@@ -16,7 +16,7 @@ from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
 from vit_course.data import photo, shapes
 from vit_course.data.decoding import own_picture
-from vit_course.interpret import mean_attention_distance, predict_with_attention
+from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
 from vit_course.plots import show_position_similarity
 from vit_course.plots_attention import show_maps
 from vit_course.recipes import RECIPES
@@ -76,10 +76,11 @@ def test_the_picture_cell_takes_what_a_student_has(given, tmp_path, capsys):
 @pytest.mark.parametrize("pooling", ["class_token", "mean"])
 def test_it_is_shown_to_a_model_of_one_s_own_too_whatever_its_pooling(pooling, tmp_path, capsys):
     names = namespace(pooling) | {"path": a_doodle(tmp_path / "a.png"), "show_every_head": lambda *_: SimpleNamespace()}
+    names["attention_rollout"] = attention_rollout
     for words in ("def look(", "def taken(", "def shrunk("):
         start = cell_with(words).index(words)
         exec(cell_with(words)[start:].split("\n\n")[0], names)
-    for words in ("# your picture from above", "a model without positions has nothing"):
+    for words in ("# your picture from above", "explore_attention(mine", "a model without positions has nothing"):
         exec(cell_with(words), names)
     assert names["mine"].min() == 255
     assert names["figure"] is not None

@@ -94,15 +94,64 @@ def test_the_hints_are_folded(page):
     assert page.locator(".jp-MarkdownOutput details[open]").count() == 0
 
 
+def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(page):
+    cell = _cell_with_controls(page)
+    cell.scroll_into_view_if_needed()
+    sentence, picture = cell.locator("[role=status]"), cell.locator("img:visible")
+    before, drawn = sentence.inner_text(), picture.get_attribute("src")
+    assert before.startswith("Patches of 16: 12 × 12 = 144 tokens")
+    cell.locator(".noUi-handle").first.focus()
+    page.keyboard.press("ArrowRight")
+    cell.get_by_text("Patches of 24: 8 × 8 = 64 tokens").first.wait_for()
+    assert picture.get_attribute("src") != drawn
+    assert picture.get_attribute("alt").startswith("A picture cut into patches")
+    cell.locator(".noUi-handle").nth(1).focus()
+    page.keyboard.press("End")
+    cell.get_by_text("The pixel in row 188").first.wait_for()
+    named = cell.get_by_label("pixel column")  # what a screen reader calls it
+    named.fill("4")
+    named.press("Enter")
+    cell.get_by_text("The pixel in row 188, column 4 lies in token 56").first.wait_for()
+    _keep(page, "controls-light")
+
+
+def test_the_still_figure_is_hidden_while_the_widget_shows(page):
+    cell = _cell_with_controls(page)
+    assert cell.locator("img").count() == 2
+    assert cell.locator("img:visible").count() == 1
+    assert cell.locator("[class^=still]").is_hidden()
+
+
 def test_the_report_can_be_read_on_a_dark_theme(page):
     _command(page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", timeout=60_000)
     report = page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
     _keep(page, "failing-check-dark")
-    color = report.locator("li").first.evaluate("each => getComputedStyle(each).color")
-    red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
-    assert min(red, green, blue) > 150, f"dark text on a dark theme: {color}"
+    sentence = _cell_with_controls(page).locator("[role=status]")
+    sentence.scroll_into_view_if_needed()
+    _keep(page, "controls-dark")
+    for text in (report.locator("li").first, sentence):
+        color = text.evaluate("each => getComputedStyle(each).color")
+        red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
+        assert min(red, green, blue) > 150, f"dark text on a dark theme: {color}"
+
+
+def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page):
+    _command(page, "docmanager:save")
+    page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+    page.goto(page.url.partition("?")[0] + "?reset", timeout=120_000)
+    still = page.locator("[class^=still]")
+    still.wait_for(timeout=120_000)
+    _cell_with_controls(page).get_by_text("model not found").wait_for(timeout=120_000)
+    still.scroll_into_view_if_needed()
+    _keep(page, "controls-gone")
+    assert still.inner_text().startswith("Patches of 16: 12 × 12 = 144 tokens")
+    assert still.locator("img").evaluate("each => each.complete && each.naturalWidth > 0")
+
+
+def _cell_with_controls(page):
+    return page.locator(".jp-CodeCell", has_text="explore_patches(own_picture")
 
 
 def _run_all(page):

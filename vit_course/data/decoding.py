@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SMALL = 64  # pixels along an axis: up to here all images of a set lie in memory at once
+LITTLE = 8  # pixels along an axis: below, somebody's own picture is hardly one
 GREY_MODES = ("L", "LA", "1")
 DEEP_MODES = ("I", "F")  # Pillow's names for more than 8 bits a pixel begin like this
 
@@ -76,7 +77,7 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
     Args:
         path: of the file; empty for none.
         otherwise: (1 or 3, height, width) uint8: taken when there is no path, or no picture at its end, which a
-            printed sentence says.
+            printed sentence says, as it does of a picture that is hardly a pixel wide.
         largest: the most pixels a side; a larger square is scaled down to it.
     """
     image, path = otherwise, os.path.expanduser(path)
@@ -85,6 +86,10 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
             with _blamed_on(Path(path)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
                 image = _pixels(_eight_bits(_opened(Path(path), largest)))
+            if min(image.shape[1:]) < LITTLE:
+                print(
+                    f"{path} is {image.shape[1]} pixels high and {image.shape[2]} wide: there is little to see in it."
+                )
         except DatasetError as error:
             print(f"{error}. Going on without it.")
     return fit_to_square(image.expand(3, -1, -1), min(largest, *image.shape[1:]))

@@ -201,6 +201,13 @@ class TestOwnPicture:
         assert own_picture(save_picture(tmp_path / "a.png"), self.OTHERWISE).shape == (3, 8, 8)
         assert [str(each.message) for each in recwarn] == []
 
+    @pytest.mark.parametrize("size", [(400, 1), (1, 400)])
+    def test_of_one_that_is_a_pixel_wide_there_is_little_to_see(self, tmp_path, capsys, save_picture, size) -> None:
+        path = save_picture(tmp_path / "a.png", size=size)
+        assert own_picture(path, self.OTHERWISE).flatten().tolist() == [10, 20, 30]
+        said = f"{path} is {size[0]} pixels high and {size[1]} wide: there is little to see in it.\n"
+        assert capsys.readouterr().out == said
+
     def test_without_a_path_there_is_the_other_one(self, capsys) -> None:
         assert torch.equal(own_picture("", self.OTHERWISE), self.OTHERWISE[:, 1:5])
         assert capsys.readouterr().out == ""
