@@ -21,8 +21,6 @@ _CLAIMS = {
     Reason.DTYPE: "Its numbers have the dtype that was asked for.",
     Reason.DEVICE: "What it gives back lies on the device of the input.",
 }
-# one check that meets it is enough: none of these is what a check claims
-_ALONE = (Reason.TIME, Reason.DTYPE)
 _FEWEST = 2
 # what these print in an example is another thing
 _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
@@ -32,8 +30,8 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
     """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
     leading: dict[object, CheckResult] = {}
     for result in results:
-        key, fewest = _key(result), 1 if result.reason in _ALONE else _FEWEST
-        if key and key not in leading and len(_stumbled(result, results)) >= fewest:
+        key = _key(result)
+        if key and key not in leading and _leads(result, results):
             leading[key] = _lead(result, f"first_cause_{len(leading) + 1}")
     followed = next((each for each in leading.values() if each.reason in _FOLLOWED_BY), None)
     waiting = [
@@ -64,10 +62,17 @@ def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | Non
     return lead if is_example or is_whole else None
 
 
-def _stumbled(first: CheckResult, results: Sequence[CheckResult]) -> list[str]:
-    """The names of the checks that stumbled as ``first`` did, and of those that wait for one of them."""
+def _leads(first: CheckResult, results: Sequence[CheckResult]) -> bool:
+    """Whether it is more than what the one check claims: by those that stumbled alike, and that wait for one of them.
+
+    No check claims that there is an end, or the dtype of plain inputs. An exception may be what a check or two are
+    about, "Lists and tuples will do": it leads where half of the checks met it.
+    """
     names = {each.name for each in results if _key(each) == _key(first)}
-    return [each.name for each in results if each.name in names or each.waits_for in names]
+    stumbled = sum(each.name in names or each.waits_for in names for each in results)
+    if first.reason in (Reason.TIME, Reason.DTYPE):
+        return True
+    return stumbled >= _FEWEST and (first.reason != Reason.RAISED or 2 * stumbled >= len(results))
 
 
 def _lead(result: CheckResult, name: str) -> CheckResult:

@@ -99,9 +99,19 @@ def test_other_errors_do_not_fold_under_the_first() -> None:
     assert {each.waits_for for each in rest[:2]} == {lead.name}
 
 
+def test_an_error_that_few_checks_meet_is_their_own() -> None:
+    def wants_a_tensor(images: Tensor, mean: Any, std: Any) -> Tensor:
+        mean, std = (each[:, None, None].to(images) for each in (mean, std))
+        return (images - mean) / std
+
+    report = check("normalize_images", wants_a_tensor)
+    assert not any(each.leads for each in report.results)
+    assert "lists_and_tuples_will_do" in {each.name for each in report.results if each.verdict == Verdict.FAIL}
+
+
 def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
-    errors = ("KeyError", "KeyError", "ValueError", "ValueError", "ValueError")
-    results = [failed(str(place), reason=Reason.RAISED, stumbled_over=error) for place, error in enumerate(errors)]
+    reasons = (Reason.KIND, Reason.KIND, Reason.RAISED, Reason.RAISED, Reason.RAISED)
+    results = [failed(str(place), reason=reason) for place, reason in enumerate(reasons)]
     text = as_text(Report("double", with_first_causes(results)))
     assert [line.split()[1] for line in text.splitlines() if "because of this" in line] == ["2", "3"]
 
