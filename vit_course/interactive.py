@@ -91,6 +91,9 @@ class Interactive:
         for listener in self._listeners:
             listener()
 
+    def __repr__(self) -> str:
+        return self.sentence
+
     def _repr_png_(self) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from PIL import Image
