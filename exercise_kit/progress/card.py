@@ -32,10 +32,10 @@ def draw(progress: Progress) -> Figure:
     axes.text(0.5, 3.46, words, size=12, color=_GREY)
     for number, (figures, name) in enumerate(_numbers(progress)):
         left = 0.5 + number * 1.79
-        axes.text(left, 2.78, figures, size=19, weight="bold", color=_BLUE)
+        axes.text(left, 2.78, figures, size=17, weight="bold", color=_BLUE)
         axes.text(left, 2.5, name, size=9.5, color=_GREY)
     for number, sentence in enumerate(_sentences(progress)):
-        axes.text(0.5, 2.0 - 0.27 * number, sentence, size=11, color=_INK)
+        axes.text(0.5, 1.92 - 0.29 * number, sentence, size=11, color=_INK)
     _bars(axes, progress.lessons)
     return figure
 
@@ -51,7 +51,7 @@ def _frame() -> Patch:
 def _numbers(progress: Progress) -> list[tuple[str, str]]:
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
-    earned, worth = amount(round(progress.total("earned"), 1)), amount(progress.total("worth"))
+    earned, worth = amount(round(progress.total("earned"))), amount(progress.total("worth"))
     return [
         (f"{earned} / {worth}", "points, by the checks"),
         (duration(progress.total("seconds")), "at work"),

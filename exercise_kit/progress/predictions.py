@@ -163,7 +163,7 @@ def _standing(known: Prediction) -> str:
 
 def _comparison(guess: Value | None, actual: Value, right: bool | None, within: float | None) -> str:
     if guess is None:
-        return f"It is {_shown(actual)}. There is no guess of yours to lay beside it; the next one may be right."
+        return f"It is {_shown(actual)}. You made no prediction for this one; the next is another chance."
     said = f"You said {_shown(guess)}, "
     if right is None:
         return f"{said}and it is {_shown(actual)}: the one is a number and the other is not, so this does not count."

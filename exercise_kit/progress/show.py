@@ -90,7 +90,7 @@ def table(progress: Progress) -> Table:
 def as_text(progress: Progress) -> str:
     """The progress in columns, as plain text."""
     stream = io.StringIO()
-    console = Console(file=stream, width=_WIDTH, highlight=False, no_color=True)
+    console = Console(file=stream, width=_WIDTH, highlight=False, color_system=None, force_jupyter=False)
     show(progress, console)
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
 

@@ -58,12 +58,14 @@ class LessonProgress:
 class Progress:
     """A student's way through a course; it shows itself in a notebook and in a terminal.
 
-    Attributes: the ``lessons`` in order; ``here``, the lesson that this notebook is; ``highlights``, sentences on
-    results of their own; ``parts``, how many of their own parts are kept; ``remarks`` on what could not be read.
+    Attributes: the ``lessons`` in order; ``here``, the lesson that this notebook is; ``last``, the one that was worked
+    on last; ``highlights``, sentences on results of their own; ``parts``, how many of their own parts are kept;
+    ``remarks`` on what could not be read.
     """
 
     lessons: tuple[LessonProgress, ...]
     here: str | None = None
+    last: str | None = None
     highlights: tuple[str, ...] = ()
     parts: int = 0
     remarks: tuple[str, ...] = field(default=())
@@ -76,8 +78,10 @@ class Progress:
     @property
     def next(self) -> str:
         """What to do next, as a sentence."""
-        ahead = next((each for each in self.lessons if each.name == self.here and each.to_do), None)
-        ahead = ahead or next((each for each in self.lessons if each.to_do), None)
+        names = [each.name for each in self.lessons]
+        at = self.here or self.last or ""
+        start = names.index(at) if at in names else 0
+        ahead = next((each for each in (*self.lessons[start:], *self.lessons[:start]) if each.to_do), None)
         if ahead is None:
             return "Every exercise is done."
         where = "here" if ahead.name == self.here else f"in {ahead.name}"
@@ -145,7 +149,8 @@ def summary(
     for name in dict.fromkeys((*_outline(), *course().lessons)):
         guesses = [each for prediction, each in found.items() if homes.get(prediction) == name]
         lessons.append(_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
-    return Progress(tuple(lessons), here, tuple(_highlights(found)), _kept_parts(folder), remarks)
+    last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
+    return Progress(tuple(lessons), here, last, tuple(_highlights(found)), _kept_parts(folder), remarks)
 
 
 def _is_here(event: log.Event) -> bool:
@@ -175,7 +180,8 @@ def _with_lessons(events: Sequence[log.Event]) -> list[log.Event]:
 def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction]) -> LessonProgress:
     known = _outline().get(name, {})
     checks = [each for each in events if each["kind"] == "check"]
-    points = {each["exercise"]: float(each["points"]) for each in checks} | known.get("points", {})
+    of_course = dict.fromkeys((each.name for each in course().exercises.values() if each.lesson == name), 0.0)
+    points = {each["exercise"]: float(each["points"]) for each in checks} | known.get("points", of_course)
     best = dict.fromkeys(points, 0.0)
     for each in checks:
         best[each["exercise"]] = max(best[each["exercise"]], min(float(each["share"]), 1.0))
