@@ -181,7 +181,7 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
     known = _outline().get(name, {})
     checks = [each for each in events if each["kind"] == "check"]
     of_course = dict.fromkeys((each.name for each in course().exercises.values() if each.lesson == name), 0.0)
-    points = {each["exercise"]: float(each["points"]) for each in checks} | known.get("points", of_course)
+    points = known.get("points", of_course) | {each["exercise"]: float(each["points"]) for each in checks}
     best = dict.fromkeys(points, 0.0)
     for each in checks:
         best[each["exercise"]] = max(best[each["exercise"]], min(float(each["share"]), 1.0))
