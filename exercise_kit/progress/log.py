@@ -75,7 +75,10 @@ def place() -> Path:
     """The file of the student who works here."""
     from exercise_kit.engine.own_parts import own_folder  # it imports the checks, which note what they find
 
-    return own_folder() / FILE
+    try:
+        return own_folder() / FILE
+    except OSError:  # the folder that this kernel stood in is gone
+        return Path(FILE)
 
 
 def note(kind: str, **fields: object) -> None:

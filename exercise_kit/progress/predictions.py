@@ -1,7 +1,8 @@
 """``predict`` and ``reveal``: a guess is made before the cell that shows the result, and stands beside it there.
 
-The guess that counts is the last one before the result was shown. Nothing here is graded, and nothing stops a lesson:
-a guess that was not made, or cannot be one, gets a sentence.
+The guess that counts is the last one before the two were shown side by side; without a guess no result is shown, so
+that "run all cells" spends none. Nothing here is graded, and nothing stops a lesson: a guess that was not made, or
+cannot be one, gets a sentence.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ _BY_DEFAULT = 0.1  # how far off a guess may be, as a share of the result, where
 class Prediction:
     """What is known of one prediction.
 
-    Attributes: the ``guess`` that counts, None where there was none before the result; the ``result`` that was shown
-    first, None before that; whether the guess was ``right``, None before the result and without a guess.
+    Attributes: the ``guess`` that counts, None as long as there is none; the ``result``, as it was when it was compared
+    with the guess, or at last; whether the two have been ``compared``; whether the guess was ``right``, None before
+    that and where the one is a number and the other is not.
     """
 
     guess: Value | None = None
     result: Value | None = None
+    compared: bool = False
     right: bool | None = None
 
 
@@ -44,13 +47,14 @@ def predictions_of(events: tuple[Event, ...]) -> dict[str, Prediction]:
             continue
         name = event["name"]
         known = found.get(name, Prediction())
-        if known.result is not None:
+        if known.compared:
             continue
         if event["kind"] == "guess":
-            found[name] = Prediction(event["guess"])
+            found[name] = Prediction(event["guess"], known.result)
+        elif known.guess is None:
+            found[name] = Prediction(result=event["result"])
         else:
-            right = event["right"] if known.guess is not None else None
-            found[name] = Prediction(known.guess, event["result"], right)
+            found[name] = Prediction(known.guess, event["result"], compared=True, right=event["right"])
     return found
 
 
@@ -74,14 +78,12 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
         kept = f" Until then it stays {_shown(known.guess)}." if known.guess is not None and guess is not ... else ""
         print(_please(guess, choices) + kept if guess is not ... or known.guess is None else _standing(known))
         return
-    if known.result is None and value != known.guess:
+    if not known.compared and value != known.guess:
         note("guess", name=name, guess=value)
         before = "" if known.guess is None else f" (It was {_shown(known.guess)}.)"
         print(f"Your guess: {_shown(value)}.{before} Run on, and see.")
-    elif known.result is None or value == known.guess:
+    elif value == known.guess:
         print(_standing(known))
-    elif known.guess is None:
-        print(f"You have seen that it is {_shown(known.result)}, so this guess does not count any more.")
     else:
         print(f"You have seen that it is {_shown(known.result)}, so your first guess stays: {_shown(known.guess)}.")
 
@@ -102,7 +104,7 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
         return
     known = predictions_of(events_here().events).get(name, Prediction())
     right = None if known.guess is None else _is_right(known.guess, value, within)
-    if known.result is None:
+    if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
     _show(_comparison(known.guess, value, right, within), right)
 
@@ -156,14 +158,14 @@ def _please(guess: object, choices: tuple[str, ...]) -> str:
 
 
 def _standing(known: Prediction) -> str:
-    if known.result is None:
+    if not known.compared:
         return f"Your guess: {_shown(known.guess)}. Run on, and see."
     return f"Your guess was {_shown(known.guess)}, and it is {_shown(known.result)}."
 
 
 def _comparison(guess: Value | None, actual: Value, right: bool | None, within: float | None) -> str:
     if guess is None:
-        return f"It is {_shown(actual)}. You made no prediction for this one; the next is another chance."
+        return "Your guess comes first: put it in the place of the dots, run that cell, then this one. Or read on."
     said = f"You said {_shown(guess)}, "
     if right is None:
         return f"{said}and it is {_shown(actual)}: the one is a number and the other is not, so this does not count."

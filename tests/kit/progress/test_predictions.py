@@ -81,12 +81,17 @@ def test_after_the_result_the_first_guess_stays_in_another_kernel_too(
     assert counted() == (False,)
 
 
-def test_a_guess_after_the_result_does_not_count(capsys: Said) -> None:
+def test_running_all_cells_spends_no_prediction(capsys: Said) -> None:
+    for _ in range(2):
+        predict("p", ...)
+        reveal("p", 0.25)
+        assert "Your guess comes first" in said(capsys)
+    predict("p", 0.5)
+    assert said(capsys) == "Your guess: 0.5. Run on, and see."
     reveal("p", 0.25)
-    assert said(capsys).startswith("It is 0.25. You made no prediction")
     predict("p", 0.25)
-    assert "does not count" in said(capsys)
-    assert counted() == (None,)
+    assert "your first guess stays: 0.5" in said(capsys)
+    assert counted() == (False,)
 
 
 def test_three_dots_are_no_guess_and_take_none_away(capsys: Said) -> None:
