@@ -44,7 +44,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import ViTConfig, VisionTransformer, check, hunt, initialise, keep, own, predict, progress, reveal
+from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import Batches, load_dataset, shapes
 from vit_course.plots import show_images

@@ -40,8 +40,8 @@ import torch.nn.functional as F
 
 from vit_course import (
     PRESETS,
-    ViTConfig,
     VisionTransformer,
+    ViTConfig,
     check,
     hunt,
     initialise,

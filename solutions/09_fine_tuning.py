@@ -49,7 +49,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import ViTConfig, VisionTransformer, check, hunt, own, predict, progress, reveal
+from vit_course import VisionTransformer, ViTConfig, check, hunt, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder, shapes, split_indices
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit

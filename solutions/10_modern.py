@@ -50,7 +50,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import MultiHeadSelfAttention, ViTConfig, VisionTransformer, check, hunt, own, predict, progress, reveal
+from vit_course import MultiHeadSelfAttention, VisionTransformer, ViTConfig, check, hunt, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, split_indices
 from vit_course.plots import new_figure, show_images
 from vit_course.trained import trained_vit
