@@ -32,7 +32,7 @@
 import torch
 import torch.nn.functional as F
 
-from vit_course import check, hunt
+from vit_course import check, hunt, predict, progress, reveal
 from vit_course.data import photo
 from vit_course.plots import show_images
 
@@ -57,6 +57,10 @@ show_images(picture, titles=["Grace Hopper"])
 # **Predict first.** Guessing is right 10 times in 100, the model without a bug about 53 times. And these two? Write
 # down two numbers.
 
+# %%
+predict("read-downwards", 40)  # of 100 pictures, how many are right?
+predict("over-the-batch", 30)
+
 # %% [markdown]
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Five broken models
 # lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
@@ -70,6 +74,10 @@ show_images(picture, titles=["Grace Hopper"])
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
 # a broken one yourself.
+
+# %%
+reveal("read-downwards", 53, within=3)
+reveal("over-the-batch", 10, within=3)
 
 # %% [markdown]
 # ## One number per channel
@@ -130,12 +138,17 @@ check("normalize_images", first_try)
 # which axis does each one meet?
 
 # %%
-images = torch.rand(2, 3, 4, 6)
+predict("shapes-that-fit", 2)  # how many of (3,), (6,), (4, 1) and (3, 1, 1)?
+
+# %%
+images, fitting = torch.rand(2, 3, 4, 6), 0
 for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
     try:
         print(shape, "runs:", tuple((images - torch.rand(shape)).shape))
+        fitting += 1
     except RuntimeError as error:
         print(shape, "stops:", error)
+reveal("shapes-that-fit", fitting)
 
 # %% [markdown]
 # Three of them run, and only one is a mean for every channel: (6,) met the width and (4, 1) the height. That is the
@@ -219,8 +232,13 @@ lit = [0.05 + 0.95 * picture * torch.tensor(lamp).reshape(3, 1, 1) for lamp in l
 show_images(torch.cat(lit), titles=list(lamps))
 
 # %%
+predict("three-lamps", "all alike", choices=("all alike", "dusk is darker", "the darkroom is red"))
+
+# %%
 normalized = [normalize_images(one, one.mean(dim=(0, 2, 3)), one.std(dim=(0, 2, 3))) for one in lit]
-print("largest difference:", (normalized[0] - normalized[2]).abs().max().item())
+difference = (normalized[0] - normalized[2]).abs().max().item()
+print("largest difference:", difference)
+reveal("three-lamps", "all alike" if difference < 1e-3 else "the darkroom is red")
 show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 
 # %% [markdown]
@@ -347,3 +365,6 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random
 # labels.
+
+# %%
+progress()

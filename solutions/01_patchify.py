@@ -38,7 +38,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check, hunt, keep
+from vit_course import check, hunt, keep, predict, progress, reveal
 from vit_course.data import photo
 from vit_course.plots import show_images, show_patches
 
@@ -64,10 +64,14 @@ show_images(picture, titles=["Grace Hopper"])
 # there, and how many numbers does each one hold? Write both down before you run the next cell.
 
 # %%
+predict("tokens", 270)
+predict("numbers-in-a-token", 768)
+
+# %%
 channels, height, width = picture.shape[1:]
 patch_size = 16
-print("tokens:", (height // patch_size) * (width // patch_size))
-print("numbers in a token:", channels * patch_size**2)
+reveal("tokens", (height // patch_size) * (width // patch_size))
+reveal("numbers-in-a-token", channels * patch_size**2)
 
 # %% [markdown]
 # 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
@@ -84,6 +88,11 @@ print(tuple(one_liner.shape))
 # A bit of flag, a bit of hat, or something else?
 
 # %%
+predict("token-0", "a bit of flag", choices=("a bit of flag", "a bit of hat", "something else"))
+
+# %%
+is_flag = torch.equal(one_liner[0, 0].reshape(3, 16, 16), picture[0, :, :16, :16])
+reveal("token-0", "a bit of flag" if is_flag else "something else")
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
@@ -350,6 +359,9 @@ check("PatchEmbedding", PatchEmbedding)
 # look.
 
 # %%
+predict("random-directions", 50)  # in %: what is left of the picture (of the sum of its squares) with 192 numbers?
+
+# %%
 recovered = []
 for embed_dim in (768, 192, 48):
     embedding = PatchEmbedding(in_channels=3, patch_size=16, embed_dim=embed_dim)
@@ -358,6 +370,8 @@ for embed_dim in (768, 192, 48):
         inverse = torch.linalg.pinv(embedding.projection.weight)  # (patch_dim, embed_dim)
         pixels = (tokens - embedding.projection.bias) @ inverse.T
     recovered.append(unpatchify(pixels, 16, (288, 240)))
+left = 1 - (recovered[1] - picture).square().sum() / picture.square().sum()
+reveal("random-directions", 100 * left, within=5)
 show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" for d in (768, 192, 48)])
 
 # %% [markdown]
@@ -368,6 +382,9 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # very picture (its principal components). **Predict first:** how many do you need to recognize her?
 
 # %%
+predict("best-directions", 80)  # and with the best 12 of them?
+
+# %%
 mean = patches[0].mean(dim=0)
 _, _, directions = torch.linalg.svd(patches[0] - mean, full_matrices=False)  # (270, patch_dim), best first
 recovered = []
@@ -375,6 +392,8 @@ for embed_dim in (48, 12, 3):
     best = directions[:embed_dim]
     pixels = (patches[0] - mean) @ best.T @ best + mean
     recovered.append(unpatchify(pixels[None], 16, (288, 240)))
+left = 1 - (recovered[1] - picture).square().sum() / picture.square().sum()
+reveal("best-directions", 100 * left, within=5)
 show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} best directions" for d in (48, 12, 3)])
 
 # %% [markdown]
@@ -629,3 +648,6 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
 # al. 2021, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,
 # *Three things everyone should know about Vision Transformers*: another way from patches to tokens.
+
+# %%
+progress()

@@ -37,7 +37,7 @@
 import torch
 import torch.nn.functional as F
 
-from vit_course import check, hunt, keep, own
+from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
@@ -72,13 +72,18 @@ show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
 # will those for the shuffled patches be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old
 # order?
 
+# %%
+predict("shuffled-patches", "b", choices=("a", "b", "c"))
+
 
 # %%
 def read(tokens):
     return F.scaled_dot_product_attention(tokens, tokens, tokens)
 
 
-print("moved along with their tokens:", torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5))
+moved = torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5)
+print("moved along with their tokens:", moved)
+reveal("shuffled-patches", "b" if moved else "a")
 summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
 show_matrix(summaries[:, :12], "photo, confetti", "dimension of the mean over all tokens")
 
@@ -189,6 +194,9 @@ check("sinusoidal_positions", sinusoidal_positions)
 # Now look at your clock. With `embed_dim = 6` it has three hands, for seconds, minutes and hours, so to speak.
 # **Predict first:** at position 30, where does each hand point? (Their speeds are 1, 0.046 and 0.002 radian a step.)
 
+# %%
+predict("minute-hand", 3)  # what o'clock does the second hand of the three show?
+
 
 # %%
 def show_clocks(table, positions):
@@ -205,7 +213,9 @@ def show_clocks(table, positions):
     return figure
 
 
-show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
+clock = sinusoidal_positions(400, 6)
+reveal("minute-hand", 6 / torch.pi * torch.atan2(clock[30, 2], clock[30, 3]), within=0.5)
+show_clocks(clock, positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
 # From position 0 to 1 you see only the thin second hand move. At 30 the minute hand is close to three o'clock, and at
@@ -250,7 +260,12 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 # of its row?
 
 # %%
-show_position_similarity(sinusoidal_positions(48, 64), grid_size=(6, 8))
+predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
+
+# %%
+table = sinusoidal_positions(48, 64)
+reveal("nearer-to-patch-10", "patch 15" if table[10] @ table[15] > table[10] @ table[18] else "patch 18")
+show_position_similarity(table, grid_size=(6, 8))
 
 # %% [markdown]
 # Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*:
@@ -428,6 +443,9 @@ check("add_class_token", add_class_token)
 # does the class token receive the same from both?
 
 # %%
+predict("with-positions", "the same", choices=("the same", "something else"))
+
+# %%
 class_token = torch.randn(1, 1, 32)
 positions = torch.cat([torch.zeros(1, 32), sinusoidal_positions_2d((6, 5), 32)])[None]  # (1, 31, 32)
 changes = []
@@ -435,6 +453,7 @@ for places in (torch.zeros(1, 31, 32), positions):
     photo_read = read(add_class_token(tokens, class_token, places))[0, 0]
     confetti_read = read(add_class_token(shuffled, class_token, places))[0, 0]
     changes.append((confetti_read - photo_read).abs())
+reveal("with-positions", "the same" if changes[1].max() < 1e-5 else "something else")
 title = "how far photo and confetti differ, to the class token"
 show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension", title)
 
@@ -453,8 +472,12 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # positions. How many does it need for 384 pixels?
 
 # %%
+predict("positions-for-384", 577)
+
+# %%
 for pixels in (224, 384, 512):
     print(f"{pixels} x {pixels} pixels: 1 + {(pixels // 16) ** 2} positions")
+reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
 # 577, where training has made 197. But learned positions are smooth: each dimension, laid out on the grid, is a little
@@ -683,3 +706,6 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # et al. 2021, *An Image is Worth 16x16 Words*, appendix D.4: what learned positions look like, and how little the
 # choice mattered there. Su et al. 2021, *RoFormer*: positions as rotations of query and key, which many models of today
 # use.
+
+# %%
+progress()

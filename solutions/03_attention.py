@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check, hunt, keep, own
+from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix, show_patches
 
@@ -64,9 +64,15 @@ def soft_look_up(wanted, sharpness=4.0):
 # answers is nearest to 10, and which one is exactly 20? Why?
 
 # %%
-for name, wanted in {"red": red, "orange": red + green / 2, "grey": (red + green + blue) / 2}.items():
+predict("exactly-20", "orange", choices=("red", "orange", "gray"))
+
+# %%
+answers = {}
+for name, wanted in {"red": red, "orange": red + green / 2, "gray": (red + green + blue) / 2}.items():
     shares, answer = soft_look_up(wanted)
+    answers[name] = abs(answer - 20)
     print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
+reveal("exactly-20", min(answers, key=answers.get))
 
 # %% [markdown]
 # Gray fits all three keys alike, so it gets the plain mean of the values. Now let the query move from red to green and
@@ -114,9 +120,13 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # 64, for 256? Write down three numbers.
 
 # %%
+predict("dot-product-of-256", 256)
+
+# %%
 for head_dim in (4, 64, 256):
     products = (torch.randn(10_000, head_dim) * torch.randn(10_000, head_dim)).sum(dim=1)
     print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
+reveal("dot-product-of-256", products.std(), within=2)
 
 # %% [markdown]
 # Each product adds 1 to the *variance*, so the variance is `head_dim` and the typical size its root: 2, 8, 16. For a
@@ -352,8 +362,12 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
 # tells which token it belongs to. What does head 0 hold after the `view`: a part of every token, or something else?
 
 # %%
+predict("tokens-in-head-0", 5)  # of how many of the five tokens does head 0 hold something?
+
+# %%
 x = torch.arange(5.0).reshape(1, 5, 1).expand(1, 5, 6).contiguous()  # 5 tokens of 6 numbers
 tempting = x.view(1, 3, 5, 2)  # (batch, num_heads, tokens, head_dim), or so it seems
+reveal("tokens-in-head-0", len(tempting[0, 0].unique()))
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
@@ -496,6 +510,9 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 #
 # **Predict first.** How many parameters does the layer have for `embed_dim = 192` and 3 heads? How many with 6 heads?
 
+# %%
+predict("with-6-heads", "as many", choices=("fewer", "as many", "more"))  # than with 3 heads
+
 # %% [markdown]
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
 
@@ -576,9 +593,12 @@ class MultiHeadSelfAttention(nn.Module):
 check("MultiHeadSelfAttention", MultiHeadSelfAttention)
 
 # %%
+counts = {}
 for num_heads in (3, 6):
     layer = MultiHeadSelfAttention(192, num_heads)
-    print(num_heads, "heads:", sum(parameter.numel() for parameter in layer.parameters()), "parameters")
+    counts[num_heads] = sum(parameter.numel() for parameter in layer.parameters())
+    print(num_heads, "heads:", counts[num_heads], "parameters")
+reveal("with-6-heads", "as many" if counts[6] == counts[3] else "more" if counts[6] > counts[3] else "fewer")
 
 # %% [markdown]
 # The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
@@ -988,3 +1008,6 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after
 # training. Cordonnier, Loukas and Jaggi 2020, *On the Relationship between Self-Attention and Convolutional Layers*:
 # when heads can do what a convolution does.
+
+# %%
+progress()

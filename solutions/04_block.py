@@ -37,7 +37,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import check, hunt, keep, own
+from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
@@ -83,9 +83,15 @@ def draw(curves, xlabel, ylabel):
 # Then somebody multiplies the token by 1000 and adds 7. What comes out now?
 
 # %%
+predict("variance", 4)
+predict("first-number", -1)  # of the normed token, after that multiplication
+
+# %%
 token = torch.tensor([1.0, 1.0, 5.0, 5.0])
 for each in (token, 1000 * token + 7, -token):
     print(each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist())
+reveal("variance", token.var(correction=0))
+reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=0.01)
 
 # %% [markdown]
 # Mean 3, variance 4, and so −1, −1, 1, 1; the larger token comes out the same. LayerNorm removes a token's **scale and
@@ -331,6 +337,9 @@ draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
 # **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? This
 # is the cheapest test of a block that there is: most blocks with wrong wiring give something else.
 
+# %%
+predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normed"))
+
 # %% [markdown]
 # ### Exercise: `EncoderBlock` (15 minutes, 7 points)
 
@@ -413,6 +422,7 @@ def moves_at_zero(block_class):
 
 
 print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
+reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "something else")
 
 # %% [markdown]
 # The stream plus zero plus zero: a block whose branches add nothing is the identity. Keep that function at hand.
@@ -424,6 +434,9 @@ print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 # you think will change with token 4.
 
 # %%
+predict("cells-that-change", 12)  # how many of the 36?
+
+# %%
 block = EncoderBlock(embed_dim=192, num_heads=3)
 tokens = torch.randn(1, 9, 192)
 changed = tokens.clone()
@@ -431,6 +444,7 @@ changed[0, 4] += torch.randn(192)
 with torch.no_grad():
     parts = (block.norm1, block.attention, block.mlp, block)
     moved = [(part(changed) - part(tokens))[0].norm(dim=-1) for part in parts]
+reveal("cells-that-change", (torch.stack(moved) > 1e-6).sum())
 title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
 show_matrix(torch.stack(moved), "part", "token", title)
 
@@ -450,6 +464,9 @@ for name, part in block.named_children():
 # length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
 
 # %%
+predict("the-stream", "grows", choices=("grows", "shrinks", "stays"))
+
+# %%
 embed_dim = 8 * 8 * 3
 small = F.interpolate(picture[:, :, :240], size=(160, 160), mode="area")
 rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # an embedding to be undone
@@ -463,6 +480,8 @@ with torch.no_grad():
         for values, each in zip(lengths.values(), (x, attended, added), strict=True):
             values.append(each.norm(dim=-1).mean().item())
         x = block(x)
+times = lengths["stream"][-1] / lengths["stream"][0]
+reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else "stays")
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
@@ -523,6 +542,9 @@ def stack(block_class, depth, embed_dim):
 # lines. In which stack is the gradient of the *last* block larger, and by which factor?
 
 # %%
+predict("last-gradient", 1)  # of post-norm, in the last block: how many times that of pre-norm?
+
+# %%
 tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.arange(8)
 pulls = {}
 for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
@@ -532,6 +554,7 @@ for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
 factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
 print(f"last block: the gradient of post-norm is {factor:.1f} times as large")
+reveal("last-gradient", factor, within=factor / 2)
 draw(pulls, "block", "gradient of fc1")
 
 # %% [markdown]
@@ -543,6 +566,9 @@ draw(pulls, "block", "gradient of fc1")
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
 # weights, batches and learning rate. A model that guesses has a loss of ln 10 = 2.30. Where do the two end?
+
+# %%
+predict("24-post-norm-blocks", 1.5)  # the loss of post-norm after 80 steps
 
 # %%
 data = shapes(4000, image_size=16)
@@ -585,6 +611,7 @@ def train(block_class, depth, steps):
 guess = torch.full((71,), 10.0).log()
 stacks = {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}
 deep = {name: train(block_class, 24, 80) for name, block_class in stacks.items()}
+reveal("24-post-norm-blocks", deep["post-norm"][-1], within=0.2)
 draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
@@ -826,3 +853,6 @@ keep("Mlp", "EncoderBlock")
 # **Further reading.** Ba, Kiros and Hinton 2016, *Layer Normalization*. He et al. 2016, *Identity Mappings in Deep
 # Residual Networks*: why nothing should stand on the stream. Xiong et al. 2020, *On Layer Normalization in the
 # Transformer Architecture*: pre-norm and post-norm.
+
+# %%
+progress()

@@ -41,7 +41,7 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from vit_course import PRESETS, ViTConfig, check, hunt, keep, own, record
+from vit_course import PRESETS, ViTConfig, check, hunt, keep, own, predict, progress, record, reveal
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
@@ -63,6 +63,9 @@ PatchEmbedding, add_class_token, EncoderBlock = own("PatchEmbedding", "add_class
 # attention weights in there, and the logits.
 
 # %%
+predict("tokens-in-the-stream", 13)  # that enter the first block
+
+# %%
 from vit_course import VisionTransformer as ReferenceViT  # the course's own, to look at from outside
 
 torch.manual_seed(5)
@@ -70,6 +73,7 @@ config = ViTConfig(image_size=(24, 32), patch_size=8, embed_dim=48, depth=2, num
 stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))
 for name, stage in stages.items():
     print(f"{name:28} {tuple(stage.shape)}")
+reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 
 # %% [markdown]
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Then
@@ -81,10 +85,14 @@ for name, stage in stages.items():
 # stream stay at 1, shrink, or grow?
 
 # %%
+predict("spread", "it stays", choices=("it stays", "it shrinks", "it grows"))
+
+# %%
 deep = ReferenceViT(ViTConfig(depth=12))
 with torch.no_grad():
     stages = record(deep, torch.randn(8, 3, 32, 32))
 spreads = [stages[f"blocks.{number}.output"].std().item() for number in range(12)]
+reveal("spread", "it grows" if spreads[-1] > 1.1 * spreads[0] else "it stays")
 
 figure, axes = plt.subplots(figsize=(7, 2.4), facecolor="#fbfaf7", layout="constrained")
 bars = axes.bar([*map(str, range(12)), "norm"], [*spreads, stages["norm"].std().item()], color="#0072B2")
@@ -242,7 +250,11 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 #
 # **Predict first.** What share of ViT-B/16's parameters is in the blocks: half, nine in ten, or more? And within a
 # block, which has more: attention, or the MLP that you wrote in two lines?
-#
+
+# %%
+predict("share-in-blocks", 90)  # in %
+
+# %% [markdown]
 # ### Exercise: `count_parameters` (10 minutes, 3 points)
 
 
@@ -306,6 +318,9 @@ check("count_parameters", count_parameters)
 # %%
 for name in ("vit_tiny_16", "vit_small_16", "vit_base_16", "vit_large_16"):
     print(f"{name:13} {count_parameters(PRESETS[name]):>13,}")
+base = PRESETS["vit_base_16"]
+share = 1 - count_parameters(replace(base, depth=0)) / count_parameters(base)
+reveal("share-in-blocks", 100 * share, within=2)
 giant = replace(PRESETS["vit_large_16"], embed_dim=2**17, depth=1000, num_heads=1024)
 print(f"{'a giant':13} {count_parameters(giant):>13,}")
 
@@ -364,6 +379,9 @@ class ViTFromTheInternet(VisionTransformer):
 # **Predict first, in writing.** All three see 8,000 drawings of ten shapes, five times over. Guessing gets 10 % right.
 # Where will each of them end? Which of them will not learn at all?
 
+# %%
+predict("scrambled", 10)  # in % right, after five epochs
+
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 settings = TrainingSettings(epochs=5, learning_rate=3e-3)
@@ -374,6 +392,7 @@ for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
     history = fit(model_class(small), train, validation, settings, progress=False)
     histories[model_class.__name__] = history
     print(f"{model_class.__name__:18}", *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy))
+reveal("scrambled", 100 * histories["ScrambledViT"].validation_accuracy[-1], within=10)
 
 # %% tags=["experiment"]
 figure, axes = plt.subplots(figsize=(7, 3.2), facecolor="#fbfaf7", layout="constrained")
@@ -724,6 +743,9 @@ print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers mo
 # **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. By how much will two
 # logits differ: 0, about 1e-6, or about 1e-2?
 
+# %%
+predict("logits", "about 1e-6", choices=("0", "about 1e-6", "about 1e-2"))
+
 # %% tags=["experiment"]
 weights = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1
 image = weights.transforms()(photo())[None]  # (batch, channels, 224, 224)
@@ -731,6 +753,7 @@ with torch.no_grad():
     my_logits, their_logits = mine(image), famous(image)
 difference = (my_logits - their_logits).abs().max().item()
 print(f"largest logit {their_logits.abs().max().item():.2f}, largest difference {difference:.1e}")
+reveal("logits", "0" if difference == 0 else "about 1e-6" if difference < 1e-4 else "about 1e-2")
 assert difference < 1e-4
 
 # %% tags=["experiment"]
@@ -808,3 +831,6 @@ keep("VisionTransformer", "load_torchvision")
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*: the paper whose model you have built.
 # Steiner et al. 2022, *How to train your ViT?*: what size, data and regularization each contribute. Karpathy 2019, *A
 # Recipe for Training Neural Networks*: more tests to make before training.
+
+# %%
+progress()

@@ -44,7 +44,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own
+from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import Batches, load_dataset, shapes
 from vit_course.plots import show_images
@@ -165,13 +165,20 @@ check("split_indices", split_indices)
 # pictures among the training pictures as well. What share will it get right then? Write a formula.
 
 # %%
+predict("half-of-it-leaks", 60)  # in %, if an honest split gives 40 %
+
+# %%
 pixels = toys.images.flatten(1).float()
 train_indices, validation_indices = split_indices(len(toys), 500, seed=0)
 leaky_indices = torch.cat([train_indices, validation_indices[:250]])
+shares = []
 for name, known in (("honest split", train_indices), ("half of it leaks", leaky_indices)):
     nearest = torch.cdist(pixels[validation_indices], pixels[known]).argmin(dim=1)
     right = toys.labels[known][nearest] == toys.labels[validation_indices]
-    print(f"{name:18} {right.float().mean():.1%}")
+    shares.append(right.float().mean())
+    print(f"{name:18} {shares[-1]:.1%}")
+honest, leaky = shares
+reveal("half-of-it-leaks", 40 + 60 * (leaky - honest) / (1 - honest), within=5)
 
 # %% [markdown]
 # About (1 + *a*) / 2, though the model is no better than before. Every real model memorizes to some degree, and a ViT
@@ -688,7 +695,11 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 #
 # **Predict first.** In a small ViT, what share of the parameter *tensors* are matrices? And what share of all *numbers*
 # is in them?
-#
+
+# %%
+predict("numbers-in-matrices", 75)  # in %, of all numbers
+
+# %% [markdown]
 # ### Exercise: `parameter_groups` (6 minutes, 2 points)
 
 
@@ -744,9 +755,11 @@ def parameter_groups(model, weight_decay):
 check("parameter_groups", parameter_groups)
 
 # %%
+numbers = []
 for group in parameter_groups(new_model(TOY), 0.05):
-    numbers = sum(parameter.numel() for parameter in group["params"])
-    print(f"decay {group['weight_decay']}: {len(group['params']):2} tensors, {numbers:,} numbers")
+    numbers.append(sum(parameter.numel() for parameter in group["params"]))
+    print(f"decay {group['weight_decay']}: {len(group['params']):2} tensors, {numbers[-1]:,} numbers")
+reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% [markdown]
 # A third of the tensors, and nearly all of the numbers. To decay everything would add few numbers, but they are the
@@ -932,11 +945,15 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # **Predict first.** What share of the 5,000 validation images will be right after the first epoch, and what share after
 # the sixth? (Guessing gives 10 %.)
 
+# %%
+predict("sixth-epoch", 60)  # in %
+
 # %% tags=["experiment"]
 torch.manual_seed(0)
 history = learn(new_model(BASE), train.subset(slice(BUDGET.num_train)), validation, BUDGET.epochs)
 for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
     print(f"epoch {epoch}: training {train_loss:.2f}, validation {validation_loss:.2f}, {accuracy:.1%} right")
+reveal("sixth-epoch", 100 * history[-1][2], within=5)
 
 # %% [markdown]
 # In our run 28.3 % after the first epoch and 46.9 % after the sixth (`benchmarks/results/lesson_cifar.json`, base, seed
@@ -952,6 +969,9 @@ for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
 # **Predict first.** Draw two curves, training loss and validation loss. Mark where your `EarlyStopping` with a patience
 # of 3 will stop. And one that surprises many: when the validation *loss* rises, does the validation *accuracy* fall?
 
+# %%
+predict("overfitted-accuracy", "it falls", choices=("it falls", "it does not fall"))
+
 # %% tags=["experiment"]
 torch.manual_seed(0)
 history = learn(new_model(BASE), few, validation, epochs=5 * BUDGET.epochs)
@@ -961,6 +981,7 @@ stops = next((epoch for epoch, loss in enumerate(validation_losses, 1) if stoppi
 best = 1 + validation_losses.index(min(validation_losses))
 print(f"lowest validation loss after epoch {best} ({accuracies[best - 1]:.1%} right), stop after epoch {stops}")
 print(f"the end, epoch {len(history)}: {accuracies[-1]:.1%} right")
+reveal("overfitted-accuracy", "it falls" if accuracies[-1] < accuracies[best - 1] - 0.005 else "it does not fall")
 draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss")
 
 # %% [markdown]
@@ -989,9 +1010,13 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 # the gradient? Which loses the update?
 
 # %%
+predict("loses-the-update", "float16", choices=("float16", "bfloat16"))
+
+# %%
 gradient, weight, update = torch.tensor(1e-8), torch.tensor(1.0), torch.tensor(0.002)
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
     print(f"{dtype}: gradient {gradient.to(dtype):.2g}, updated weight {weight.to(dtype) + update.to(dtype):.4f}")
+reveal("loses-the-update", "bfloat16" if weight.bfloat16() + update.bfloat16() == 1 else "float16")
 
 # %% [markdown]
 # Each of them loses one. So training uses **mixed** precision (Micikevicius et al. 2018): the weights and the optimizer
@@ -1064,3 +1089,6 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # **Further reading.** Steiner et al. 2022, *How to train your ViT?*: data, augmentation and regularization, measured
 # over thousands of trainings. Karpathy 2019, *A Recipe for Training Neural Networks*. Micikevicius et al. 2018, *Mixed
 # Precision Training*.
+
+# %%
+progress()

@@ -47,7 +47,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own
+from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure, show_images
 
@@ -123,12 +123,16 @@ def learn(model, images, epochs, seed=0, augmentation=None, change=None):
 # and so on. How often will one of them win all three times, by pure luck? One time in twenty? In ten?
 
 # %%
+predict("three-wins", 10)  # in %
+
+# %%
 torch.manual_seed(0)
 one, other = torch.randn(2, 100_000, 3)  # 100,000 such comparisons of three seeds each
 differences = one - other
 all_won = (differences > 0).all(1) | (differences < 0).all(1)
 half = 4.30 * differences.std(1) / 3**0.5
 print(f"one wins with all three seeds: {all_won.float().mean():.1%}")
+reveal("three-wins", 100 * all_won.float().mean(), within=3)
 claimed = differences.mean(1).abs() > half
 print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.float().mean():.1%}")
 
@@ -226,8 +230,12 @@ def compare(arms, seeds=(0, 1, 2)):
 # **Predict first, in the answer cell.** Rank the four: none, sine, learned from 0.02, learned from 0.5. Will the bag of
 # patches be near 10 %, or near the others?
 
+# %%
+predict("bag-of-patches", 20)  # in % right, without positions
+
 # %% tags=["experiment"]
 SMALL_POSITIONS = replace(BASE, position_std=0.02)
+reveal("bag-of-patches", mean(accuracies_of(Arm(replace(BASE, positions="none")), (0, 1, 2))), within=4)
 compare(
     {
         "learned, from 0.5": Arm(),
@@ -285,6 +293,9 @@ for name, config in zip(("sine", "learned, from 0.02", "learned, from 0.5"), con
 # **Predict first, in the answer cell below.** With everything else alike: how many points of accuracy does it cost? And
 # what is the lowest loss that such a model can ever reach?
 
+# %%
+predict("softmax-costs", 2)  # points
+
 
 # %% tags=["experiment"]
 class SoftmaxInTheModel(nn.Module):
@@ -296,6 +307,8 @@ class SoftmaxInTheModel(nn.Module):
         return self.model(images).softmax(dim=-1)
 
 
+costs = mean(accuracies_of(Arm(), (0, 1, 2))) - mean(accuracies_of(Arm(change=SoftmaxInTheModel), (0, 1, 2)))
+reveal("softmax-costs", costs, within=2)
 compare({"logits into the loss": Arm(), "softmax before the loss": Arm(change=SoftmaxInTheModel)})
 
 # %% [markdown] question="softmax-before-the-loss" points=2
@@ -332,7 +345,12 @@ compare({"logits into the loss": Arm(), "softmax before the loss": Arm(change=So
 # **Predict first, in the answer cell.** Rank the three. How many points between best and worst? And which has the
 # *most* parameters?
 
+# %%
+predict("most-parameters", "patches of 4", choices=("patches of 4", "patches of 8", "patches of 16"))
+
 # %% tags=["experiment"]
+models = {f"patches of {size}": VisionTransformer(replace(BASE, patch_size=size)) for size in (4, 8, 16)}
+reveal("most-parameters", max(models, key=lambda name: sum(each.numel() for each in models[name].parameters())))
 compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (8, 16, 4)})
 
 # %% [markdown] question="patch-size" points=2
@@ -793,6 +811,9 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 # images for six epochs, with what the experiments have shown: positions that start larger, shifted and flipped images.
 # Two to five minutes on one core.
 
+# %%
+predict("first-model", 50)  # in %, on validation images
+
 # %% tags=["experiment"]
 from vit_course.metrics import operations_of
 from vit_course.training import load_model, save_model
@@ -809,6 +830,7 @@ print(f"{count:,} parameters, {operations_of(config) / 1e9:.2f} billion operatio
 pictures = train.subset(slice(BUDGET.num_final))
 history = learn(model, pictures, BUDGET.epochs, augmentation=Augmentation(max_shift=2, flip=True))
 print(f"validation: {history[-1][2]:.1%} right")
+reveal("first-model", 100 * history[-1][2], within=3)
 
 # %% tags=["experiment"]
 save_model("vit_cifar.safetensors", model, train)  # a model of your own class needs a `config` for this
@@ -860,6 +882,9 @@ check("vit_cifar", "vit_cifar.safetensors")
 # how much may the two differ through chance alone, with 10,000 test images? (For a share *a* of *n* images, one
 # standard deviation is √(*a* (1 − *a*) / *n*).)
 
+# %%
+predict("test-accuracy", 55)  # in %
+
 # %% tags=["experiment"]
 _, test = load_dataset("cifar10", otherwise="shapes")
 test = test.with_statistics_of(train)
@@ -867,6 +892,7 @@ _, accuracy = evaluate(saved.model.to(device), Batches(test, 500, device=device)
 sigma = (accuracy * (1 - accuracy) / len(test)) ** 0.5
 print(f"validation: {evaluate(saved.model, Batches(validation, 500, device=device), device)[1]:.1%} right")
 print(f"test:       {accuracy:.1%} right, ± {sigma:.1%} by chance")
+reveal("test-accuracy", 100 * accuracy, within=200 * sigma)
 
 # %% tags=["experiment"]
 from vit_course.metrics import confusion_matrix, worst_confusions
@@ -930,3 +956,6 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 # **Further reading.** Bouthillier et al. 2021, *Accounting for Variance in Machine Learning Benchmarks*: how much a
 # seed, a split and an order of batches are worth. Zhang et al. 2018, *mixup: Beyond Empirical Risk Minimization*.
 # Touvron et al. 2021, *Training data-efficient image transformers*: what augmentation does for a ViT with few images.
+
+# %%
+progress()

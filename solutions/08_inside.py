@@ -38,7 +38,19 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from vit_course import PRESETS, VisionTransformer, ViTConfig, check, hunt, initialise, own, record
+from vit_course import (
+    PRESETS,
+    VisionTransformer,
+    ViTConfig,
+    check,
+    hunt,
+    initialise,
+    own,
+    predict,
+    progress,
+    record,
+    reveal,
+)
 from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
 from vit_course.data.decoding import own_picture
 from vit_course.plots import show_images, show_position_similarity
@@ -230,10 +242,15 @@ check("attention_rollout", attention_rollout)
 # and after all three. Does the light gather on a few patches with depth, or does it spread?
 
 # %%
+predict("rollout", "it gathers", choices=("it gathers", "it spreads"))
+
+# %%
 maps = {}
 for depth in range(1, config.depth + 1):
     rollout = attention_rollout(weights[:depth])
     maps[f"rollout, {depth} block{'s' if depth > 1 else ''}"] = rollout[0, 0, 1:].reshape(config.grid_size)
+brightest = [(seen / seen.sum()).max() for seen in maps.values()]
+reveal("rollout", "it spreads" if brightest[-1] < brightest[0] else "it gathers")
 maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
 show_maps(image, maps)
 
@@ -258,6 +275,9 @@ show_maps(image, maps)
 #
 # **Predict first.** In our small model, on pictures of 32 × 32 pixels: what is the distance of a head that looks at all
 # patches alike? And which blocks will lie below that?
+
+# %%
+predict("all-patches-alike", 16)  # pixels
 
 # %% [markdown]
 # ### Exercise: `mean_attention_distance` (13 minutes, 3 points)
@@ -341,6 +361,7 @@ for name, somebody in {"trained": model, "fresh": fresh}.items():
     distances[name] = [mean_attention_distance(layer, *sizes) for layer in weights]
 count = config.num_patches
 everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
+reveal("all-patches-alike", everywhere, within=2)
 plot_attention_distance(distances, everywhere.item())
 
 # %% [markdown]
@@ -646,6 +667,9 @@ suspect.check(mended)
 #
 # **Predict first.** Our model knows ten shapes and no people. What will it call her, and how sure will it be?
 
+# %%
+predict("how-sure", 30)  # in %, of its first answer
+
 
 # %%
 def shrunk(picture):
@@ -658,6 +682,7 @@ mine = own_picture(path, otherwise=photo())  # (3, side, side) uint8
 probabilities, seen = predict_with_attention(model, pictures.normalize(shrunk(mine))[0])
 for share, index in zip(*probabilities.topk(3), strict=True):
     print(f"{share:6.1%}  {classes[index]}")
+reveal("how-sure", 100 * probabilities.max(), within=10)
 show_maps(mine, {"where it looked": seen})
 
 # %% [markdown]
@@ -701,6 +726,9 @@ print(f"any eighth       {right(covered(images, anywhere)):.0%} right")
 # when the least looked-at are? Six numbers, please. A good map has a low one and a high one.
 
 # %%
+predict("what-it-looks-at-most", 50)  # in % right, when the last block's most looked-at patches are covered
+
+# %%
 _, weights = look(images)
 seen = {
     "last block": class_token_maps(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
@@ -712,6 +740,8 @@ print(f"{'covered by':12}{'most':>6}{'least':>7}")
 for name, shares in seen.items():
     most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
     print(f"{name:12}{right(most):6.0%}{right(least):7.0%}")
+    if name == "last block":
+        reveal("what-it-looks-at-most", 100 * right(most), within=10)
     hidden |= {f"{name}:\nmost": most[23], f"{name}:\nleast": least[23]}
 show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 
@@ -901,3 +931,6 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 # Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not
 # Explanation*: what a map can show. Darcet et al. 2024, *Vision Transformers Need Registers*: bright patches that mean
 # nothing.
+
+# %%
+progress()

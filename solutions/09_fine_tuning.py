@@ -49,7 +49,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, own
+from vit_course import VisionTransformer, ViTConfig, check, hunt, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder, shapes, split_indices
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
@@ -427,6 +427,10 @@ check("linear_probe", linear_probe)
 # 10 %. What does the probe reach on test images, and what does the same probe reach on the *pixels*, which are 3,072
 # numbers?
 
+# %%
+predict("probe-of-features", 40)  # in % right
+predict("probe-of-pixels", 20)
+
 
 # %% tags=["experiment"]
 def accuracy_of(probe, features, labels):
@@ -445,6 +449,8 @@ fresh = VisionTransformer(config).to(device)
 fresh_features, fresh_test = (features_of(fresh, images)[0] for images in (few, test))
 probe_of_fresh = linear_probe(fresh_features, few_labels, len(photos.classes), weight_decay=1e-3)
 print(f"features of a model that was never trained: {accuracy_of(probe_of_fresh, fresh_test, test_labels):.1%}")
+reveal("probe-of-features", 100 * accuracy_of(probe, test_features, test_labels), within=5)
+reveal("probe-of-pixels", 100 * accuracy_of(probe_of_pixels, test_pixels, test_labels), within=5)
 
 # %% [markdown]
 # In our run: 49.5 % from features, 35.4 % from pixels, and 35.4 % from the features of a model that was never trained.
@@ -460,6 +466,9 @@ print(f"features of a model that was never trained: {accuracy_of(probe_of_fresh,
 #
 # **Predict first.** How much better will the accuracy on the images held back look than that on new ones? Think of
 # where the mirror image of an image held back is.
+
+# %%
+predict("mirror-images", 10)  # points
 
 
 # %% tags=["experiment"]
@@ -481,6 +490,8 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
     results = [held_back_accuracy(drawn(photos, 20, seed), mirror_first, seed) for seed in (0, 1, 2)]
     held, new = (mean(column) for column in zip(*results, strict=True))
     print(f"{name}: {held:.1%} on the images held back, {new:.1%} on new ones")
+    if mirror_first:
+        reveal("mirror-images", 100 * (held - new), within=10)
 
 # %% [markdown]
 # In our run: 80 % on the images held back, and 38 % on new ones. When the pairs stay together it is 37 % on both, and
@@ -857,3 +868,6 @@ show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in guess
 # twelve data sets. Kumar et al. 2022, *Fine-Tuning can Distort Pretrained Features*: why to fit the head first. Steiner
 # et al. 2022, *How to train your ViT?*: when to fine-tune and when to train. Kapoor and Narayanan 2023, *Leakage and
 # the Reproducibility Crisis in Machine-Learning-Based Science*: what leaks have done in seventeen fields.
+
+# %%
+progress()

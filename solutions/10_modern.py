@@ -50,7 +50,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import MultiHeadSelfAttention, VisionTransformer, ViTConfig, check, hunt, own
+from vit_course import MultiHeadSelfAttention, VisionTransformer, ViTConfig, check, hunt, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, split_indices
 from vit_course.plots import new_figure, show_images
 from vit_course.trained import trained_vit
@@ -74,6 +74,9 @@ warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 #
 # **Predict first.** A branch is dropped with probability 0.25. In evaluation nothing is dropped. By how much would the
 # sum of many branches differ between training and evaluation, if nothing made up for it?
+
+# %%
+predict("a-quarter-dropped", 25)  # in %, of what it is in training
 
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
@@ -155,6 +158,11 @@ class DropPath(nn.Module):
 # %% check="DropPath" points=3
 check("DropPath", DropPath)
 
+# %%
+branches = torch.ones(100_000, 1)
+kept = DropPath(0.25).train()(branches) > 0
+reveal("a-quarter-dropped", 100 * (1 / kept.float().mean() - 1), within=2)
+
 # %% [markdown]
 # Most recipes drop more the deeper a block is: nothing in the first and `drop_path_rate` in the last one, along a
 # straight line. Early blocks find what all the later ones need.
@@ -227,6 +235,9 @@ check("LayerScale", LayerScale)
 # **Predict first.** Sixteen blocks, fresh, with and without a LayerScale of 0.1. How much larger is the stream behind
 # the last block than in front of the first?
 
+# %%
+predict("sixteen-blocks", 16)  # times, without LayerScale
+
 
 # %%
 def scaled(block, embed_dim, initial):
@@ -236,6 +247,7 @@ def scaled(block, embed_dim, initial):
     return block
 
 
+growth = {}
 for initial in (None, 0.1, 1e-4):
     torch.manual_seed(0)
     model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=64, depth=16, num_heads=4))
@@ -244,7 +256,9 @@ for initial in (None, 0.1, 1e-4):
     with torch.no_grad():
         for block in blocks:
             stream = block(stream)
-    print(f"{f'LayerScale from {initial}' if initial else 'no LayerScale':22} {stream.std() / start.std():.2f} times")
+    growth[initial] = stream.std() / start.std()
+    print(f"{f'LayerScale from {initial}' if initial else 'no LayerScale':22} {growth[initial]:.2f} times")
+reveal("sixteen-blocks", growth[None], within=0.5)
 
 # %% [markdown]
 # ## Tokens without a place
@@ -346,6 +360,9 @@ check("add_registers", add_registers)
 # **Predict first.** A query in row 2, column 3 and a key in row 4, column 3. Both move one column to the right. What
 # happens to their dot product?
 
+# %%
+predict("one-column-further", "nothing", choices=("it grows", "it shrinks", "nothing"))
+
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
 #
@@ -431,6 +448,13 @@ def rotary_2d(query, key, grid_size):
 
 # %% check="rotary_2d" points=4
 check("rotary_2d", rotary_2d)
+
+# %%
+torch.manual_seed(1)
+one_query, one_key = rotary_2d(torch.randn(8).expand(25, 8), torch.randn(8).expand(25, 8), (5, 5))
+before, after = one_query[13] @ one_key[23], one_query[14] @ one_key[24]  # rows 2 and 4, columns 3 and then 4
+same = torch.isclose(before, after, atol=1e-4)
+reveal("one-column-further", "nothing" if same else "it grows" if after > before else "it shrinks")
 
 # %% [markdown]
 # Here is what it does to attention. One and the same query stands in the middle of a grid, one and the same key
@@ -533,6 +557,9 @@ check("QKNormAttention", QKNormAttention)
 # **Predict first.** Multiply the rows of `qkv` that make queries and keys by 1, 3, 10. How large is the largest weight
 # of a query, on average, with and without QK-norm?
 
+# %%
+predict("ten-times", 0.5)  # the largest weight without QK-norm, times 10
+
 
 # %%
 def largest_weight(attention, x, norms):
@@ -551,6 +578,7 @@ for factor in (1, 3, 10):
     attention.qkv.weight[:128] *= factor
     without, with_norms = largest_weight(attention, x, norms=False), largest_weight(attention, x, norms=True)
     print(f"queries and keys times {factor:2}: largest weight {without:.2f} without, {with_norms:.2f} with QK-norm")
+reveal("ten-times", without, within=0.1)
 
 # %% [markdown]
 # Without norms the weights become a choice of one. With them the size of `qkv` does not matter.
@@ -1039,3 +1067,6 @@ suspect.check(mended)
 # **Further reading.** Touvron et al. 2022, *DeiT III*: LayerScale and stochastic depth in a plain recipe. Siméoni et
 # al. 2025, *DINOv3*: registers and rotary positions in a model without labels. Vryniotis 2021, *How to train
 # state-of-the-art models using torchvision's latest primitives*: what each change to a ResNet was worth, one by one.
+
+# %%
+progress()

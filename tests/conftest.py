@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+# lessons that a test runs in a kernel leave no student's log behind
+os.environ["VIT_COURSE_PROGRESS"] = "off"
 # a course of its own, which tests/e2e/test_second_course.py has built and graded
 collect_ignore = ["second_course"]
 # these compute what every answer to an exercise does, and keep it: an exercise's tests run in one process

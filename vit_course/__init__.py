@@ -13,7 +13,7 @@ from exercise_kit.versions import require_supported
 from vit_course import renamed
 
 if TYPE_CHECKING:
-    from exercise_kit.engine import check, keep, own
+    from exercise_kit.engine import check, keep, own, predict, progress, reveal
     from vit_course.attention import (
         MultiHeadSelfAttention,
         merge_heads,
@@ -82,10 +82,13 @@ __all__ = [
     "own",
     "parameter_groups",
     "patchify",
+    "predict",
+    "progress",
     "random_masking",
     "record",
     "replace_head",
     "resize_positions",
+    "reveal",
     "rotary_2d",
     "scaled_dot_product_attention",
     "sinusoidal_positions",
@@ -117,7 +120,7 @@ _HOME = {
     "vit": ("VisionTransformer",),
 }
 _MODULE_OF = {name: f"vit_course.{module}" for module, names in _HOME.items() for name in names}
-_MODULE_OF |= dict.fromkeys(("check", "keep", "own"), "exercise_kit.engine")
+_MODULE_OF |= dict.fromkeys(("check", "keep", "own", "predict", "progress", "reveal"), "exercise_kit.engine")
 
 
 def __getattr__(name: str) -> Any:

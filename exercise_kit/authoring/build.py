@@ -11,6 +11,9 @@ from nbformat import NotebookNode
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
+from exercise_kit.authoring.outline import FILE as OUTLINE
+from exercise_kit.authoring.outline import outline_of
+from exercise_kit.engine.course import package
 from exercise_kit.files import write
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
@@ -67,7 +70,7 @@ def build(root: Path, check: bool = False) -> BuildReport:
 
 
 def built_files(root: Path) -> dict[Path, bytes]:
-    """Every notebook that the sources ask for, by its path relative to the root.
+    """Every notebook that the sources ask for, and the outline, by their paths relative to the root.
 
     Raises:
         AuthoringError: as for `build`.
@@ -86,6 +89,8 @@ def built_files(root: Path) -> dict[Path, bytes]:
         _require_valid_stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
         files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = notebook_bytes(student)
+    if (root / package() / OUTLINE.parent).is_dir():
+        files[package() / OUTLINE] = outline_of(lessons)
     return files
 
 

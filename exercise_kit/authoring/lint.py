@@ -10,6 +10,7 @@ from pathlib import Path
 
 from exercise_kit.authoring.figures import FigureError, check_links, figures_in
 from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Role
+from exercise_kit.authoring.predictions import prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
 from exercise_kit.submission.released import checked_file
 
@@ -89,6 +90,7 @@ def problems_of(lesson: Lesson, root: Path) -> list[Problem]:
         found += _text_problems(lesson, cell, root) if cell.is_markdown else _code_problems(lesson, cell)
         found += _region_problems(lesson, cell)
     found += _pairing_problems(lesson)
+    found += prediction_problems(lesson)
     return sorted(found, key=lambda problem: problem.line or 0)
 
 

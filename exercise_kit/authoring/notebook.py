@@ -28,6 +28,7 @@ from nbgrader.preprocessors import (
 
 from exercise_kit.authoring.figures import data_address, inline_figures
 from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem, Role
+from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
 from exercise_kit.engine.course import package
 from exercise_kit.versions import MINIMUM_PYTHON
@@ -166,9 +167,10 @@ def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNo
 
 
 def student_notebook(solution: NotebookNode) -> NotebookNode:
-    """What `nbgrader generate_assignment` makes of the notebook with answers, without its gradebook."""
+    """What `nbgrader generate_assignment` makes of the notebook with answers in a class, without its gradebook."""
     steps = [
         LockCells(),
+        ClearPredictions(),
         ClearSolutions(code_stub={"python": CODE_STUB}, text_stub=TEXT_STUB),
         ClearOutput(),
         CheckCellMetadata(),

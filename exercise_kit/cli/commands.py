@@ -13,6 +13,7 @@ from rich.console import Console
 
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.cli.progress import progress
 from exercise_kit.cli.report import report
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
@@ -53,7 +54,8 @@ def build(
         raise stop("Some notebooks are not what their sources say. Run: vit-course build")
     if built.orphaned:
         raise stop("Some notebooks have no source. Remove them, or write solutions/NN_topic.py for them.")
-    console.print(f"{len(built.written) + len(built.unchanged)} notebooks are up to date.")
+    notebooks = [path for path in (*built.written, *built.unchanged) if path.suffix == ".ipynb"]
+    console.print(f"{len(notebooks)} notebooks are up to date.")
 
 
 def new_class(
@@ -163,7 +165,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(build)
     app.command("new-class")(new_class)
     app.command()(release)
-    for command in (grade, doctor, simulate, report, misconceptions):
+    for command in (grade, doctor, simulate, report, misconceptions, progress):
         app.command()(command)
 
 

@@ -10,10 +10,13 @@ from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 if TYPE_CHECKING:
     from exercise_kit.engine.own_parts import keep, own
     from exercise_kit.engine.run import check
+    from exercise_kit.progress.predictions import predict, reveal
+    from exercise_kit.progress.summary import progress
 
-__all__ = ["CheckResult", "Report", "Verdict", "check", "keep", "own"]
+__all__ = ["CheckResult", "Report", "Verdict", "check", "keep", "own", "predict", "progress", "reveal"]
 
-_MODULE_OF = {"check": "run", "keep": "own_parts", "own": "own_parts"}
+_MODULE_OF = {"check": "engine.run", "keep": "engine.own_parts", "own": "engine.own_parts"}
+_MODULE_OF |= {"predict": "progress.predictions", "reveal": "progress.predictions", "progress": "progress.summary"}
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +24,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
     import_module("exercise_kit.engine.missing_names").install()
     # with the catalog and torch, for those who check something
-    return getattr(import_module(f"exercise_kit.engine.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"exercise_kit.{_MODULE_OF[name]}"), name)

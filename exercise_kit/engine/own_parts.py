@@ -274,12 +274,16 @@ def _text_of(place: Path) -> str | None:
         raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
 
 
-def _place() -> Path:
-    """The student's file: in Drive, beside the notebooks, or beside their folders where each lesson has its own."""
+def own_folder() -> Path:
+    """Where a student's files are: in Drive, beside the notebooks, or beside their folders where each has its own."""
     here = Path.cwd()
     beside = here.parent if here.name in course().lessons else here
     # os.path, which takes a Drive that has lost its connection for none
-    return (_DRIVE if os.path.isdir(_DRIVE) else beside) / course().own_parts
+    return _DRIVE if os.path.isdir(_DRIVE) else beside
+
+
+def _place() -> Path:
+    return own_folder() / course().own_parts
 
 
 def _shown(place: Path) -> str:

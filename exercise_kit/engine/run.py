@@ -30,6 +30,7 @@ from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
+from exercise_kit.progress.log import noting
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.call_trace import Watch
 
@@ -222,6 +223,7 @@ _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIN
 _COURSE = str(Path(__file__).parents[2])
 
 
+@noting
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.
 

@@ -303,7 +303,7 @@ def as_mimebundle(report: Report) -> dict[str, object]:
     nbgrader reads partial credit from the plain form of a cell's value, and gives full points for anything
     that is not a number.
     """
-    in_notebook = _in_notebook_kernel()
+    in_notebook = in_notebook_kernel()
     graded = in_notebook and report.score is not None
     plain = str(report.score) if graded else as_text(report)
     if not in_notebook:
@@ -311,7 +311,8 @@ def as_mimebundle(report: Report) -> dict[str, object]:
     return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
 
 
-def _in_notebook_kernel() -> bool:
+def in_notebook_kernel() -> bool:
+    """Whether this is the kernel of a notebook, and neither a terminal nor a script."""
     try:
         from IPython.core.getipython import get_ipython
     except ImportError:

@@ -28,7 +28,7 @@ _ATTEMPTS = 5
 # of the kit's own modules what a course's may import, and what tries students' functions out: in every view
 _OF_THE_KIT = ("files", "versions", "engine/training_fixtures")
 
-_CHECK = '''"""Stands where the public checks, and a student's own parts, are while a student works."""
+_CHECK = '''"""Stands where the public checks, a student's own parts and their progress are while a student works."""
 
 from importlib import import_module
 
@@ -53,6 +53,18 @@ def own(*names: str) -> object:
     """The course's own parts."""
     found = tuple(getattr(import_module("{package}"), name) for name in names)
     return found[0] if len(found) == 1 else found
+
+
+def predict(name: str, guess: object = ..., choices: object = ()) -> None:
+    """Note nothing."""
+
+
+def reveal(name: str, actual: object, within: object = None) -> None:
+    """Show nothing."""
+
+
+def progress() -> None:
+    """Show nothing."""
 '''
 
 

@@ -193,10 +193,13 @@ def _as_released(source: dict[str, Any]) -> dict[str, Any]:
     import nbformat
     from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums
 
+    from exercise_kit.authoring.predictions import ClearPredictions
+
     notebook = nbformat.from_dict(json.loads(json.dumps(source)))
     for cell in notebook.cells:
         cell.source = cell_source(cell)
     stubs = {"code_stub": {"python": CODE_STUB}, "text_stub": TEXT_STUB}
+    notebook, _ = ClearPredictions().preprocess(notebook, {})
     notebook, _ = ClearSolutions(**stubs).preprocess(notebook, {})
     notebook, _ = ClearHiddenTests().preprocess(notebook, {})
     notebook, _ = ComputeChecksums().preprocess(notebook, {})

@@ -150,7 +150,7 @@ def test_outside_of_a_notebook_there_is_text_only() -> None:
 
 @pytest.fixture
 def in_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show, "_in_notebook_kernel", lambda: True)
+    monkeypatch.setattr(show, "in_notebook_kernel", lambda: True)
 
 
 @pytest.mark.usefixtures("in_notebook")

@@ -7,7 +7,9 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
+from nbgrader.converters import GenerateAssignment
 
+from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.nbgrader.class_folder import ClassFolder, ClassFolderError, new_class
 
@@ -129,9 +131,16 @@ def test_the_settings_read_twice_are_the_same(tmp_path, lessons):
 def test_what_the_settings_name_exists(tmp_path, lessons):
     settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
     steps = [*settings.Autograde.sanitize_preprocessors, *settings.Autograde.autograde_preprocessors]
-    named = [settings.Autograde.pre_convert_hook, *steps]
+    named = [settings.Autograde.pre_convert_hook, *steps, *settings.GenerateAssignment.preprocessors]
     for module, name in (each.rsplit(".", 1) for each in named):
         assert callable(getattr(import_module(module), name))
+
+
+def test_a_release_is_made_by_nbgrader_s_own_steps_after_ours(tmp_path, lessons):
+    settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
+    ours, *others = (each.rsplit(".", 1)[1] for each in settings.GenerateAssignment.preprocessors)
+    assert ours == ClearPredictions.__name__
+    assert others == [each.__name__ for each in GenerateAssignment().preprocessors]
 
 
 def test_the_readme_names_the_lessons_and_every_command(tmp_path, lessons):

@@ -145,6 +145,12 @@ for name in ("attention", "vit", "patches"):
     ]
 
 
+def test_guesses_and_progress_show_nothing_while_grading(home):
+    """A cell that makes a prediction, compares it or sums up runs to its end there, and prints nothing."""
+    code = 'predict("a", 3); predict("b", ..., choices=("x", "y")); reveal("a", 3, within=1); print(progress())'
+    assert run(view_of("01_patchify", home), f"from vit_course import predict, progress, reveal; {code}") == "None"
+
+
 def test_check_decides_nothing(home):
     code = 'from vit_course import check; print(check("patchify", print, points=3))'
     assert run(view_of("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"

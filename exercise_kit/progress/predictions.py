@@ -1,0 +1,203 @@
+"""``predict`` and ``reveal``: a guess is made before the cell that shows the result, and stands beside it there.
+
+The guess that counts is the last one before the two were shown side by side; without a guess no result is shown, so
+that "run all cells" spends none. Nothing here is graded, and nothing stops a lesson: a guess that was not made, or
+cannot be one, gets a sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from exercise_kit.engine.compare import kind_of, quoted
+from exercise_kit.engine.verdict import Verdict, in_notebook_kernel, paragraph, section
+from exercise_kit.progress.log import Event, events_here, note
+
+Value = int | float | str
+_LONGEST, _LARGEST = 120, 1e300
+_BY_DEFAULT = 0.1  # how far off a guess may be, as a share of the result, where that is no whole number
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is known of one prediction.
+
+    Attributes: the ``guess`` that counts, None as long as there is none; the ``result``, as it was when it was compared
+    with the guess, or at last; whether the two have been ``compared``; whether the guess was ``right``, None before
+    that and where the one is a number and the other is not.
+    """
+
+    guess: Value | None = None
+    result: Value | None = None
+    compared: bool = False
+    right: bool | None = None
+
+
+def predictions_of(events: tuple[Event, ...]) -> dict[str, Prediction]:
+    """Name → what became of the prediction.
+
+    Args:
+        events: of a log, in the order of their times.
+    """
+    found: dict[str, Prediction] = {}
+    for event in events:
+        if event["kind"] not in ("guess", "result"):
+            continue
+        name = event["name"]
+        known = found.get(name, Prediction())
+        if known.compared:
+            continue
+        if event["kind"] == "guess":
+            found[name] = Prediction(event["guess"], known.result)
+        elif known.guess is None:
+            found[name] = Prediction(result=event["result"])
+        else:
+            found[name] = Prediction(known.guess, event["result"], compared=True, right=event["right"])
+    return found
+
+
+def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> None:
+    """Commit to a guess before you see the result; `reveal` shows both.
+
+    Args:
+        name: of the prediction, as "softmax-rows".
+        guess: a number, or one of the choices; `...` as long as there is none.
+        choices: what there is to choose from, where no number is asked for.
+    """
+    if not _is_name(name):
+        return
+    known = predictions_of(events_here().events).get(name, Prediction())
+    value = _value(guess)
+    if isinstance(value, str) and choices:
+        value = next((each for each in choices if _same_words(each, value)), None)
+    elif choices:
+        value = None
+    if value is None:
+        kept = f" Until then it stays {_shown(known.guess)}." if known.guess is not None and guess is not ... else ""
+        print(_please(guess, choices) + kept if guess is not ... or known.guess is None else _standing(known))
+        return
+    if not known.compared and value != known.guess:
+        note("guess", name=name, guess=value)
+        before = "" if known.guess is None else f" (It was {_shown(known.guess)}.)"
+        print(f"Your guess: {_shown(value)}.{before} Run on, and see.")
+    elif value == known.guess:
+        print(_standing(known))
+    else:
+        print(f"You have seen that it is {_shown(known.result)}, so your first guess stays: {_shown(known.guess)}.")
+
+
+def reveal(name: str, actual: object, within: float | None = None) -> None:
+    """Show a result beside the guess that was made for it.
+
+    Args:
+        name: of the prediction.
+        actual: a number (a tensor of one number, too), or a choice.
+        within: how far off a number may be and still be right; None: a whole number not at all, another by a tenth.
+    """
+    value = _value(actual)
+    if not _is_name(name):
+        return
+    if value is None:
+        print(f"reveal({quoted(name)}) needs a number or a text, and this is {kind_of(actual)}.")
+        return
+    known = predictions_of(events_here().events).get(name, Prediction())
+    right = None if known.guess is None else _is_right(known.guess, value, within)
+    if not known.compared and (known.guess is not None or value != known.result):
+        note("result", name=name, result=value, right=right)
+    _show(_comparison(known.guess, value, right, within), right)
+
+
+def _is_name(name: object) -> bool:
+    """Whether a prediction can be called that; says so where not."""
+    if isinstance(name, str) and 0 < len(name) <= _LONGEST:
+        return True
+    print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {kind_of(name)}.')
+    return False
+
+
+def _value(given: object) -> Value | None:
+    """A guess or a result as JSON has it; None where it is neither a number nor a text."""
+    if hasattr(given, "item") and getattr(given, "size", None) is not None:
+        try:
+            given = given.item()
+        except (TypeError, ValueError, RuntimeError):
+            return None
+    if isinstance(given, bool):
+        return "yes" if given else "no"
+    if isinstance(given, int | float):
+        return given if abs(given) < _LARGEST else None  # nor infinite, nor nan
+    words = " ".join(given.split()) if isinstance(given, str) else ""
+    return words if 0 < len(words) <= _LONGEST else None
+
+
+def _same_words(one: str, other: str) -> bool:
+    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+
+
+def _is_right(guess: Value, actual: Value, within: float | None) -> bool | None:
+    """Whether a guess is right; None where the one is a number and the other a text."""
+    if isinstance(guess, str) and isinstance(actual, str):
+        return _same_words(guess, actual)
+    if isinstance(guess, str) or isinstance(actual, str):
+        return None
+    if within is None:
+        within = 0.0 if isinstance(actual, int) else _BY_DEFAULT * abs(actual)
+    return abs(guess - actual) <= within * (1 + 1e-9)
+
+
+def _please(guess: object, choices: tuple[str, ...]) -> str:
+    wanted = "a number"
+    if choices:
+        *first, last = (f'"{each}"' for each in choices)
+        wanted = f"{', '.join(first)} or {last}" if first else last
+    if guess is ...:
+        return f"No guess yet: put {wanted} in the place of the three dots, and run this cell again."
+    return f"A guess is {wanted} here, and this is {kind_of(guess)}."
+
+
+def _standing(known: Prediction) -> str:
+    if not known.compared:
+        return f"Your guess: {_shown(known.guess)}. Run on, and see."
+    return f"Your guess was {_shown(known.guess)}, and it is {_shown(known.result)}."
+
+
+def _comparison(guess: Value | None, actual: Value, right: bool | None, within: float | None) -> str:
+    if guess is None:
+        return "Your guess comes first: put it in the place of the dots, run that cell, then this one. Or read on."
+    said = f"You said {_shown(guess)}, "
+    if right is None:
+        return f"{said}and it is {_shown(actual)}: the one is a number and the other is not, so this does not count."
+    if isinstance(guess, str) or isinstance(actual, str):
+        return f"{said}and so it is." if right else f"{said}and it is {_shown(actual)}."
+    if guess == actual:
+        return f"{said}and so it is."
+    off = f"{_shown(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
+    near = f", and right: that is within {_shown(within)}" if within else ", and near enough to be right"
+    return f"{said}it is {_shown(actual)}: {off}{near if right else ''}."
+
+
+def _shown(value: Value | None, digits: int = 4) -> str:
+    """A number as people write it, with thousands apart; a text in quotes."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if value is None:
+        return "nothing"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
+def _show(words: str, right: bool | None) -> None:
+    """Show a sentence: with an edge in the color of a verdict in a notebook, as text elsewhere."""
+    if not in_notebook_kernel():
+        print(words)
+        return
+    from IPython.display import display
+
+    verdict = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNDECIDED}[right]
+    sign = {True: "✓", False: "≠", None: "○"}[right]
+    html = section("Your prediction", paragraph(f'<span aria-hidden="true">{sign}</span> {escape(words)}'), verdict)
+    bundle: dict[str, Any] = {"text/plain": words, "text/html": html}
+    display(bundle, raw=True)

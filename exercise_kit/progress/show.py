@@ -1,0 +1,145 @@
+"""A student's progress as text for a terminal, and as HTML without style sheet or script for a notebook."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+
+from rich.console import Console
+from rich.table import Table
+
+from exercise_kit.engine.verdict import Verdict, paragraph, rich, section
+from exercise_kit.progress.summary import LessonProgress, Progress
+
+_COLUMNS = ("lesson", "done", "points", "minutes", "predictions right", "mistakes mended")
+_WIDTH = 88
+_CELL = "padding:0.15em 1.1em 0.15em 0"
+_NOTE = (
+    "Points are the checks' estimate, without written answers. Minutes: yours, without pauses of more than ten, and "
+    "those that the exercises are set at."
+)
+
+
+def duration(seconds: float) -> str:
+    """As "4 min" or "2 h 5 min"."""
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def amount(points: float) -> str:
+    """As "2", "14.5" or "3.25"."""
+    return f"{round(points, 2):g}"
+
+
+def rows(progress: Progress) -> list[tuple[str, ...]]:
+    """The table's rows, in the order of the columns; what is not there yet is a dash."""
+    return [_row(each) for each in progress.lessons]
+
+
+def _row(lesson: LessonProgress) -> tuple[str, ...]:
+    count = len(lesson.done) + len(lesson.to_do)
+    done = f"{len(lesson.done)} of {count}" if count else "–"
+    if count and not lesson.to_do:
+        done = f"{done} ✓"
+    return (
+        lesson.name,
+        done,
+        f"{amount(lesson.earned)} of {amount(lesson.worth)}",
+        f"{round(lesson.seconds / 60)} / {lesson.minutes}" if lesson.begun else f"– / {lesson.minutes}",
+        f"{lesson.right} of {lesson.guesses}" if lesson.guesses else "–",
+        f"{lesson.mended} of {lesson.met}" if lesson.met else "–",
+    )
+
+
+def headline(progress: Progress) -> str:
+    """One sentence on the whole course."""
+    done = sum(len(each.done) for each in progress.lessons)
+    count = done + sum(len(each.to_do) for each in progress.lessons)
+    points = f"{amount(progress.total('earned'))} of {amount(progress.total('worth'))} points"
+    return f"{done} of {count} exercises done, {points}, {duration(progress.total('seconds'))}."
+
+
+def sentences(progress: Progress) -> list[str]:
+    """What comes next, what stands out, and what could not be read."""
+    guesses, right = int(progress.total("guesses")), int(progress.total("right"))
+    met, mended = int(progress.total("met")), int(progress.total("mended"))
+    facts = [f"{right} of {guesses} predictions right" if guesses else ""]
+    facts.append(f"{mended} of {met} named mistakes mended" if met else "")
+    facts.append(f"{progress.parts} own parts kept" if progress.parts > 1 else "1 own part kept" * progress.parts)
+    line = "; ".join(filter(None, facts))
+    here = next((each for each in progress.lessons if each.name == progress.here and each.guesses), None)
+    lesson = f"In this lesson you predicted {here.right} of {here.guesses} right." if here else ""
+    return [*filter(None, (progress.next, lesson, f"So far: {line}." if line else "")), *_closing(progress)]
+
+
+def _closing(progress: Progress) -> list[str]:
+    return [*(f"{each}." for each in progress.highlights), *progress.remarks]
+
+
+def table(progress: Progress) -> Table:
+    """The lessons for a terminal."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, name in enumerate(_COLUMNS):
+        drawn.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
+    for cells, lesson in zip(rows(progress), progress.lessons, strict=True):
+        drawn.add_row(*cells, style=None if lesson.begun else "dim")
+    return drawn
+
+
+def as_text(progress: Progress) -> str:
+    """The progress in columns, as plain text."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=_WIDTH, highlight=False, color_system=None, force_jupyter=False)
+    show(progress, console)
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
+
+
+def show(progress: Progress, console: Console) -> None:
+    """Print it."""
+    console.print(headline(progress), markup=False)
+    for sentence in sentences(progress):
+        console.print(sentence.replace("`", ""), markup=False)
+    console.print()
+    console.print(table(progress))
+    console.print()
+    console.print(_NOTE, markup=False, style="dim")
+
+
+def as_html(progress: Progress) -> str:
+    """The progress for a notebook; at the end of the course with its card."""
+    head = "".join(f'<th scope="col" style="{_align(number)}">{name}</th>' for number, name in enumerate(_COLUMNS))
+    body = "".join(
+        _html_row(cells, lesson, lesson.name == progress.here)
+        for cells, lesson in zip(rows(progress), progress.lessons, strict=True)
+    )
+    label = headline(progress)
+    drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
+    words = "".join(paragraph(rich(each)) for each in sentences(progress))
+    note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
+    card = _picture(progress) if progress.complete else ""
+    text = paragraph(f"<strong>{escape(label)}</strong>") + words
+    verdict = Verdict.PASS if progress.complete else Verdict.UNDECIDED
+    return section("Your progress", text + drawn + note + card, verdict)
+
+
+def _html_row(cells: tuple[str, ...], lesson: LessonProgress, is_here: bool) -> str:
+    weight = "font-weight:bold;" if is_here else "" if lesson.begun else "opacity:0.6;"
+    here = ' aria-current="true"' if is_here else ""
+    name, *others = map(escape, cells)
+    title = f' title="{escape(lesson.title, quote=True)}"' if lesson.title else ""
+    first = f'<th scope="row"{title} style="{_align(0)};font-weight:inherit">{name}</th>'
+    rest = "".join(f'<td style="{_align(1)}">{each}</td>' for each in others)
+    return f'<tr{here} style="{weight}background:none">{first}{rest}</tr>'
+
+
+def _align(column: int) -> str:
+    return f"{_CELL};text-align:{'right' if column else 'left'}"
+
+
+def _picture(progress: Progress) -> str:
+    buffer = io.BytesIO()
+    progress.card().savefig(buffer, format="png", dpi=120)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    alt = escape(f"A card: {headline(progress)} {' '.join(sentences(progress)[1:])}", quote=True)
+    return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%;margin-top:0.8em">'

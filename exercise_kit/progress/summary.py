@@ -1,0 +1,250 @@
+"""A student's progress: what is done, what it earned, what comes next; computed from their log, and shown by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exercise_kit.engine.course import course, package
+from exercise_kit.progress import log
+from exercise_kit.progress.predictions import Prediction, predictions_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LONGEST_PAUSE = 10 * 60  # seconds without a sign of work after which time does not count as spent
+_DONE = ("passed", "judged")
+_HEADER_OF_PART = re.compile(r"^# %% (\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LessonProgress:
+    """One lesson.
+
+    Attributes: its ``name`` and ``title``; its exercises ``to_do`` and ``done``; points ``earned`` (the best report of
+    each exercise) of ``worth``; ``questions``, written answers, which a person reads; ``seconds`` spent, and the
+    ``minutes`` that its exercises are set at; ``guesses`` that were compared with a result, how many were ``right``;
+    mistakes that a check has named, how many were ``met`` and how many ``mended``.
+    """
+
+    name: str
+    title: str = ""
+    to_do: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    earned: float = 0.0
+    worth: float = 0.0
+    questions: int = 0
+    seconds: float = 0.0
+    minutes: int = 0
+    guesses: int = 0
+    right: int = 0
+    met: int = 0
+    mended: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of it is known."""
+        return bool(self.seconds or self.earned or self.done or self.guesses)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A student's way through a course; it shows itself in a notebook and in a terminal.
+
+    Attributes: the ``lessons`` in order; ``here``, the lesson that this notebook is; ``last``, the one that was worked
+    on last; ``highlights``, sentences on results of their own; ``parts``, how many of their own parts are kept;
+    ``remarks`` on what could not be read.
+    """
+
+    lessons: tuple[LessonProgress, ...]
+    here: str | None = None
+    last: str | None = None
+    highlights: tuple[str, ...] = ()
+    parts: int = 0
+    remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every exercise of the course is done."""
+        return bool(self.lessons) and not any(each.to_do for each in self.lessons)
+
+    @property
+    def next(self) -> str:
+        """What to do next, as a sentence."""
+        names = [each.name for each in self.lessons]
+        at = self.here or self.last or ""
+        start = names.index(at) if at in names else 0
+        ahead = next((each for each in (*self.lessons[start:], *self.lessons[:start]) if each.to_do), None)
+        if ahead is None:
+            return "Every exercise is done."
+        where = "here" if ahead.name == self.here else f"in {ahead.name}"
+        return f"Next: `{ahead.to_do[0]}`, {where}."
+
+    def total(self, of: str) -> float:
+        """The sum of an attribute over the lessons."""
+        return sum(getattr(each, of) for each in self.lessons)
+
+    def card(self) -> Figure:
+        """A picture of it all."""
+        from exercise_kit.progress.card import draw
+
+        return draw(self)
+
+    def __str__(self) -> str:
+        from exercise_kit.progress.show import as_text
+
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        from exercise_kit.progress.show import as_html
+
+        return {"text/plain": str(self), "text/html": as_html(self)}
+
+
+def progress() -> Progress:
+    """What you have done, what it earned, and what comes next; kept in a file of yours that nobody else sees.
+
+    Returns:
+        what shows itself as the value of a cell; its ``card()`` is a picture.
+    """
+    known = log.events_here()
+    here = next((each["lesson"] for each in reversed(known.events) if _is_here(each)), None)
+    return summary(known.events, log.place().parent, here, _remarks(known.unreadable))
+
+
+def progress_in(folder: Path) -> Progress:
+    """The progress that is kept in a folder.
+
+    Raises:
+        log.LogError: its log cannot be read.
+    """
+    known = log.read(folder / log.FILE)
+    return summary(known.events, folder, None, _remarks(known.unreadable))
+
+
+def summary(
+    events: Sequence[log.Event], folder: Path, here: str | None = None, remarks: tuple[str, ...] = ()
+) -> Progress:
+    """What a log says.
+
+    Args:
+        events: in the order of their times.
+        folder: that of the student's own parts.
+        here: the lesson of the notebook that asks.
+        remarks: sentences to be shown with it.
+    """
+    placed = _with_lessons(events)
+    found = predictions_of(tuple(events))
+    homes = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
+    lessons = []
+    for name in dict.fromkeys((*_outline(), *course().lessons)):
+        guesses = [each for prediction, each in found.items() if homes.get(prediction) == name]
+        lessons.append(_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
+    last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
+    return Progress(tuple(lessons), here, last, tuple(_highlights(found)), _kept_parts(folder), remarks)
+
+
+def _is_here(event: log.Event) -> bool:
+    return event["s"] == log.session() and event.get("lesson") in course().lessons
+
+
+def _remarks(unreadable: int) -> tuple[str, ...]:
+    lines = "1 line" if unreadable == 1 else f"{unreadable} lines"
+    off = f"Nothing is noted: {log.SWITCH} is off." if log.switched_off() else ""
+    unread = f"{lines} of {log.FILE} cannot be read, and {'is' if unreadable == 1 else 'are'} passed over."
+    return tuple(filter(None, (unread if unreadable else "", off)))
+
+
+def _with_lessons(events: Sequence[log.Event]) -> list[log.Event]:
+    """The events, each with its lesson: that of the check before it in the same kernel, or of the first one there."""
+    current: dict[str, str] = {}
+    for event in reversed(events):
+        if "lesson" in event:
+            current[event["s"]] = event["lesson"]  # in the end, of each kernel the first
+    placed: list[log.Event] = []
+    for event in events:
+        current[event["s"]] = event.get("lesson", current.get(event["s"], ""))
+        placed.append({**event, "lesson": current[event["s"]]})
+    return placed
+
+
+def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction]) -> LessonProgress:
+    known = _outline().get(name, {})
+    checks = [each for each in events if each["kind"] == "check"]
+    of_course = dict.fromkeys((each.name for each in course().exercises.values() if each.lesson == name), 0.0)
+    points = known.get("points", of_course) | {each["exercise"]: float(each["points"]) for each in checks}
+    best = dict.fromkeys(points, 0.0)
+    for each in checks:
+        best[each["exercise"]] = max(best[each["exercise"]], min(float(each["share"]), 1.0))
+    passed = {each["exercise"] for each in checks if each["state"] in _DONE}
+    met, mended = _mistakes(checks)
+    return LessonProgress(
+        name,
+        known.get("title", ""),
+        tuple(each for each in points if each not in passed),
+        tuple(each for each in points if each in passed),
+        sum(points[each] * share for each, share in best.items()),
+        sum(points.values()),
+        len(known.get("questions", ())),
+        _seconds(float(each["t"]) for each in events),
+        known.get("minutes", 0),
+        sum(each.right is not None for each in guesses),
+        sum(each.right is True for each in guesses),
+        met,
+        mended,
+    )
+
+
+def _mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
+    """How many mistakes were named, and how many of them were in an exercise that passed later."""
+    open_ones: dict[str, set[str]] = {}
+    mended: set[tuple[str, str]] = set()
+    met: set[tuple[str, str]] = set()
+    for each in checks:
+        name = each["exercise"]
+        mistakes = open_ones.setdefault(name, set())
+        mistakes.update(each["mistakes"])
+        met.update((name, mistake) for mistake in each["mistakes"])
+        if each["state"] in _DONE:
+            mended.update((name, mistake) for mistake in mistakes)
+    return len(met), len(mended)
+
+
+def _seconds(times: Iterable[float]) -> float:
+    """The time spent: from each sign of work to the next, unless there is a long pause between."""
+    known = sorted(times)
+    gaps = (later - earlier for earlier, later in pairwise(known))
+    return sum(gap for gap in gaps if gap <= LONGEST_PAUSE)
+
+
+def _highlights(found: Mapping[str, Prediction]) -> Iterable[str]:
+    for name, words in course().highlights.items():
+        result = found[name].result if name in found else None
+        if isinstance(result, int | float):
+            yield words.format(result)
+
+
+def _kept_parts(folder: Path) -> int:
+    """How many exercises a student's file of parts has an answer to."""
+    try:
+        text = (folder / course().own_parts).read_text("utf-8")
+    except (OSError, ValueError):
+        return 0
+    return len(set(_HEADER_OF_PART.findall(text)) & set(course().exercises))
+
+
+@cache
+def _outline() -> dict[str, Any]:
+    """The outline that the builder has put into the course's package; empty where there is none."""
+    path = files(package()) / "exercises" / "outline.json"
+    known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return known
