@@ -449,28 +449,35 @@ print("largest difference:", (by_linear - by_convolution).abs().max().item())
 # shape and the wrong tokens, and trains nicely: it came first in the figure of lesson 00.
 
 # %% [markdown]
-# ## Bug hunt
+# ## Bug hunt: the square test
 #
-# Imagine that you find this function in a popular repository. Its model trains, the loss falls, and its author is
-# content. Run it, look at the picture, find the bug.
+# Here is another way to cut, without `permute`: for each number of each token, the function below computes *where in
+# memory* it lies, and fetches it from there. Its author tested it on square images, and is satisfied: each number is
+# right. **Predict first:** on a tall image, will the tiles be in order? Will their colors be right?
 
 
 # %%
 def patchify_from_the_internet(images, patch_size):
-    batch, channels, height, width = images.shape
+    channels, height, width = images.shape[1:]
     rows, columns = height // patch_size, width // patch_size
-    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
-    patches = patches.permute(0, 4, 2, 1, 3, 5)
-    return patches.reshape(batch, rows * columns, channels * patch_size**2)
+    token = torch.arange(rows * columns)[:, None]  # (tokens, 1)
+    feature = torch.arange(channels * patch_size**2)  # (numbers in a token,)
+    channel, inside = feature // patch_size**2, feature % patch_size**2
+    row = token // rows * patch_size + inside // patch_size  # (tokens, numbers in a token)
+    column = token % rows * patch_size + inside % patch_size
+    return images.flatten(1)[:, (channel * width + row) * width + column]
 
 
-suspect = patchify_from_the_internet(picture, 48)
-show_patches(suspect[0], grid_size=(6, 5))
+square = picture[:, :, :240]  # its upper 240 rows
+print("the author's test:", torch.equal(patchify_from_the_internet(square, 48), patchify(square, 48)))
+show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 
 # %% [markdown]
 # ### Exercise: `fix_patchify` (10 minutes, 3 points)
 #
-# Copy the function, repair it, and make it refuse sizes that do not fit: its author forgot that as well.
+# Two mistakes, and a square image shows neither. Copy the function, repair both, and let it raise a ValueError for
+# sizes that do not fit, which its author forgot. Repair the arithmetic: calling your own `patchify` is not the answer
+# here.
 
 
 # %% exercise="fix_patchify"
@@ -479,36 +486,45 @@ def fix_patchify(images, patch_size):
 
     >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+    Allowed: torch's operations on tensors, but not your own patchify.
     """
     ### BEGIN SOLUTION
-    batch, channels, height, width = images.shape
+    channels, height, width = images.shape[1:]
     for side in (height, width):
         if side % patch_size:
             raise ValueError(f"{side} pixels are not divisible by patch_size {patch_size}")
     rows, columns = height // patch_size, width // patch_size
-    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
-    patches = patches.permute(0, 2, 4, 1, 3, 5)
-    return patches.reshape(batch, rows * columns, channels * patch_size**2)
+    token = torch.arange(rows * columns)[:, None]  # (tokens, 1)
+    feature = torch.arange(channels * patch_size**2)  # (numbers in a token,)
+    channel, inside = feature // patch_size**2, feature % patch_size**2
+    row = token // columns * patch_size + inside // patch_size  # (tokens, numbers in a token)
+    column = token % columns * patch_size + inside % patch_size
+    return images.flatten(1)[:, (channel * height + row) * width + column]
     ### END SOLUTION
 
 
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Every single tile of the picture is in order; the tiles are not. So whatever happens *inside* a patch is right.
+# There are two symptoms. Tiles stand in the wrong place, although red, green and blue move together there. And the
+# colors do not lie on top of each other: two of the three are shifted. Each symptom has its own cause. Repair one line,
+# show the picture again, and see which symptom is gone.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Follow tile 1 of the broken picture: where in the photo does it belong, beside tile 0 or below it? So which of the six
-# axes must stand further in front, that of the patch rows or that of the patch columns?
+# Patches are counted from left to right, one row of patches after the other. By which number must you divide to get the
+# row of patch 7? And how many numbers lie in memory between a pixel and the same pixel in the next channel? In a square
+# image there are two numbers that you cannot tell apart.
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
 # first: refuse a side that does not fit, with both numbers in the message
-# then: name the six axes after the reshape, write down the order that a token needs, and compare it with the permute
+# patch row    = token divided by (patches in a row), rounded down; patch column = the rest
+# place in memory = (channel times (rows of pixels in a channel) + row) times (pixels in a row) + column
 # ```
 #
 # </details>
