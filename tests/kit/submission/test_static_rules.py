@@ -122,7 +122,8 @@ def test_a_bug_hunt_that_calls_ones_own_answer_is_seen():
     hands_on = "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)"
     compares = "assert fix_patchify(images, 2).equal(patchify(images, 2))"
     assert found("fix_patchify", "fix_patchify", own, hands_on) == "patchify"
-    assert found("fix_patchify", "fix_patchify", own, hands_on.replace("return patchify", "return len"), compares) is None
+    by_itself = hands_on.replace("return patchify", "return len")
+    assert found("fix_patchify", "fix_patchify", own, by_itself, compares) is None
 
 
 def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
