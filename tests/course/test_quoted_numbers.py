@@ -139,6 +139,16 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
     assert "two of the five end with a clearly *lower* one" in text_of("00_start")
 
 
+def test_what_lesson_01_says_of_broken_models_is_what_they_reached():
+    rows = {row["name"]: 100 * mean(row["accuracies"]) for row in log("broken_vit_all.json")["rows"]
+            if None not in row["accuracies"]}  # fmt: skip
+    strips, right = rows["PatchEmbedding: embedding of strips"], rows["right"]
+    assert f"ours reached {strips:.1f} %, the right one {right:.1f} %" in text_of("01_patchify")
+    found = models("fair_bet.json")
+    reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
+    assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
+
+
 def test_the_first_table_was_as_it_is_told():
     found = models("broken_vit_classics.json")
     for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):
