@@ -139,11 +139,14 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
     assert "two of the five end with a clearly *lower* one" in text_of("00_start")
 
 
-def test_what_lesson_01_says_of_broken_models_is_what_they_reached():
-    rows = {row["name"]: 100 * mean(row["accuracies"]) for row in log("broken_vit_all.json")["rows"]
-            if None not in row["accuracies"]}  # fmt: skip
-    strips, right = rows["PatchEmbedding: embedding of strips"], rows["right"]
+def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
+    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
+    strips, none, right = (
+        100 * mean(rows[name])
+        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added", "right")
+    )
     assert f"ours reached {strips:.1f} %, the right one {right:.1f} %" in text_of("01_patchify")
+    assert f"never adds its positions reached {none:.1f} %, the right one {right:.1f} %" in text_of("02_positions")
     found = models("fair_bet.json")
     reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
     assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
