@@ -83,8 +83,8 @@ def normalize_broadcast() -> Canvas:
     for y in (180, 290):
         canvas.line([(24, y), (676, y)], HAIR, 1)
     return canvas.describe(
-        "Three cases of images minus mean: a mean of shape (channels,) falls under the width, a mean of "
-        "shape (channels, 1, 1) falls under the channels.",
+        "Three cases of images minus mean: a mean of shape (3,) meets a width of 6, which stops; it meets a width "
+        "of 3, which runs and is wrong; a mean of shape (3, 1, 1) meets the channels.",
         """Images of shape (batch 2, channels 3, height 4, width 6) stand above a mean of shape (channels
         3). Axes line up from the right, so the mean's 3 channels meet the 6 columns and torch stops with an
         error. When the images happen to be 3 pixels wide the same code runs and subtracts one mean per
@@ -116,15 +116,15 @@ def _message(canvas: Canvas, x: float, y: float) -> None:
             ("seen", "what came back"),
             ("expected", "what should have"),
             ("likely cause", "the mistake's name"),
-            ("look next", "a place to start"),
+            ("where to look", "a place to start"),
         ]
     ):
         canvas.text(x, y + 19 * row, head, 12, shade(VERMILION), weight="bold")
-        canvas.text(x + 100, y + 19 * row, words, 12.5)
+        canvas.text(x + 116, y + 19 * row, words, 12.5)
 
 
 def check_loop() -> Canvas:
-    """The student's loop: write, check, read, mend."""
+    """The student's loop: write, check, read, fix."""
     canvas = Canvas(420, "A check is a conversation", "Run it as often as you like: a failed check costs nothing.")
     left, right, top, bottom = 24, 388, 74, 266
     _step(canvas, left, top, 1, "Write", BLUE)
@@ -137,23 +137,23 @@ def check_loop() -> Canvas:
         [
             ("✓", GREEN, "pass: when all do, go on"),
             ("✗", VERMILION, "fail"),
-            ("?", GREY, "undecided: never counted as wrong"),
+            ("?", GREY, "undecided: waits for another check"),
         ]
     ):
         canvas.disc(right + 24, top + 58 + 24 * row, 9, mark, color, size=11)
         canvas.text(right + 42, top + 58 + 24 * row, words, 12.5)
     _step(canvas, right, bottom, 3, "Read the message", VERMILION)
     _message(canvas, right + 20, bottom + 54)
-    _step(canvas, left, bottom, 4, "Mend", ORANGE)
+    _step(canvas, left, bottom, 4, "Fix", ORANGE)
     for row, words in enumerate(["Guess what went wrong.", "Change one thing.", "Run the check again."]):
         canvas.text(left + 20, bottom + 58 + 22 * row, words, 12.5)
     _loop_arrows(canvas)
     return canvas.describe(
-        "A loop of four steps: write the function, check it, read the message, mend the code, check again.",
+        "A loop of four steps: write the function, check it, read the message, fix the code, check again.",
         """Four cards joined by arrows in a circle. 1, write: a function whose body says TODO. 2, check:
-        each check says pass, fail or undecided, and undecided is never counted as wrong. 3, read the
-        message: what was seen, what was expected, the likely mistake by its name, where to look next. 4,
-        mend: guess what went wrong, change one thing, run the check again.""",
+        each check says pass, fail or undecided, which waits for another check to pass. 3, read the
+        message: what was seen, what was expected, the likely mistake by its name, where to look. 4,
+        fix: guess what went wrong, change one thing, run the check again.""",
     )
 
 

@@ -14,8 +14,8 @@
 # # 00 · A broken ViT still learns
 #
 # You are going to build a Vision Transformer by hand, piece by piece, until it runs the weights that torchvision
-# publishes. But how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and what
-# you have instead.
+# publishes. But how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and
+# which tool you will use instead.
 #
 # **After this lesson you can**
 # - say why a good training curve proves little;
@@ -43,19 +43,19 @@ show_images(picture, titles=["Grace Hopper"])
 # %% [markdown]
 # ## Nine models, eight bugs
 #
-# Grace Hopper loved to tell of the moth that her colleagues found in a relay of the Harvard Mark II in 1947. They taped
-# it into the logbook as the "first actual case of bug being found": engineers had called a flaw a *bug* for decades,
-# and here was a real one. That bug could be seen. The bugs in this course cannot: no error is raised, and every
-# program goes on running.
+# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
+# They taped it into the logbook as the "first actual case of bug being found": engineers had called a flaw a *bug* for
+# decades, and here was a real one. That bug could be seen. The bugs that this course is about are harder to see: most
+# of them raise no error, and the program goes on running.
 #
-# We trained a small ViT on photos of ten kinds of things, and then eight more, each with a bug that real repositories
-# have. None of them raises an error. Two, for a bet:
+# We trained a small ViT to recognize ten kinds of things in photos (CIFAR-10), and then eight copies of it, each with
+# one bug that is easily made. None of the eight raises an error. Place a bet on two of them:
 #
-# - *tokens column by column*: patches are read downwards, where they should be read like a page;
-# - *attention over the batch*: the pictures of a batch look at each other, where the patches of a picture should.
+# - *tokens column by column*: patches are read column by column, although they should be read row by row, like a page;
+# - *attention over the batch*: the images of a batch attend to each other, although the patches of one image should.
 #
-# **Predict first.** Guessing is right 10 times in 100, the model without a bug about 53 times. And these two? Write
-# down two numbers.
+# **Predict first.** Guessing gives an accuracy of 10 %, and the model without a bug reached about 53 %. What did these
+# two reach? Write down two numbers.
 
 # %%
 predict("read-downwards", 40)  # of 100 pictures, how many are right?
@@ -65,15 +65,20 @@ predict("over-the-batch", 30)
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Five broken models
 # lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
 #
-# Reading downwards: 53 %, like the right model, since a model learns where each patch stands, wherever that is.
-# Attention over the batch: 10 %, guessing. **Five of the eight cannot be told from the right model**, and two of these
-# are even a little above it. (The other names will mean something to you by lesson 05. Our run is
-# `benchmarks/results/fair_bet.json`: each model has the learning rate that suits it, and numbers are means over three
-# seeds. The first time that we ran it, with one rate for all, two broken models *beat* the right one by three points.
-# Lesson 07 tells how that came about.)
+# Tokens column by column: 53 %, like the right model. The order is unusual but always the same, so the model learns
+# which place each token comes from. Attention over the batch: 10 %, guessing, because the token that gives the answer
+# meets only the same token of other images and never a patch (lesson 05). **By their accuracy on test images, five of
+# the eight cannot be distinguished from the right model.** Two of the five are even a little above it, by less than the
+# noise. The training loss is no better judge: two of the five end with a clearly *lower* one than the right model, and
+# one ends a little higher.
 #
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train
-# a broken one yourself.
+# You will meet the other six bugs in lessons 01 to 05. The numbers are means over three seeds, and each model has the
+# best of three learning rates, chosen on validation images (our log is `benchmarks/results/fair_bet.json`). In an
+# earlier run with one learning rate for all, two broken models *beat* the right one by about three points. Lesson 07
+# explains why.
+#
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
+# broken one yourself.
 
 # %%
 reveal("read-downwards", 53, within=3)
@@ -82,13 +87,14 @@ reveal("over-the-batch", 10, within=3)
 # %% [markdown]
 # ## One number per channel
 #
-# Let us break something small. Networks like numbers around zero, but pixels lie between 0 and 1. So a ViT's pictures
-# are *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
-# deviation.
+# Let us break something small. Training works best when the numbers that go in lie around zero and are about 1 in size,
+# but pixels lie between 0 and 1. So a ViT's images are *normalized* first: each channel (red, green, blue) has its mean
+# subtracted and is divided by its standard deviation. The numbers in the code below are those of ImageNet's training
+# photos; torchvision's ViT-B/16 expects them.
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
-# In code that looks like one line, after a test that there are as many means as channels:
+# In code this seems to take one line, after a test that there is one mean for each channel:
 
 
 # %%
@@ -103,39 +109,43 @@ thumbnail = F.interpolate(picture, size=(4, 3), mode="area")
 tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)).shape)
 
 # %% [markdown]
-# It runs, and the shape is right. **Predict first:** are the numbers right, too? If not, which line is wrong?
+# It runs, and the shape is right. **Predict first:** there are three means. From which of the thumbnail's 3 channels ×
+# 4 rows × 3 columns is the first mean subtracted?
 
 # %% [markdown]
 # ## What a check tells you
 #
-# ![A loop of four steps: write the function, check it, read the message, mend the code, check
+# ![A loop of four steps: write the function, check it, read the message, fix the code, check
 # again.](../figures/check_loop.svg)
 #
 # This course comes with *checks*. A check calls your function on inputs chosen to expose mistakes, and looks at what
-# comes back. When your answer is wrong and the mistake is a known one, the check calls it by its name.
+# comes back. When your answer is wrong and the mistake is a known one, the check tells you its name.
 
 # %%
 check("normalize_images", first_try)
 
 # %% [markdown]
-# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function. It
-# says **pass**, **fail**, or **undecided** when another claim has to hold first; *undecided* is never counted as wrong.
-# Under a failure stand, in this order: what was *seen*, what was *expected*, the *likely cause* by its name, and *where
-# to look*. Never the answer. (Where points are shown: what any answer could pass, as a right shape or an input left
-# unchanged, earns in proportion to the rest.)
+# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function and
+# starts with its verdict: **pass**, **fail**, or **undecided**. *Undecided* means that another claim has to hold first:
+# it is not a mistake, but it earns its points only when it passes.
 #
-# Our thumbnail is 3 pixels wide. So the three means fitted the three columns: the function ran without an error and
-# gave each *column* a mean of its own.
+# Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
+# its *likely cause* by name and *where to look*. You never find the answer. About points: some claims hold even for a
+# function that does nothing useful, for example "the images that go in are not changed". They earn only the same
+# fraction of their points as the other claims do.
+#
+# Our thumbnail is 3 pixels wide. So the three means lined up with its three columns: the function ran without an error,
+# and gave each *column* its own mean.
 
 # %% [markdown]
 # ## Broadcasting, or which axis meets which
 #
-# ![Three cases of images minus mean: a mean of shape (channels,) falls under the width, a mean of shape (channels, 1,
-# 1) falls under the channels.](../figures/normalize_broadcast.svg)
+# ![Three cases of images minus mean: a mean of shape (3,) meets a width of 6, which stops; it meets a width of 3, which
+# runs and is wrong; a mean of shape (3, 1, 1) meets the channels.](../figures/normalize_broadcast.svg)
 #
 # Shapes are lined up **from the right**. Two sizes fit where they are equal or one of them is 1, and a missing axis
-# counts as 1. **Predict first:** which of the four shapes below can be subtracted from images of (2, 3, 4, 6), and
-# which axis does each one meet?
+# counts as 1. **Predict first:** images are (2, 3, 4, 6). Which of the four shapes below can be subtracted from them?
+# Which axis do (6,) and (4, 1) meet?
 
 # %%
 predict("shapes-that-fit", 2)  # how many of (3,), (6,), (4, 1) and (3, 1, 1)?
@@ -151,15 +161,15 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
 reveal("shapes-that-fit", fitting)
 
 # %% [markdown]
-# Three of them run, and only one is a mean for every channel: (6,) met the width and (4, 1) the height. That is the
-# trouble with broadcasting, and the reason why our checks use pictures that are neither square nor gray: there a wrong
-# axis rarely fits by accident.
+# Three of the four run, but only (3, 1, 1) gives every channel its own mean: (6,) met the width, and (4, 1) met the
+# height. That is the trouble with broadcasting. It is also the reason why most of our checks use images whose four
+# sizes all differ: then a wrong axis rarely fits by accident.
 
 # %% [markdown]
 # ## Your turn
 #
-# Put your own lines in the place of the last two, `# TODO` and `raise`. Run the cell, then the check below it, as often
-# as you like.
+# Replace the last two lines, `# TODO` and `raise`, with your own. Run the cell, then the check below it, as often as
+# you like.
 #
 # ### Exercise: `normalize_images` (10 minutes, 2 points)
 
@@ -168,7 +178,7 @@ reveal("shapes-that-fit", fitting)
 def normalize_images(images, mean, std):
     """Subtract each channel's mean, then divide by its standard deviation.
 
-    images:    (batch, channels, height, width), float in [0, 1]; leave it as you found it
+    images:    (batch, channels, height, width), float in [0, 1]; do not change it
     mean, std: one number per channel: a tensor, a list or a tuple
     returns:   (batch, channels, height, width), dtype and device of images
 
@@ -195,18 +205,18 @@ def normalize_images(images, mean, std):
 
 
 # %% [markdown]
-# Stuck? Under an exercise there are three hints, folded away. Open one, go back, try; then perhaps the next.
+# Stuck? Below each exercise there are three hints, folded away. Open one and try again before you open the next.
 #
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "The size of tensor a (6) must match the size of tensor b (5)"? Two axes meet that have nothing to do with each other.
-# Print both shapes, one under the other, aligned on the right.
+# "The size of tensor a (6) must match the size of tensor b (5)"? Two axes that do not belong together have been lined
+# up. Print both shapes, one under the other, aligned on the right.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# In the figure above, how many ones stand to the right of `channels` in the case that works? And what must happen to a
-# list before it has a shape?
+# In the figure above, how many ones stand to the right of `channels` in the case that works? And how does a list get a
+# shape?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -223,8 +233,9 @@ def normalize_images(images, mean, std):
 check("normalize_images", normalize_images)
 
 # %% [markdown]
-# All checks pass? Then put your function to work. Below is the photo at noon, at dusk, and in a darkroom. Each of the
-# three is normalized with its own mean and standard deviation. **Predict first:** what will they look like afterward?
+# All checks pass? Then put your function to work. Below is the photo in three kinds of light, at noon, at dusk, and in
+# a darkroom: every channel is multiplied by a number, and a little haze is added. Each of the three is then normalized
+# with its own mean and standard deviation. **Predict first:** what will they look like afterward?
 
 # %%
 lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
@@ -242,11 +253,12 @@ reveal("three-lamps", "all alike" if difference < 1e-3 else "the darkroom is red
 show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 
 # %% [markdown]
-# Three times the same picture. A lamp multiplies a channel, a haze adds to it, and normalizing a picture with its own
-# statistics undoes both. (To show the result we shift and scale it back into the range from 0 to 1.)
+# The same picture three times. The light multiplies a channel by a number and the haze adds a number; normalizing a
+# picture with its own statistics undoes both. (To show the result we shift and scale it back into the range from 0 to
+# 1.)
 #
-# For training it is usual to take *one* mean and *one* standard deviation for the whole data set. Then dusk stays
-# darker than noon, and all that changes is the range: the numbers of a typical picture lie around zero.
+# For training it is usual to take one mean and one standard deviation of each channel for the *whole data set*. Then
+# dusk stays darker than noon; only the scale changes, so that the numbers of a typical picture lie around zero.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
@@ -256,8 +268,9 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 #
 # ### BEGIN SOLUTION
 # A falling loss shows that the model learns something, not that it is the model you meant to write. In the figure a ViT
-# that reads its patches downward reaches 53.3 %, the right one 52.8 %, so being more accurate than mine proves nothing
-# either. Which inputs would make your code and the right code give different numbers? Let us compare on those.
+# that reads its patches column by column reaches 53.3 %, the right one 52.8 % (the difference is within the noise), so
+# being more accurate than mine proves nothing either. Which inputs would make your code and the right code give
+# different numbers? Let us compare on those.
 #
 # **Rubric.** 1 point: broken models learn too, some of them as well as the right one, with a number from the figure.
 # Half a point: the same without a number.
@@ -266,9 +279,9 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## A first bug hunt (3 minutes)
 #
-# Every lesson has one, since half of a programmer's work is reading code that somebody else wrote. The next cell draws
-# a program from our library of mistakes: `normalize_images`, written another way, with one bug put in. Another seed
-# draws another bug. **Predict first:** read it, and point at a line.
+# Every lesson has one, since much of a programmer's work is reading code that somebody else wrote. The next cell shows
+# a program from our library: `normalize_images`, written another way, with one bug put in. The seed chooses the bug.
+# Read the program, and decide which line you suspect.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -276,25 +289,27 @@ suspect = hunt("normalize_images", SEED)
 suspect
 
 # %% [markdown]
-# Does it show? Here is Grace Hopper at noon once more, normalized on the left by you and on the right by the suspect.
+# Can you see the bug? Here is the photo at noon again: on the left normalized by your function, on the right by the
+# suspect. Each channel of a normalized picture has mean 0 and standard deviation 1; the suspect's numbers are printed.
 
 # %% tags=["raises-exception"]
 statistics = lit[0].mean(dim=(0, 2, 3)), lit[0].std(dim=(0, 2, 3))
 both = [normalized[0], suspect(lit[0].clone(), *statistics)]
+print("means:", both[1].mean(dim=(0, 2, 3)).tolist())
+print("standard deviations:", both[1].std(dim=(0, 2, 3)).tolist())
 show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
 
 # %% [markdown]
-# Some of these bugs ruin the picture, some only tint it, some end in an error, and one changes nothing in this test.
-# Now repair it: copy the program into the next cell, change the line, and give it to the check: `suspect.check(mended)`
-# is short for
-# `check("normalize_images", mended)`.
+# Some of these bugs ruin the picture, some only tint it, one ends in an error, and one changes nothing in this test.
+# Now repair it. Copy the program into the next cell, change the wrong line, and check it; `suspect.check(mended)` is
+# short for `check("normalize_images", mended)`.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in the place of None
+mended = None  # paste the program above this line, repair it, and replace None with its name
 suspect.check(mended)
 
 # %% [markdown]
-# <details><summary>A hint, whatever the bug</summary>
+# <details><summary>A hint that helps with every bug</summary>
 #
 # Write the formula of this lesson beside the program and find each of its parts there: images, mean, minus, std,
 # division. Which part is missing, or wrong? And does the program change the picture that it was given?
@@ -322,38 +337,39 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
 # %% [markdown]
-# **GPU or none?** None is needed: on a laptop all cells of a lesson run in seconds, those of lesson 05 in a minute or
-# two. From lesson 06 on you train, and cells that run for minutes say so. On Colab you can borrow a GPU under
-# *Runtime › Change runtime type*.
+# **Do you need a GPU?** No: on a laptop all cells of a lesson run in seconds, those of lesson 05 in a minute or two.
+# From lesson 06 on you train, and cells that run for minutes say so. On Colab you can borrow a GPU under *Runtime ›
+# Change runtime type*.
 
 # %% [markdown]
 # ## A harder one, without points
 #
-# Where do a data set's mean and deviation come from? Compute both, for each channel, of images that do not fit into
-# memory: go through them once, in batches of different sizes, and keep nothing of a batch but a few numbers. You are
-# right when batches of any size give what `images.double().mean(dim=(0, 2, 3))` and `.std(...)` give of all at once.
-# Then add 10,000 to every pixel, in float32. Which of your numbers goes wrong, and which way of adding up does not?
-# (Welford 1962 has one.)
+# Compute the mean and the standard deviation of each channel for a data set that does not fit into memory: go through
+# it once, in batches of different sizes, and keep only a few numbers from each batch. You are right when batches of any
+# size give what `images.double().mean(dim=(0, 2, 3))` and `.std(...)` give for all images at once (torch's `std`
+# divides by n − 1). Then add 10,000 to every pixel, in float32. Which of your results goes wrong now, and which way of
+# summing avoids it? (Welford 1962 has one for single numbers, Chan, Golub and LeVeque 1979 one for batches.)
 
 # %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
 #
-# Not for a mistake. This check can only say something once another one passes; repair what that one found, and run it
-# again.
+# It is not counted as a mistake, but its points are still missing. The check can only decide once another one passes:
+# fix what that one found, and run it again.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>
 #
-# (32,) meets the width, (32, 1) the height. On square pictures no error can tell you which of the two you wanted.
+# (32,) meets the width, (32, 1) the height. On square pictures both run, so no error warns you when you have chosen the
+# wrong one.
 #
 # </details>
 # <details><summary>3. <code>images / std - mean / std</code> or <code>images / std - mean</code>: which one
 # normalizes?</summary>
 #
-# The first: division spreads over the subtraction, so both parts are divided. The check calls the second one *divided
-# before subtracting*.
+# The first: dividing a difference divides both of its parts. The check calls the second one *divided before
+# subtracting*.
 #
 # </details>
 #

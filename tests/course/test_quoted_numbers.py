@@ -126,6 +126,32 @@ def test_what_is_said_of_the_table_follows_from_it():
     assert f"{means['PatchEmbedding: embedding in column order']:.1f} %, the right one {means['right']:.1f} %" in start
 
 
+def test_what_is_said_of_training_losses_follows_from_the_runs():
+    rows = {row["name"]: row for row in log("fair_bet.json")["rows"]}
+    right = rows.pop("right")
+    clearly: dict[bool, int] = {True: 0, False: 0}
+    for row in rows.values():
+        gap, half = paired_interval(row["accuracies"], right["accuracies"])
+        loss, noise = paired_interval(row["train_losses"], right["train_losses"])
+        if abs(gap) <= half and abs(loss) > noise:
+            clearly[loss < 0] += 1
+    assert clearly == {True: 2, False: 1}
+    assert "two of the five end with a clearly *lower* one" in text_of("00_start")
+
+
+def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
+    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
+    strips, none, right = (
+        100 * mean(rows[name])
+        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added", "right")
+    )
+    assert f"ours reached {strips:.1f} %, the right one {right:.1f} %" in text_of("01_patchify")
+    assert f"never adds its positions reached {none:.1f} %, the right one {right:.1f} %" in text_of("02_positions")
+    found = models("fair_bet.json")
+    reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
+    assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
+
+
 def test_the_first_table_was_as_it_is_told():
     found = models("broken_vit_classics.json")
     for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):

@@ -109,7 +109,7 @@ def test_every_call_stands_alone(student, reference, probe, device):
 
 @pytest.mark.exercise("add_class_token", points=0.45)
 def test_a_wrong_number_of_positions_is_refused(student, reference, probe):
-    """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
+    """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
     batch, num_patches, embed_dim = probe.sizes(3, low=3)
     tokens, class_token, positions = _draw(probe, batch, num_patches, embed_dim)
     _expect_right(student, reference, (tokens, class_token, positions))

@@ -52,7 +52,7 @@ def test_no_other_axis_passes_for_the_channels(student, reference, probe):
 
 @pytest.mark.exercise("normalize_images", points=0.3)
 def test_any_number_of_images_and_channels(student, reference, probe):
-    """One image or many, one channel or many, a single pixel: all are normalised alike."""
+    """One image or many, one channel or many, a single pixel: all are normalized alike."""
     batch, height, width = probe.sizes(3, high=6)
     many = probe.choice((7, 11, 13))
     for sizes in ((batch, 1, height, width), (1, many, width, height), (1, batch, 1, 1)):

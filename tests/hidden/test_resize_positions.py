@@ -146,7 +146,7 @@ def test_positions_can_still_be_learned(student, reference, probe):
 
 @pytest.mark.exercise("resize_positions", points=0.45)
 def test_a_grid_that_does_not_fit_is_refused(student, reference, probe):
-    """Where positions has not 1 + rows · columns rows, ValueError is raised and names the number of its rows."""
+    """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
     old, new = (rows, columns), (columns, rows + 1)
     positions = _draw(probe, old, embed_dim)

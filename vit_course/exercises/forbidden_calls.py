@@ -38,6 +38,11 @@ _BLOCK = Rule(
 )
 _MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
 _RULES = {
+    "fix_patchify": Rule(
+        "This exercise asks for a repaired program, so no ready-made patchify may be called in it.",
+        parts=False,
+        others=("patchify",),
+    ),
     "scaled_dot_product_attention": _MIX,
     "MultiHeadSelfAttention": _MIX,
     "is_attention": Rule(

@@ -95,7 +95,7 @@ class Suspect:
     def check(self, mended: object = None) -> Report:
         """Check a mended program: the same as ``check("patchify", mended)``."""
         if mended is None:
-            return Report(self.exercise, problem="Nothing is mended yet. Copy the program, mend it, and put it here.")
+            return Report(self.exercise, problem="Nothing is repaired yet. Copy the program, repair it, put it here.")
         return check(self.exercise, mended)
 
     def __repr__(self) -> str:

@@ -116,8 +116,8 @@ def test_it_checks_what_was_mended():
     namespace = {}
     exec(grounds()["patchify"].program(), namespace)
     assert suspect.check(namespace["suspect_patchify"]).passed
-    assert "Nothing is mended yet." in str(suspect.check())
-    assert "Nothing is mended yet." in str(suspect.check(None))
+    assert "Nothing is repaired yet." in str(suspect.check())
+    assert "Nothing is repaired yet." in str(suspect.check(None))
     assert "has to be a function" in str(suspect.check(3))
 
 

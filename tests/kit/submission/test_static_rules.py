@@ -37,7 +37,7 @@ def test_the_same_words_in_a_right_notebook_are_not(case):
     assert found(case.exercise, case.exercise, case.first, case.answer) is None
 
 
-@pytest.mark.parametrize("lesson", ["attention", "block", "vit"])
+@pytest.mark.parametrize("lesson", ["patches", "attention", "block", "vit"])
 def test_no_right_variant_is_suspected(lesson):
     right = import_module(f"tests.hidden.variants.{lesson}").RIGHT
     source = (VARIANTS / f"{lesson}.py").read_text(encoding="utf-8")
@@ -115,6 +115,15 @@ def test_a_long_chain_of_names_is_followed_at_once():
 def test_a_deep_tree_is_read_or_named(depth):
     deep = f"def layer_norm(x): return near(x){' + 1' * depth}"
     assert found("layer_norm", "layer_norm", HEAD, "def near(x): return F.layer_norm(x, (3,))", deep)
+
+
+def test_a_bug_hunt_that_calls_ones_own_answer_is_seen():
+    own = "def patchify(images, patch_size):\n    return images"
+    hands_on = "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)"
+    compares = "assert fix_patchify(images, 2).equal(patchify(images, 2))"
+    assert found("fix_patchify", "fix_patchify", own, hands_on) == "patchify"
+    by_itself = hands_on.replace("return patchify", "return len")
+    assert found("fix_patchify", "fix_patchify", own, by_itself, compares) is None
 
 
 def test_a_test_of_attention_that_compares_with_ones_own_is_seen():

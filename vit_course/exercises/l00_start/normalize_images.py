@@ -74,7 +74,7 @@ def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> N
 
 @normalize_images.check
 def no_other_axis_is_taken_for_the_channels(student: Student, probe: Probe) -> None:
-    """Three images of 3 channels, 3 pixels high and 3 wide, are still normalised by channel."""
+    """Three images of 3 channels, 3 pixels high and 3 wide, are still normalized by channel."""
     _expect_normalized(student, probe.integers(3, 3, 3, 3, high=11) / 10)
 
 
@@ -187,7 +187,7 @@ def divided_by_the_variance(images: Tensor, mean: Statistics, std: Statistics) -
 
 @normalize_images.misconception("Do you go from pixels to numbers around zero, or back?", FORMULA, InTraining.WORSE)
 def undone_in_place_of_done(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
-    """Multiplying by std and adding the mean is the way back, from normalised images to pixels."""
+    """Multiplying by std and adding the mean is the way back, from normalized images to pixels."""
     return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels * spread + centre)
 
 

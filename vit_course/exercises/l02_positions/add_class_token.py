@@ -140,7 +140,7 @@ def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
 
 @add_class_token.check(guard=True)
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
-    """Where positions has not 1 + tokens rows, ValueError is raised and names the number of its rows."""
+    """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
     tokens, class_token, _ = _token_inputs(probe)
     for rows in (5, 1, 7):
         described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + 5 tokens"

@@ -135,7 +135,7 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
 
 @resize_positions.check(guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
-    """Where positions has not 1 + rows · columns rows, ValueError is raised and names the number of its rows."""
+    """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     for old in ((3, 5), (2, 4)):
         described = f"{shape((1, 13, 6))} positions for an old grid of {old}"
         expect_value_error(student, (_table(probe, (3, 4)), old, (5, 7)), (13,), described)
