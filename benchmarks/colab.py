@@ -42,13 +42,16 @@ from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
 from exercise_kit.engine.verdict import REPORT_MIME
 from exercise_kit.submission.released import checked_file
+from vit_course.interactive import WIDGET_VIEW
 
 ROOT = Path(__file__).parents[1]
 PINS, RESULTS = ROOT / "constraints-colab.txt", Path(__file__).parent / "results" / "colab.json"
 PYTHON = "3.13"
 SECONDS = 300  # for one cell
 # a cell with such a line has to show a picture, one with such a text shows words in its place
-DRAWS = re.compile(r"^(?:plt\.show|show_\w+|plot_\w+|draw)\(", re.MULTILINE)
+DRAWS = re.compile(r"^(?:plt\.show|show_\w+|plot_\w+|explore_\w+|draw)\(", re.MULTILINE)
+MOVES = re.compile(r"^explore_\w+\(", re.MULTILINE)  # has to show controls
+IN_HTML = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
 FIGURE_IN_WORDS = re.compile(r"<[\w.]*(?:Figure|Axes|PIL)\b")
 console = Console(highlight=False)
 
@@ -60,6 +63,7 @@ class Outcome:
     seconds: float = 0.0
     cells: int = 0
     pictures: int = 0
+    controls: int = 0
     reports: int = 0
     mistakes_named: int = 0
     left_out: list[str] = field(default_factory=list)
@@ -210,13 +214,19 @@ def look_at(cell: nbformat.NotebookNode, outcome: Outcome, stopped: bool = False
 
 def _pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     shown = [output.data for output in cell.outputs if "data" in output]
-    pictures = [base64.b64decode(data["image/png"]) for data in shown if "image/png" in data]
+    found = [data["image/png"] for data in shown if "image/png" in data]
+    found += [picture for data in shown for picture in IN_HTML.findall(data.get("text/html", ""))]
+    pictures = [base64.b64decode(each) for each in found]
+    controls = sum(WIDGET_VIEW in data for data in shown)
+    outcome.controls += controls
     outcome.pictures += len(pictures)
     problems = ["a blank picture" for picture in pictures if is_blank(picture)]
     in_words = [data["text/plain"] for data in shown if "image/png" not in data and "text/plain" in data]
     problems += [f"words in place of a picture: {text[:60]}" for text in in_words if FIGURE_IN_WORDS.match(text)]
     if DRAWS.search(cell.source) and not pictures:
         problems.append("no picture, and it draws one")
+    if MOVES.search(cell.source) and not controls:
+        problems.append("no controls, and it has some")
     return problems
 
 
@@ -313,11 +323,21 @@ SHOWN = (
 def table_of(results: Mapping[str, Any]) -> Table:
     """A row for each lesson."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    columns = ("lesson", "seconds", "cells", "pictures", "reports", "mistakes named", "left out", "problems")
+    columns = (
+        "lesson",
+        "seconds",
+        "cells",
+        "pictures",
+        "controls",
+        "reports",
+        "mistakes named",
+        "left out",
+        "problems",
+    )
     for column in columns:
         table.add_column(column, justify="left" if column == "lesson" else "right", no_wrap=column == "lesson")
     for lesson, row in results["lessons"].items():
-        counts = [row[each] for each in ("cells", "pictures", "reports", "mistakes_named")]
+        counts = [row[each] for each in ("cells", "pictures", "controls", "reports", "mistakes_named")]
         counts += [len(row["left_out"]), len(row["problems"])]
         table.add_row(lesson, f"{row['seconds']:.0f}", *map(str, counts))
     return table
