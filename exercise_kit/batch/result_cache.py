@@ -232,12 +232,14 @@ def merged(submission: Submission, kept: Result | None, fresh: Result | None) ->
     assert newest is not None, "a result comes from somewhere"
     chosen = tuple(exercises[each.name] for each in submission.exercises if each.name in exercises)
     flags = [*submission.flags, *(kept.flags if kept else ()), *(fresh.flags if fresh else ())]
+    notes = [*submission.notes, *(kept.notes if kept else ()), *(fresh.notes if fresh else ())]
     reasons = [part for part in (submission.reason, newest.reason) if part]
     return _whose(
         replace(
             newest,
             reason="; ".join(reasons) or None,
             flags=tuple(dict.fromkeys(flags)),
+            notes=tuple(dict.fromkeys(notes)),
             exercises=chosen,
             score=round(sum(each.score for each in chosen), 4),
             max_score=round(sum(each.max_score for each in chosen), 4),
