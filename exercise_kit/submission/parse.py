@@ -26,7 +26,7 @@ from exercise_kit.submission.notebook_file import (
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.similarity import copied_words
-from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
+from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
@@ -113,7 +113,7 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()
     marks = {cell.grade_id for cell in file.cells}
-    defined = frozenset().union(*(definitions(parse(cell.source)) for cell in file.cells if cell.code))
+    defined = frozenset().union(*(_defined(cell, script) for cell in file.cells if cell.code))
     for lesson in lessons:
         by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
         by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
@@ -135,6 +135,11 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
         raise Unreadable(f"it is for another lesson: it holds exercises of {holds[0]}, not of {wanted}")
     odd = f"its name says {wanted}, but it holds exercises of {holds[0]}, and was graded as such"
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
+
+
+def _defined(cell: HandedInCell, script: bool) -> frozenset[str]:
+    """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
+    return definitions(parse(cell.source)) | (frozenset() if script else begun(cell.source))
 
 
 def _syntax_error(file: HandedInFile) -> str | None:

@@ -88,8 +88,8 @@ def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunc
     """The functions at the top level and the methods of its classes, but none so long that no reference is."""
     body = [tree] if isinstance(tree, ast.ClassDef | ast.FunctionDef) else getattr(tree, "body", [])
     for node in chain.from_iterable(each.body if isinstance(each, ast.ClassDef) else [each] for each in body):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES:
+        short = sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES
+        if short and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
