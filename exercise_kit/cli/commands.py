@@ -14,6 +14,8 @@ from rich.console import Console
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.report import report
+from exercise_kit.cli.roster import roster
+from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
@@ -163,7 +165,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(build)
     app.command("new-class")(new_class)
     app.command()(release)
-    for command in (grade, doctor, simulate, report, misconceptions):
+    for command in (grade, doctor, simulate, report, roster, similarity, misconceptions):
         app.command()(command)
 
 

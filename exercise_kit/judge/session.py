@@ -327,7 +327,7 @@ class GradingSession:
     def _report_error(self, index: int, stopped: bool) -> None:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
         if stopped:
-            self._flag(TIMEOUT, self._exercise_of(index), "its cell took too long, and was stopped")
+            self._flag(TIMEOUT, self._exercise_of(index), f"{self._called(index)} took too long, and was stopped")
             self.reasons.append(f"{self._called(index)} took too long, and was stopped")
         elif any(each.cell == index for each in self._submission.exercises):
             self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
@@ -350,7 +350,8 @@ class GradingSession:
         flag = TIMEOUT if lost.kind in ("time", "cpu") else STOPPED
         if lost.cell is not None:
             exercise = self._exercise_of(lost.cell)
-        self._flag(flag, exercise, f"its {'code' if lost.cell is None else 'cell'} {lost.words}")
+        what = f"{exercise}: its code" if lost.cell is None else self._called(lost.cell)
+        self._flag(flag, exercise, f"{what} {lost.words}")
 
     def _close_worker(self) -> None:
         if self._worker is None:

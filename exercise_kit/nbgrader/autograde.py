@@ -27,10 +27,13 @@ from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
 from exercise_kit.batch.command import remarks, score_of
+from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
+from exercise_kit.nbgrader.grader_notes import noted
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
+NOT_GRADED = "NOT GRADED"
 Row = tuple[str, str, str]  # student, points, remarks
 
 
@@ -93,7 +96,7 @@ class JudgedAutograde(Autograde):
         result = resources["nbgrader"].get(RESULT)
         if isinstance(result, Result):
             student = str(resources["nbgrader"]["student"])
-            points = score_of(result) if result.status == "graded" else "NOT GRADED"
+            points = score_of(result) if result.status == "graded" else NOT_GRADED
             self._rows[student] = (student, points, remarks(result))
 
     def _convert(self, lesson: str, student: str) -> None:
@@ -113,7 +116,7 @@ class JudgedAutograde(Autograde):
         reason = f"the grader failed ({_cause(error)}); when that is mended, the same command grades it"
         self.log.error("%s: NOT GRADED: %s", student, reason)
         self.log.debug("how it failed", exc_info=error)
-        self._rows[student] = (student, "NOT GRADED", reason)
+        self._rows[student] = (student, NOT_GRADED, reason)
 
     def _require_release(self, lesson: str) -> None:
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -130,12 +133,26 @@ class JudgedAutograde(Autograde):
             for folder in self.assignments:
                 student = Path(folder).parent.name
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
-                    rows[student] = _kept_row(gradebook, lesson, student)
+                    rows[student] = self._kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = (student, "missing", self._why_missing(lesson, student))
-        self.log.info("%s", as_text(rows[student] for student in sorted(rows)))
+        before = len(self.assignments) - len(self._rows)
+        kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
+        self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
+
+    def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
+        """A student whom this run left as they were, by the gradebook and by what was noted in their notebook."""
+        notes = noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+        with suppress(MissingEntry):
+            submission = gradebook.find_submission_notebook(lesson, lesson, student)
+            checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
+            by_hand = any(grade.manual_score is not None for grade in checks)
+            if notes.graded or by_hand:
+                earned, worth = sum(grade.score for grade in checks), sum(grade.max_score for grade in checks)
+                return student, f"{earned:g} of {worth:g}", str(notes)
+        return student, NOT_GRADED, str(notes)
 
     def _why_missing(self, lesson: str, student: str) -> str:
         course = self.coursedir
@@ -163,18 +180,6 @@ def as_text(rows: Iterable[Row]) -> str:
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     return "\n".join(["the class in one table", *lines, ", ".join(f"{n} {what}" for what, n in counts.items())])
-
-
-def _kept_row(gradebook: Any, lesson: str, student: str) -> Row:
-    """A student whom this run left as they were, by the gradebook."""
-    with suppress(MissingEntry):
-        submission = gradebook.find_submission_notebook(lesson, lesson, student)
-        checks = [grade for grade in submission.grades if grade.cell.name.startswith("check-")]
-        if any(grade.score is None or grade.auto_score is None for grade in checks):
-            return student, "NOT GRADED", "as before; its page says why, and --force tries again"
-        earned, worth = sum(grade.score for grade in checks), sum(grade.max_score for grade in checks)
-        return student, f"{earned:g} of {worth:g}", "graded before; --force grades it again"
-    return student, "NOT GRADED", "there is a page, but nothing in the gradebook; --force grades it"
 
 
 def _folders(home: Path) -> Iterator[Path]:

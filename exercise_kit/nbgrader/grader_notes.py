@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
-from exercise_kit.judge.result import Result, legible
+from exercise_kit.judge.result import Result, legible, one_line
 from exercise_kit.submission.flags import MEANINGS
 from exercise_kit.submission.released import cell_source
 
@@ -32,7 +33,33 @@ _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4e
 def notes_of(result: Result) -> dict[str, Any]:
     """A result's flags and reason, as the notebook's metadata has them."""
     beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
-    return {"flags": list(result.flags), "reason": result.reason and legible(result.reason), "beside": beside}
+    graded = result.status == "graded"
+    return {
+        "graded": graded,
+        "flags": list(result.flags),
+        "reason": result.reason and legible(result.reason),
+        "beside": beside,
+    }
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before."""
+
+    graded: bool = True
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason])])
+
+
+def noted(page: Path) -> Noted:
+    """What an autograded notebook says."""
+    with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
+        notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
+        return Noted(bool(notes["graded"]), tuple(map(str, notes["flags"])), one_line(str(notes["reason"] or "")))
+    return Noted()
 
 
 class ShowGraderNotes(NbGraderPreprocessor):

@@ -61,8 +61,8 @@ def test_cell_notes(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> It
         exercise = exercises.get(name, name)
         copies = [cell for cell in cells if cell.grade_id == name]
         if not copies and released.source.strip() not in sources:
-            yield FlagNote(TEST_DELETED, exercise, "its check cell is not there any more")
+            yield FlagNote(TEST_DELETED, exercise, f"{exercise}: its check cell is not there any more")
         for cell in copies:
             same_version = cell.checksum in (None, released.checksum)
             if same_version and (cell.source.strip() != released.source.strip() or not cell.code):
-                yield FlagNote(TEST_EDITED, exercise, "its check cell was changed")
+                yield FlagNote(TEST_EDITED, exercise, f"{exercise}: its check cell was changed")

@@ -14,7 +14,7 @@ import nbformat
 
 Notebook = dict[str, Any]
 LESSON = "01_patchify"
-STUB = "    # TODO: your code here\n    raise NotImplementedError"
+RELEASED = Path(__file__).parents[2] / "notebooks" / f"{LESSON}.ipynb"
 NO_METADATA = "no nbgrader metadata"
 WIDE = "\N{FULLWIDTH LATIN SMALL LETTER A}"
 
@@ -22,6 +22,11 @@ WIDE = "\N{FULLWIDTH LATIN SMALL LETTER A}"
 def mark(cell: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = cell["metadata"].get("nbgrader", {})
     return found
+
+
+def released(name: str) -> str:
+    """The source of a cell as students get it."""
+    return "".join(cell_of(json.loads(RELEASED.read_text("utf-8")), name)["source"])
 
 
 def place_of(notebook: Notebook, name: str) -> int:
@@ -182,10 +187,9 @@ def broken_in_one_cell(notebook: Notebook) -> None:
 def broken_below(notebook: Notebook) -> None:
     """The exercise's own cell is as it was released, and the broken answer stands below it."""
     place = place_of(notebook, "unpatchify")
-    released = f"def unpatchify(patches, patch_size, image_size):\n{STUB}"
     broken_syntax(notebook)
     notebook["cells"].insert(place + 1, code(notebook["cells"][place]["source"]))
-    notebook["cells"][place]["source"] = released
+    notebook["cells"][place]["source"] = released("unpatchify")
 
 
 def magics(notebook: Notebook) -> None:
@@ -243,8 +247,7 @@ def crlf(notebook: Notebook) -> None:
 
 def untouched(notebook: Notebook) -> None:
     for name in ("patchify", "unpatchify"):
-        source = cell_of(notebook, name)["source"].strip().splitlines()[0]
-        cell_of(notebook, name)["source"] = f"{source}\n{STUB}"
+        cell_of(notebook, name)["source"] = released(name)
 
 
 def swollen(notebook: Notebook) -> None:
