@@ -77,7 +77,7 @@ class ShowGraderNotes(NbGraderPreprocessor):
             name = cell.metadata.get("nbgrader", {}).get("grade_id")
             if cell.metadata.get("nbgrader", {}).get("solution") and name:
                 cells += [new_markdown_cell(html) for html in _beside(notes, name)]
-                cells += [new_markdown_cell(f"**For graders: the rubric.** {rubrics[name]}")] if name in rubrics else []
+                cells += [new_markdown_cell(_rubric_box(rubrics[name]))] if name in rubrics else []
         notebook.cells = cells
         return notebook, resources
 
@@ -108,6 +108,11 @@ def _beside(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
     for note in notes.get("beside", ()):
         if note["exercise"] == exercise:
             yield _box(f"<code>{escape(note['flag'])}</code>", escape(note["words"]))
+
+
+def _rubric_box(markdown: str) -> str:
+    """The rubric is the instructor's own markdown, which is rendered between the blank lines."""
+    return f'<div style="{_BOX}">\n\n**For graders: the rubric.** {markdown}\n\n</div>'
 
 
 def _box(title: str, html: str) -> str:

@@ -30,9 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(release, cwd=made, env={**os.environ, "PATH": path}, check=True, capture_output=True)
     answers = model_answers(made, LESSON) | {"patchify": STRIPS, "patches-or-pixels": f"Because. {LIVE}"}
     written = write_submissions(made, LESSON, {"cleo": answers})
-    written["cleo"].write_text(
-        written["cleo"].read_text("utf-8").replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"')
-    )
+    handed_in = written["cleo"].read_text("utf-8")
+    written["cleo"].write_text(handed_in.replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"'), "utf-8")
     (made / "roster.csv").write_text("id;first;last;email\ncleo;Cléo;Patra;cleo@example.org\n", encoding="utf-8")
     roster = [sys.executable, "-m", "vit_course", "roster", "roster.csv"]
     subprocess.run(roster, cwd=made, check=True, capture_output=True)

@@ -55,7 +55,7 @@ def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_questi
     assert (answer, question) == ("1", "Because.")
     assert "&lt;b&gt;gc" in beside
     assert "<b>gc" not in beside
-    assert rubric == "**For graders: the rubric.** 1 point: the count."
+    assert "\n\n**For graders: the rubric.** 1 point: the count.\n\n" in rubric
 
 
 def test_a_student_s_page_shows_none_of_it(folder):
