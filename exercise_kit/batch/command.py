@@ -24,7 +24,7 @@ from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
-from exercise_kit.submission.flags import SAME_FILE, flag_same_file
+from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
@@ -98,7 +98,12 @@ def score_of(result: Result) -> str:
 def remarks(result: Result) -> str:
     """What there is to say of a submission, in one line: flags, the reason, mistakes with a name."""
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
-    parts = [*(f"[{flag}]" for flag in result.flags), *([result.reason] if result.reason else ()), *named]
+    parts = [
+        *(f"[{flag}]" for flag in result.flags),
+        *explained(result.notes),
+        *([result.reason] if result.reason else ()),
+        *named,
+    ]
     return one_line("; ".join(parts))
 
 
@@ -316,7 +321,7 @@ def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Resu
     if options.resume:
         from_cache = sum(each.from_cache for each in done)
         err.print(f"{from_cache} of {len(results)} results were taken over from an earlier run.")
-    if options.json == "-":
+    if options.json is not None:
         for each in results:
             if each.reason:
                 err.print(one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)

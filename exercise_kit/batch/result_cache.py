@@ -27,6 +27,7 @@ from exercise_kit.batch.locations import Place
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
 from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ class Store:
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
         path = self.path_of(submission)
-        reading = {"flags": list(submission.flags), "reason": submission.reason}
+        said = (*explained(submission.notes), submission.reason)
+        reading = {"flags": list(submission.flags), "reason": "; ".join(filter(None, said)) or None}
         entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store(), "reading": reading}
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)

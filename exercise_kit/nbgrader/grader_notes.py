@@ -39,6 +39,7 @@ def notes_of(result: Result) -> dict[str, Any]:
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
         "beside": beside,
+        "explained": legible("; ".join(explained(result.notes))),
     }
 
 
@@ -58,7 +59,8 @@ def noted(page: Path) -> Noted:
     """What an autograded notebook says."""
     with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
         notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
-        return Noted(bool(notes["graded"]), tuple(map(str, notes["flags"])), one_line(str(notes["reason"] or "")))
+        said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
+        return Noted(bool(notes["graded"]), tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said))))
     return Noted()
 
 

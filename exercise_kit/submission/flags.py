@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.reasons import FlagNote
@@ -34,6 +34,14 @@ MEANINGS = {
     WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
     NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
 }
+
+
+_SAID_IN_THE_REASON = frozenset({POSSIBLE_BYPASS, FORBIDDEN_FUNCTION, TIMEOUT, STOPPED})
+
+
+def explained(notes: Iterable[FlagNote]) -> list[str]:
+    """What was seen behind those flags about which a submission's reason says nothing."""
+    return [each.words for each in notes if each.flag not in _SAID_IN_THE_REASON]
 
 
 def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:

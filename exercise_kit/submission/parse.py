@@ -171,10 +171,11 @@ def _submission(
     if not script:
         reasons += _version_reasons(file.cells, lesson)
         notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
-    seen = [*_copied(answers, objects, lesson), *_suspects(answers, objects, cells)]
-    reasons += [f"{each.words}: a person should look at it" for each in seen]
+    notes += _copied(answers, objects, lesson)  # no reason: it asks for no word to the student
+    suspects = list(_suspects(answers, objects, cells))
+    reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
-    notes += seen
+    notes += suspects
     return replace(
         base,
         assignment=base.assignment or lesson.name,

@@ -207,6 +207,7 @@ def test_another_course_gets_the_commands_of_the_kit_and_no_others() -> None:
     other = typer.Typer()
     add_commands(other)
     names = list(typer.main.get_command(other).commands)
-    assert names == ["build", "new-class", "release", "grade", "doctor", "simulate", "report", "misconceptions"]
+    kit = ("build", "new-class", "release", "grade", "doctor", "simulate", "report", "roster", "similarity")
+    assert names == [*kit, "misconceptions"]
     ours = list(typer.main.get_command(app).commands)
     assert ours == [*names, "train", "evaluate", "recipes", "demo"]

@@ -21,7 +21,10 @@ RESULT = Result(
     "graded",
     reason="patchify uses `<b>gc</b>`",
     flags=("possible-bypass", "timeout"),
-    notes=(FlagNote("possible-bypass", "patchify", "patchify uses `<b>gc</b>`"),),
+    notes=(
+        FlagNote("possible-bypass", "patchify", "patchify uses `<b>gc</b>`"),
+        FlagNote("reference-copied", "attend", "attend has the 9 statements"),
+    ),
 )
 FORMGRADER = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESSON, "index": 0}
 FEEDBACK = {"nbgrader": {"notebook": LESSON, "assignment": LESSON, "student": "ada"}}
@@ -81,7 +84,7 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
         GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
     rows = {row["student_id"]: row for row in csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))}
     assert rows["ada"]["flags"] == "possible-bypass timeout"
-    assert rows["ada"]["remarks"] == RESULT.reason
+    assert rows["ada"]["remarks"] == f"attend has the 9 statements; {RESULT.reason}"
     assert rows["ada"]["last_name"] == 'Love, "Ada"'
     assert rows["ada"]["first_name"] == "'=HYPERLINK(1)"
     assert rows["absent"]["remarks"] == "nothing handed in"
