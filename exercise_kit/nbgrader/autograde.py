@@ -33,7 +33,7 @@ from exercise_kit.nbgrader.grader_notes import noted
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
-NOT_GRADED = "NOT GRADED"
+NOT_GRADED = "not graded"
 Row = tuple[str, str, str]  # student, points, remarks
 
 

@@ -135,7 +135,7 @@ def test_one_table_at_the_end_has_everybody(roads: BothRoads) -> None:
     table = "\n".join(line.strip() for line in roads.log.partition("the class in one table\n")[2].splitlines())
     for student in KINDS:
         (line,) = [line for line in table.splitlines() if line.startswith(f"{student}  ")]
-        assert ("NOT GRADED" in line) == (student in UNGRADABLE), line
+        assert ("  not graded  " in line) == (student in UNGRADABLE), line
     assert re.search(r"^absent +missing +nothing handed in$", table, re.MULTILINE)
     assert re.search(rf"^misplaced +missing +.* belong in misplaced/{LESSON}/$", table, re.MULTILINE)
     graded = len(KINDS) - len(UNGRADABLE)
