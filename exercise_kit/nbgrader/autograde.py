@@ -24,7 +24,7 @@ from nbgrader.utils import rmtree
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
 from exercise_kit.batch.command import remarks, score_of
 from exercise_kit.conventions import check_grade_id
@@ -80,11 +80,13 @@ class JudgedAutograde(Autograde):
                     continue
                 try:
                     self._convert(lesson, student)
-                except (OSError, NbGraderException, ValueError, TypeError, LookupError, AttributeError) as error:
+                except DBAPIError:
+                    raise
+                except Exception as error:  # whatever fails on our side costs this submission alone
                     failed.append(student)
                     self._record_failure(lesson, student, error)
             self._log_table(lesson)
-        except SQLAlchemyError as error:
+        except DBAPIError as error:
             kept = "what was graded is kept, and the same command goes on from there"
             self._stop(f"the gradebook {self.coursedir.db_url} cannot be used: {_cause(error)}; {kept}")
         if failed:
@@ -114,6 +116,8 @@ class JudgedAutograde(Autograde):
 
     def _record_failure(self, lesson: str, student: str, error: Exception) -> None:
         reason = f"the grader failed ({_cause(error)}); when that is mended, the same command grades it"
+        if isinstance(error, UnicodeEncodeError):
+            reason = "the name of the folder is not UTF-8, and no gradebook can keep it; rename the folder"
         self.log.error("%s: NOT GRADED: %s", student, reason)
         self.log.debug("how it failed", exc_info=error)
         self._rows[student] = (student, NOT_GRADED, reason)
