@@ -23,7 +23,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
 from exercise_kit.judge.result import Result, legible, one_line
-from exercise_kit.submission.flags import MEANINGS
+from exercise_kit.submission.flags import MEANINGS, explained
 from exercise_kit.submission.released import cell_source
 
 NOTES = "vit_course_notes"
