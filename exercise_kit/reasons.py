@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -38,3 +39,12 @@ class Reason(StrEnum):
 
 NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
 """Of exercises that nobody has done."""
+
+
+@dataclass(frozen=True)
+class FlagNote:
+    """What raised a flag, where that is one exercise: the ``flag``, the ``exercise``, and a clause on what was seen."""
+
+    flag: str
+    exercise: str
+    words: str

@@ -24,7 +24,7 @@ from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
-from exercise_kit.submission.flags import SAME_FILE, flag_same_file
+from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
@@ -43,7 +43,7 @@ def overview(results: Sequence[Result]) -> RenderableType:
     shared = _shared_folder([result.path for result in results])
     for result in results:
         who = one_line(result.student or result.path[shared:])
-        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(_score(result)), Text(_signs(result)))
+        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result)))
     graded = [result for result in results if result.status == "graded"]
     odd = sum(result.reason is not None for result in graded)
     remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
@@ -52,10 +52,10 @@ def overview(results: Sequence[Result]) -> RenderableType:
 
 def sheet(result: Result) -> RenderableType:
     """One submission: each exercise with its score, and each check that did not pass with what the student reads."""
-    head = Text(f"{one_line(result.path)}  {_score(result)}", style="bold")
+    head = Text(f"{one_line(result.path)}  {score_of(result)}", style="bold")
     lines: list[RenderableType] = [head]
-    if remarks := _signs(result):
-        lines.append(Text(remarks))
+    if said := remarks(result):
+        lines.append(Text(said))
     for exercise in result.exercises:
         lines += _exercise(exercise)
     return Group(*lines)
@@ -90,13 +90,20 @@ def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
             yield Padding(Text(legible(check.message)), (0, 0, 0, 4))
 
 
-def _score(result: Result) -> str:
+def score_of(result: Result) -> str:
+    """The points of a submission, else what became of it."""
     return f"{result.score:g} of {result.max_score:g}" if result.status == "graded" else result.status
 
 
-def _signs(result: Result) -> str:
+def remarks(result: Result) -> str:
+    """What there is to say of a submission, in one line: flags, the reason, mistakes with a name."""
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
-    parts = [*(f"[{flag}]" for flag in result.flags), *([result.reason] if result.reason else ()), *named]
+    parts = [
+        *(f"[{flag}]" for flag in result.flags),
+        *explained(result.notes),
+        *([result.reason] if result.reason else ()),
+        *named,
+    ]
     return one_line("; ".join(parts))
 
 
@@ -177,7 +184,7 @@ class GradeOptions:
 
 
 def grade(options: GradeOptions, out: Console, err: Console) -> bool:
-    """Grade, and tell: JSON where it was asked for, else a table.
+    """Grade, and tell in a table, and as JSON where that was asked for; on stdout JSON stands alone.
 
     Args:
         options: what to grade, and how.
@@ -210,11 +217,11 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
     results = _flagged(done)
     _remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, class_dir, err)
-    if options.json is None:
+    if options.json != "-":
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
         if not options.sandbox:
             out.print("Not sandboxed: students' code ran with your rights (--no-sandbox).")
-    else:
+    if options.json is not None:
         _write_json(results, options.json, out)
     if not results:
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
@@ -341,7 +348,6 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
     try:
         write_text(Path(target), text)
     except OSError as error:
-        out.print(overview(results), soft_wrap=False)  # so that nothing is lost
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 
 

@@ -198,18 +198,19 @@ def _cached_or_graded(task: Task, submission: Submission, refused: Refused) -> D
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), from_cache=True, lasting=True)
-    fresh = _judged(task, replace(submission.only(left), reason=None, flags=()), refused)
+    fresh = _judged(task, replace(submission.only(left), reason=None, flags=(), notes=()), refused)
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
-        return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags)))
-    submission = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
+        notes = (*submission.notes, *fresh.notes)
+        return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
+    told = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
     try:
-        store.save(submission, keys, merged(replace(submission, reason=None, flags=()), kept, fresh))
+        store.save(submission, keys, merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh))
     except OSError as error:
         problem = f"its result could not be kept: {error.strerror or error}"
-        whole = merged(submission, kept, fresh)
+        whole = merged(told, kept, fresh)
         return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, problem)))))
-    return Done(merged(submission, kept, fresh), lasting=not changed)
+    return Done(merged(told, kept, fresh), lasting=not changed)
 
 
 def _cached(

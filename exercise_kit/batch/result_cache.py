@@ -20,13 +20,14 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
 from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 if TYPE_CHECKING:
@@ -127,6 +128,15 @@ class TamperedResult(Exception):
     """A kept result was changed by somebody who does not hold the grader's secret; the message is a clause."""
 
 
+class Kept(NamedTuple):
+    """What is kept of a content: its ``result``, the key of each exercise, and what its reader flagged and said."""
+
+    result: Result
+    keys: dict[str, str]
+    flags: tuple[str, ...] = ()
+    reason: str | None = None
+
+
 class Store:
     """A folder of results.
 
@@ -151,7 +161,7 @@ class Store:
         kept = self.read(submission.content, submission.lesson)
         if kept is None:
             return None
-        result, all_keys = kept
+        result, all_keys = kept.result, kept.keys
         valid = [each for each in result.exercises if all_keys.get(each.name) == keys.get(each.name, "")]
         return _whose(replace(result, exercises=tuple(valid)), submission) if valid else None
 
@@ -165,12 +175,14 @@ class Store:
             before = self.read(submission.content, submission.lesson)
         except TamperedResult:
             before = None
-        kept, all_keys = ({each.name: each for each in before[0].exercises}, before[1]) if before else ({}, {})
+        kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
         path = self.path_of(submission)
-        entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store()}
+        said = (*explained(submission.notes), submission.reason)
+        reading = {"flags": list(submission.flags), "reason": "; ".join(filter(None, said)) or None}
+        entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store(), "reading": reading}
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
 
@@ -178,8 +190,8 @@ class Store:
         """The file of a submission's result; there may be none yet."""
         return self._path(submission.content, submission.lesson)
 
-    def read(self, content: str, lesson: str | None) -> tuple[Result, dict[str, str]] | None:
-        """What is kept of a content, and the key of each of its exercises; None: nothing that this version can read.
+    def read(self, content: str, lesson: str | None) -> Kept | None:
+        """What is kept of a content; None: nothing that this version can read.
 
         Raises:
             ChangedResult: somebody else than the grader has written it.
@@ -192,11 +204,12 @@ class Store:
             seal = str(entry.pop("seal", ""))
             sealed = self._seal(path, {"format": FORMAT, **entry})
             result, keys = Result.from_dict(entry["result"]), {name: str(key) for name, key in entry["keys"].items()}
+            reading = {"flags": (), "reason": None} | entry.get("reading", {})
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
         if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_can_be, result.exercises)):
             raise TamperedResult("what was kept of it had been changed by somebody else")
-        return result, keys
+        return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
 
     def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
         """What only the holder of the secret can write below an entry, for the file of this name alone."""
@@ -232,12 +245,14 @@ def merged(submission: Submission, kept: Result | None, fresh: Result | None) ->
     assert newest is not None, "a result comes from somewhere"
     chosen = tuple(exercises[each.name] for each in submission.exercises if each.name in exercises)
     flags = [*submission.flags, *(kept.flags if kept else ()), *(fresh.flags if fresh else ())]
+    notes = [*submission.notes, *(kept.notes if kept else ()), *(fresh.notes if fresh else ())]
     reasons = [part for part in (submission.reason, newest.reason) if part]
     return _whose(
         replace(
             newest,
             reason="; ".join(reasons) or None,
             flags=tuple(dict.fromkeys(flags)),
+            notes=tuple(dict.fromkeys(notes)),
             exercises=chosen,
             score=round(sum(each.score for each in chosen), 4),
             max_score=round(sum(each.max_score for each in chosen), 4),

@@ -15,6 +15,8 @@ from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.progress import progress
 from exercise_kit.cli.report import report
+from exercise_kit.cli.roster import roster
+from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
@@ -165,7 +167,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(build)
     app.command("new-class")(new_class)
     app.command()(release)
-    for command in (grade, doctor, simulate, report, misconceptions, progress):
+    for command in (grade, doctor, simulate, report, roster, similarity, misconceptions, progress):
         app.command()(command)
 
 

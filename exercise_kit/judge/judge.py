@@ -118,6 +118,7 @@ class Judge:
             max_score=round(sum(each.max_score for each in exercises), 4),
             flags=tuple(dict.fromkeys(flags)),
             exercises=exercises,
+            notes=(*submission.notes, *session.notes),
             runs=session.runs,
             log=tuple(session.log),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from exercise_kit.reasons import Reason
+from exercise_kit.reasons import FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
@@ -124,7 +124,8 @@ class Result:
     Attributes: ``path``, ``student``, ``assignment`` as they were handed in, ``status`` ("graded", "rejected": the
     file cannot be graded, "error": the grader is at fault), ``reason`` (None when there is nothing to say), ``score``
     out of ``max_score``, ``seconds`` that it took, ``flags`` for a person to look at, ``exercises``; and apart from
-    what is published ``runs`` (the cells' outputs, for feedback) and ``log`` (for the instructor).
+    what is published ``notes`` (on flags that one exercise raised), ``runs`` (the cells' outputs, for feedback) and
+    ``log`` (for the instructor).
     """
 
     path: str
@@ -137,6 +138,7 @@ class Result:
     seconds: float = 0.0
     flags: tuple[str, ...] = ()
     exercises: tuple[ExerciseResult, ...] = ()
+    notes: tuple[FlagNote, ...] = ()
     runs: tuple[CellOutputs, ...] = ()
     log: tuple[LogEntry, ...] = ()
 
@@ -162,7 +164,8 @@ class Result:
         ]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
         log = [{**vars(each), "text": legible(each.text)} for each in self.log]
-        return {**self.as_dict(), "exercises": exercises, "runs": runs, "log": log}
+        notes = [vars(each) for each in self.notes]
+        return {**self.as_dict(), "exercises": exercises, "notes": notes, "runs": runs, "log": log}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Result:
@@ -185,6 +188,7 @@ class Result:
         made = {
             "flags": tuple(entry["flags"]),
             "exercises": exercises,
+            "notes": tuple(FlagNote(**each) for each in entry.get("notes", ())),
             "runs": runs,
             "log": tuple(LogEntry(**{**each, "kind": LogKind(each["kind"])}) for each in entry.get("log", ())),
         }

@@ -21,7 +21,7 @@ from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unevaluated
-from exercise_kit.reasons import Reason
+from exercise_kit.reasons import FlagNote, Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.request_clock import BACKSTOP
@@ -51,8 +51,8 @@ class GradingSession:
         sandbox: makes its workers.
         view: the package as the submission's lesson sees it.
 
-    Attributes: what was found on the way: ``reasons`` (sentences without their stop), ``flags``, ``log`` (for the
-    instructor) and ``runs`` (what the cells showed).
+    Attributes: what was found on the way: ``reasons`` (sentences without their stop), ``flags``, ``notes`` on
+    those that one exercise raised, ``log`` (for the instructor) and ``runs`` (what the cells showed).
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class GradingSession:
         self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
         self.reasons: list[str] = []
         self.flags: dict[str, None] = {}
+        self.notes: dict[FlagNote, None] = {}
         self.log: list[LogEntry] = []
 
     @property
@@ -115,7 +116,7 @@ class GradingSession:
             try:
                 return self._evaluate(answer, checks, self._ready_worker())
             except WorkerLost as lost:
-                self._record_loss(lost)
+                self._record_loss(lost, answer.name)
                 problem, reason = f"{answer.name} was not evaluated: the submission {lost.words}", Reason.NOT_RUN
             except _WorkerUnavailable as lack:
                 problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
@@ -152,7 +153,7 @@ class GradingSession:
             return unevaluated(answer.name, answer.max_score, checks, problem, reason)
         outcomes, called = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(course().rules.get(answer.name), called):
-            self.flags[FORBIDDEN_FUNCTION] = None
+            self._flag(FORBIDDEN_FUNCTION, answer.name, why)
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
         if self._worker and not self._worker.lost:
             self._evaluated[answer.name] = outcomes, problem, reason
@@ -214,7 +215,7 @@ class GradingSession:
             elif worker.lost:
                 return [
                     *self._named(name, outcomes[:-1]),
-                    *self._lost_checks(outcomes[-1], checks, worker.lost),
+                    *self._lost_checks(name, outcomes[-1], checks, worker.lost),
                 ], called
         worker.watch(False)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
@@ -255,9 +256,11 @@ class GradingSession:
             self.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
-    def _lost_checks(self, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost) -> Iterator[Outcome]:
+    def _lost_checks(
+        self, name: str, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost
+    ) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
-        self._record_loss(lost)
+        self._record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
             first = CheckResult(first.name, first.claim, Verdict.FAIL, f"the code {lost.words}")
@@ -324,18 +327,31 @@ class GradingSession:
     def _report_error(self, index: int, stopped: bool) -> None:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
         if stopped:
-            self.flags[TIMEOUT] = None
+            self._flag(TIMEOUT, self._exercise_of(index), f"{self._called(index)} took too long, and was stopped")
             self.reasons.append(f"{self._called(index)} took too long, and was stopped")
         elif any(each.cell == index for each in self._submission.exercises):
             self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
 
     def _called(self, index: int) -> str:
         """The cell of patchify; cell 7, where it holds no answer."""
-        names = [each.name for each in self._submission.exercises if each.cell == index]
-        return f"the cell of {names[0]}" if names else f"cell {index + 1}"
+        name = self._exercise_of(index)
+        return f"the cell of {name}" if name else f"cell {index + 1}"
 
-    def _record_loss(self, lost: WorkerLost) -> None:
-        self.flags[TIMEOUT if lost.kind in ("time", "cpu") else STOPPED] = None
+    def _exercise_of(self, cell: int) -> str:
+        """The exercise that a cell answers; empty where it answers none."""
+        return next((each.name for each in self._submission.exercises if each.cell == cell), "")
+
+    def _flag(self, flag: str, exercise: str, words: str) -> None:
+        self.flags[flag] = None
+        if exercise:
+            self.notes[FlagNote(flag, exercise, words.rstrip("."))] = None
+
+    def _record_loss(self, lost: WorkerLost, exercise: str = "") -> None:
+        flag = TIMEOUT if lost.kind in ("time", "cpu") else STOPPED
+        if lost.cell is not None:
+            exercise = self._exercise_of(lost.cell)
+        what = f"{exercise}: its code" if lost.cell is None else self._called(lost.cell)
+        self._flag(flag, exercise, f"{what} {lost.words}")
 
     def _close_worker(self) -> None:
         if self._worker is None:

@@ -22,15 +22,17 @@ from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from nbgrader.utils import is_grade, is_solution
-from traitlets import Bool, Integer
+from traitlets import Bool, Enum, Integer
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, one_line
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
+from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
+from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
 from exercise_kit.submission.find import HandedIn
 
 
@@ -85,20 +87,44 @@ SAVER = "SaveGrades"
 
 
 class SaveGrades(SaveAutoGrades):
-    """nbgrader's step that keeps the points; of a submission that was not graded it keeps that a person must look."""
+    """nbgrader's step that keeps the points; of a submission that was not graded it keeps that a person must look.
+
+    Or, where the class wants that of a file that cannot be graded, no points and the reason as a comment.
+    """
+
+    ungraded = Enum(
+        ("wait", "zero"),
+        "wait",
+        help="What a file that cannot be graded gets: 'wait' for a person, or 'zero' with the reason as a comment.",
+    ).tag(config=True)
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
-        if UNGRADED not in resources["nbgrader"]:
+        result = resources["nbgrader"].get(UNGRADED)
+        if result is None:
             super()._add_score(cell, resources)
             return
-        name = cell.metadata["nbgrader"]["grade_id"]
+        name, zero = cell.metadata["nbgrader"]["grade_id"], self._is_zero(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
-        grade.auto_score, grade.needs_manual_grade = None, True
+        grade.auto_score = 0.0 if zero else None
+        grade.needs_manual_grade = not zero or grade.manual_score is not None
         self.gradebook.db.commit()
 
     def _add_comment(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
-        if UNGRADED not in resources["nbgrader"]:  # else nbgrader would say that there is no answer
+        result = resources["nbgrader"].get(UNGRADED)
+        if result is None:
             super()._add_comment(cell, resources)
+            return
+        name = cell.metadata["nbgrader"]["grade_id"]
+        comment = self.gradebook.find_comment(name, self.notebook_id, self.assignment_id, self.student_id)
+        # nbgrader's own would be that there is no response
+        comment.auto_comment = (
+            f"Not graded, no points: {legible(result.reason or '')}." if self._is_zero(result) else None
+        )
+        self.gradebook.db.commit()
+
+    def _is_zero(self, result: Result) -> bool:
+        """Whether the file is at fault, and the class gives no points for that; the grader's failures cost nobody."""
+        return self.ungraded == "zero" and result.status == "rejected"
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
@@ -145,6 +171,7 @@ class JudgeNotebook(NbGraderPreprocessor):
                 result = cache.result_of(folder, others)
         except PlaceError as error:
             result = ungraded_result(HandedIn(folder, where["student"], where["assignment"]), "error", str(error))
+        where[RESULT] = result
         graded = result.status == "graded"
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
             self.log.warning("%s: %s", where["student"], line)
@@ -152,6 +179,7 @@ class JudgeNotebook(NbGraderPreprocessor):
             _fill(notebook, result)
         else:
             self._leave_ungraded(notebook, resources, result)
+        notebook.metadata[NOTES] = notes_of(result)
         return notebook, resources
 
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
@@ -159,7 +187,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         if SAVER not in str(self.config.Autograde.get("autograde_preprocessors")):
             raise JudgeError(reason)  # a class folder of before: nbgrader's own step would give points
         self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], one_line(reason))
-        resources["nbgrader"][UNGRADED] = True
+        resources["nbgrader"][UNGRADED] = result
         mark_ungraded(notebook, result)
 
 

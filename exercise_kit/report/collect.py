@@ -290,13 +290,14 @@ class _Finder:
         try:
             kept = self._store.read(content, lesson.name)
         except TamperedResult as changed:
-            reason = f"{changed}; grade it again"
-            return SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING, reason=reason)
+            again = f"{changed}; grade it again"
+            return SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING, reason=again)
         if kept is None:
             return None
-        found, keys = kept
-        flags = (*handed_in.flags, *found.flags)
-        result = replace(found, runs=(), path=str(handed_in.path), flags=flags)
+        found, keys = kept.result, kept.keys
+        flags = dict.fromkeys((*handed_in.flags, *kept.flags, *found.flags))
+        reason = "; ".join(filter(None, (kept.reason, found.reason))) or None
+        result = replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason)
         files = tuple(filter(None, content.split("/")[1:]))
         work = SubmittedWork(
             handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason

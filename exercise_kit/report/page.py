@@ -23,18 +23,6 @@ from exercise_kit.report.plots import exercises, mistakes, scores, seconds, tent
 from exercise_kit.report.tally import Mistake, Tally, UnexplainedGroup, tally
 from exercise_kit.submission import flags
 
-FLAGS = {
-    flags.TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",
-    flags.TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
-    flags.COPIED: "an answer is, but for names, the course's own code",
-    flags.FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
-    flags.POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
-    flags.TIMEOUT: "the code took too long and was stopped",
-    flags.STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
-    flags.SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
-    flags.WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
-    flags.NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
-}
 # what joins within Persian words, and within one picture made of several; and the space that does not break
 _KEPT = "\n\t\u200c\u200d\u00a0"
 
@@ -160,7 +148,7 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
     examples = Examples(found.work, anonymizer)
     shares = {row.name: found.shares(row.name) for row in _lessons(found) if row.graded}
     timed = any(each.seconds for each in found.exercises)
-    return _environment().get_template("report.html.jinja").render(
+    return templates().get_template("report.html.jinja").render(
         title=title,
         today=today,
         found=found,
@@ -168,7 +156,7 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         State=State,
         Lost=Lost,
         BINS=BINS,
-        FLAGS=FLAGS,
+        FLAGS=flags.MEANINGS,
         sentences=sentences(found),
         total_lost=sum(found.lost.values()),
         lessons=_lessons(found),
@@ -188,11 +176,12 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
 def private_page(found: Tally, title: str, today: date) -> str:
     """The page for the instructor's eyes: who has which score, flags and misconceptions."""
     rows = sorted(found.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
-    template = _environment().get_template("report_names.html.jinja")
+    template = templates().get_template("report_names.html.jinja")
     return template.render(title=title, today=today, rows=rows, State=State)
 
 
-def _environment() -> Environment:
+def templates() -> Environment:
+    """The kit's templates, in which everything of a student's is escaped and made legible."""
     made = Environment(
         loader=FunctionLoader(lambda name: (TEMPLATES / name).read_text("utf-8")),
         autoescape=True,

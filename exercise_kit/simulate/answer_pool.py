@@ -17,7 +17,7 @@ from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from exercise_kit.submission.flags import COPIED
 from exercise_kit.submission.released import ReleasedLesson
-from exercise_kit.submission.similarity import is_copied
+from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import parse, used_globals
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
@@ -139,7 +139,7 @@ class AnswerPool:
         """The same answer, with the flag of a copied one where its cell, as it stands, is one."""
         name = answer.exercise
         flags = tuple(flag for flag in answer.flags if flag != COPIED)
-        if is_copied(name, self.exercise.objects, answer.source or "", self.lesson.models.get(name)):
+        if copied_words(name, self.exercise.objects, answer.source or "", self.lesson.released):
             flags = (*flags, COPIED)
         return replace(answer, flags=flags)
 
@@ -170,7 +170,7 @@ class LessonPools:
     """
 
     def __init__(self, lesson: ReleasedLesson, models: Mapping[str, str], variants: Variants) -> None:
-        self.models, self.variants = models, variants
+        self.released, self.models, self.variants = lesson, models, variants
         self._number = int(lesson.name[:2])
         self.pools = {
             each.name: AnswerPool(course().exercises[each.name], each.points, self)

@@ -14,7 +14,7 @@ from exercise_kit.reasons import Reason
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
-from exercise_kit.submission.slice import definitions, has_dynamic_names, imports, is_empty, parse
+from exercise_kit.submission.slice import begun, definitions, has_dynamic_names, imports, is_empty, parse
 from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
@@ -128,7 +128,20 @@ def answers_of(
 def _candidates(
     written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
 ) -> Iterator[HandedInCell]:
-    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define."""
+    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define.
+
+    Where there is none but what was released, one with an error in its syntax is the answer, by the head of its
+    definition.
+    """
+    found = list(_by_tree(written, marked, exercise))
+    yield from found
+    if all(cell.source.strip() == exercise.stub.strip() for cell in found):
+        yield from (cell for cell in written if not begun(cell.source).isdisjoint(exercise.objects))
+
+
+def _by_tree(
+    written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
+) -> Iterator[HandedInCell]:
     for cell in written:
         tree = parse(cell.source)
         defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())

@@ -183,21 +183,29 @@ def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:
     notebooks = [file for file in files if file.suffix.lower() == ".ipynb"]
     exact = [file for file in notebooks if file.stem == lesson]
     renamed = [file for file in notebooks if lesson in file.stem]
-    scripts = [file for file in files if file.suffix.lower() == ".py" and lesson in file.stem]
+    all_scripts = [file for file in files if file.suffix.lower() == ".py"]
+    scripts = [file for file in all_scripts if lesson in file.stem]
+    alone = all_scripts if len(all_scripts) == 1 and not scripts else []
     archives = [file for file in files if file.suffix.lower() in ARCHIVES]
     if named := exact or renamed[-1:]:
         yield replace(place, path=named[0], problem=_link_or_archive(named[0]))
     elif len(notebooks) == 1:
-        name = notebooks[0].name.encode("utf-8", "replace").decode()
-        note = f"its file is named {name}, not {lesson}.ipynb"
-        yield replace(place, path=notebooks[0], problem=_link_or_archive(notebooks[0]), note=note)
+        yield _renamed(place, notebooks[0], lesson)
     elif notebooks:
         yield replace(place, problem=f"it holds {len(notebooks)} notebooks, and none is named {lesson}.ipynb")
+    elif alone and not archives and is_lesson:
+        yield _renamed(place, alone[0], lesson)
     elif scripts or archives:
         file = (scripts or archives)[0]
         yield replace(place, path=file, problem=_link_or_archive(file))
     elif is_lesson:
         yield replace(place, problem=NO_NOTEBOOK)
+
+
+def _renamed(place: HandedIn, file: Path, lesson: str) -> HandedIn:
+    name = file.name.encode("utf-8", "replace").decode()
+    note = f"its file is named {name}, not {lesson}{file.suffix.lower()}"
+    return replace(place, path=file, problem=_link_or_archive(file), note=note)
 
 
 def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:

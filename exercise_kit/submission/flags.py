@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.notebook_file import HandedInCell
 from exercise_kit.submission.released import ReleasedLesson
 
@@ -19,6 +21,28 @@ WEAKER_SANDBOX = "weaker-sandbox"
 SAME_FILE = "same-file"
 CHECK_FILES = "check-files"
 
+MEANINGS = {
+    TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",
+    TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
+    COPIED: "an answer is, but for names and layout, the course's own code",
+    FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
+    POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
+    TIMEOUT: "the code took too long and was stopped",
+    STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
+    SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
+    CHECK_FILES: "a class's own files (configuration, checks, results) were handed in; none of them was used",
+    WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
+    NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",
+}
+
+
+_SAID_IN_THE_REASON = frozenset({POSSIBLE_BYPASS, FORBIDDEN_FUNCTION, TIMEOUT, STOPPED})
+
+
+def explained(notes: Iterable[FlagNote]) -> list[str]:
+    """What was seen behind those flags about which a submission's reason says nothing."""
+    return [each.words for each in notes if each.flag not in _SAID_IN_THE_REASON]
+
 
 def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[bool]:
     """Of each submission, whether a file handed in beside it is, byte for byte, one of another student's.
@@ -33,20 +57,20 @@ def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[boo
     return [any(len(owners[digest]) > 1 for digest in digests) for _, digests in handed_in]
 
 
-def test_cell_flags(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> tuple[str, ...]:
-    """Whether check cells were edited or deleted, against the released lesson.
+def test_cell_notes(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> Iterator[FlagNote]:
+    """Which exercises' check cells were edited or deleted, against the released lesson.
 
     A check cell of another version of the lesson, by nbgrader's checksum, is no edited one.
     """
-    flags = []
+    exercises = {check_grade_id(each.name): each.name for each in lesson.exercises}
     sources = {cell.source.strip() for cell in cells}
     checks = lesson.by_name("check")
     for name, released in checks.items():
+        exercise = exercises.get(name, name)
         copies = [cell for cell in cells if cell.grade_id == name]
         if not copies and released.source.strip() not in sources:
-            flags.append(TEST_DELETED)
+            yield FlagNote(TEST_DELETED, exercise, f"{exercise}: its check cell is not there any more")
         for cell in copies:
             same_version = cell.checksum in (None, released.checksum)
             if same_version and (cell.source.strip() != released.source.strip() or not cell.code):
-                flags.append(TEST_EDITED)
-    return tuple(sorted(set(flags)))
+                yield FlagNote(TEST_EDITED, exercise, f"{exercise}: its check cell was changed")

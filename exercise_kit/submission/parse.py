@@ -6,14 +6,15 @@ import ast
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from exercise_kit.engine.compare import quoted
+from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import answers_of, parts_of
 from exercise_kit.submission.find import HandedIn
-from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_flags
+from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
 from exercise_kit.submission.notebook_file import (
     HandedInCell,
     HandedInFile,
@@ -24,10 +25,10 @@ from exercise_kit.submission.notebook_file import (
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile, find_result
-from exercise_kit.submission.similarity import is_copied
-from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
+from exercise_kit.submission.similarity import copied_words
+from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
 from exercise_kit.submission.static_rules import possible_bypass
-from exercise_kit.submission.submission import ExerciseAnswer, NoSubmission, Submission
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
 NO_METADATA = "it has no nbgrader metadata; its answers were found by their names"
@@ -112,7 +113,7 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()
     marks = {cell.grade_id for cell in file.cells}
-    defined = frozenset().union(*(definitions(parse(cell.source)) for cell in file.cells if cell.code))
+    defined = frozenset().union(*(_defined(cell, script) for cell in file.cells if cell.code))
     for lesson in lessons:
         by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
         by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
@@ -134,6 +135,11 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
         raise Unreadable(f"it is for another lesson: it holds exercises of {holds[0]}, not of {wanted}")
     odd = f"its name says {wanted}, but it holds exercises of {holds[0]}, and was graded as such"
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
+
+
+def _defined(cell: HandedInCell, script: bool) -> frozenset[str]:
+    """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
+    return definitions(parse(cell.source)) | (frozenset() if script else begun(cell.source))
 
 
 def _syntax_error(file: HandedInFile) -> str | None:
@@ -161,17 +167,15 @@ def _submission(
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, parts=parts_of(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
-    flags = list(base.flags)
+    notes: list[FlagNote] = []
     if not script:
         reasons += _version_reasons(file.cells, lesson)
-        flags += test_cell_flags(file.cells, lesson)
-    if any(_is_copied(each, objects[each.name], lesson) for each in answers):
-        flags.append(COPIED)
-    suspects = {each.name: possible_bypass(each.name, objects[each.name], cells) for each in answers if each.source}
-    if seen := {name: used for name, used in suspects.items() if used}:
-        flags.append(POSSIBLE_BYPASS)
-        reasons += [f"{name} uses {quoted(used)}: a person should look at it" for name, used in seen.items()]
+        notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
+    notes += _copied(answers, objects, lesson)  # no reason: it asks for no word to the student
+    suspects = list(_suspects(answers, objects, cells))
+    reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
+    notes += suspects
     return replace(
         base,
         assignment=base.assignment or lesson.name,
@@ -179,7 +183,8 @@ def _submission(
         cells=cells,
         exercises=answers,
         reason="; ".join(reasons) or None,
-        flags=tuple(flags),
+        flags=tuple(dict.fromkeys((*base.flags, *(each.flag for each in notes)))),
+        notes=tuple(notes),
     )
 
 
@@ -197,9 +202,20 @@ def _result(handed_in: HandedIn, lesson: str, name: str) -> ResultFile:
     return found
 
 
-def _is_copied(answer: ExerciseAnswer, objects: Sequence[str], lesson: ReleasedLesson) -> bool:
-    model = lesson.model_answers.get(answer.name)
-    return answer.source is not None and is_copied(answer.name, objects, answer.source, model)
+def _copied(
+    answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], lesson: ReleasedLesson
+) -> Iterator[FlagNote]:
+    for each in answers:
+        if each.source and (words := copied_words(each.name, objects[each.name], each.source, lesson)):
+            yield FlagNote(COPIED, each.name, words)
+
+
+def _suspects(
+    answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
+) -> Iterator[FlagNote]:
+    for each in answers:
+        if each.source and (used := possible_bypass(each.name, objects[each.name], cells)):
+            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(used)}")
 
 
 def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:

@@ -1,7 +1,8 @@
 """Whether an answer is the reference, copied: the same syntax tree, whatever its names and its layout.
 
-A flag for a person, no verdict: short answers, and those whose every line a lesson asks for, look alike in honest
-work, so they are never compared.
+A flag for a person, no verdict. Of a task of a few lines the honest answers are alike: what a lesson's own cells show
+(how a batch is taken apart, the five calls of a training step) says nothing of who wrote it. So only a function counts
+that has several statements which the lesson does not show, each of them as the reference has it, in its order.
 """
 
 from __future__ import annotations
@@ -9,66 +10,124 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
 
 from exercise_kit.engine.course import course, package
+from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse
 
-# three or four plain lines have fewer nodes; students who have never met write those alike
-LEAST_NODES = 75
+# statements beyond those that the lesson shows; patchify, unpatchify and a training step have four or five
+LEAST_STATEMENTS = 7
 # several times as many as the longest function of the reference has
 MOST_NODES = 3000
 
 
-def is_copied(exercise: str, objects: Iterable[str], answer: str, model_answer: str | None) -> bool:
-    """Whether each longer function of an answer is one of the model solution's or of the package's reference.
+@dataclass(frozen=True)
+class Function:
+    """A function as it is compared.
+
+    Attributes: ``name``, ``tree`` (its syntax tree in writing, without what a copyist changes) and ``statements``
+    (each in writing, on its own).
+    """
+
+    name: str
+    tree: str
+    statements: tuple[str, ...]
+
+
+def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: ReleasedLesson) -> str | None:
+    """What is alike in an answer and the course's own code, as a clause; None: it is no copy.
+
+    It is one when each longer function of it is one of the model solution's or of the package's reference.
 
     Args:
         exercise: its name.
         objects: what a student defines in it.
         answer: the source of the student's cell.
-        model_answer: the source of the model solution's cell, if it is there.
+        lesson: as it was released, with its model solutions where they are there.
     """
     if exercise in course().prescribed:
-        return False
-    models = {fingerprint for name in objects for fingerprint in _package_fingerprints(name)}
-    models |= set(_fingerprints(parse(model_answer or "")))
-    written = set(_fingerprints(parse(answer)))
-    return bool(written) and written <= models
+        return None
+    shown = _shown(tuple(cell.source for cell in lesson.cells if cell.code))
+    written = [each for each in _functions_of(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    models = {each.tree for name in objects for each in _package_functions(name)}
+    models |= {each.tree for each in _functions_of(parse(lesson.model_answers.get(exercise, "")))}
+    if not written or not {each.tree for each in written} <= models:
+        return None
+    return "; ".join(
+        f"{each.name} has the {len(each.statements)} statements of the course's own code in their order, "
+        f"{len(_beyond(each, shown))} of which the lesson does not show; names and layout were not compared"
+        for each in written
+    )
 
 
-def _fingerprints(tree: ast.AST | None) -> Iterator[str]:
-    """One for each function and method of some length: its tree in writing, without what a copyist changes."""
-    for node in _functions(tree):
-        # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            bare = _Stripped().visit(ast.parse(ast.unparse(node)))
-            if sum(1 for _ in ast.walk(bare)) >= LEAST_NODES:
-                yield ast.dump(bare)
-
-
-def _functions(tree: ast.AST | None) -> Iterator[ast.AST]:
-    """The functions at the top level and the methods of its classes, but none so long that no reference is."""
-    body = [tree] if isinstance(tree, ast.ClassDef | ast.FunctionDef) else getattr(tree, "body", [])
-    for node in chain.from_iterable(each.body if isinstance(each, ast.ClassDef) else [each] for each in body):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES:
-            yield node
+def _beyond(function: Function, shown: frozenset[str]) -> list[str]:
+    return [each for each in function.statements if each not in shown]
 
 
 @cache
-def _package_fingerprints(name: str) -> frozenset[str]:
+def _shown(sources: tuple[str, ...]) -> frozenset[str]:
+    """The statements of a lesson's own cells."""
+    trees = filter(None, map(parse, sources))
+    return frozenset(each for tree in trees for each in _statements(tree))
+
+
+def _functions_of(tree: ast.AST | None) -> Iterator[Function]:
+    """The functions and methods of a cell."""
+    for node in _functions(tree):
+        # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            yield Function(node.name, _bare(node), tuple(_statements(node)))
+
+
+def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions at the top level and the methods of its classes, but none so long that no reference is."""
+    body = [tree] if isinstance(tree, ast.ClassDef | ast.FunctionDef) else getattr(tree, "body", [])
+    for node in chain.from_iterable(each.body if isinstance(each, ast.ClassDef) else [each] for each in body):
+        short = sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES
+        if short and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _statements(tree: ast.AST) -> Iterator[str]:
+    """Each statement in it, of a loop or a condition its head alone; docstrings and imports are none."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.stmt) or _is_no_work(node):
+            continue
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            yield _bare(_head(node))
+
+
+def _is_no_work(node: ast.stmt) -> bool:
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+    return isinstance(node, definitions) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _head(node: ast.stmt) -> ast.stmt:
+    if not hasattr(node, "body"):
+        return node
+    inner = {"body": [ast.Pass()], "orelse": [], "finalbody": []}
+    return type(node)(**{name: inner.get(name, value) for name, value in ast.iter_fields(node)})
+
+
+def _bare(node: ast.stmt) -> str:
+    return ast.dump(_Stripped().visit(ast.parse(ast.unparse(ast.fix_missing_locations(node)))))
+
+
+@cache
+def _package_functions(name: str) -> tuple[Function, ...]:
     """Those of the package's own definition of a name."""
     folder = Path(str(files(package())))
-    found: set[str] = set()
+    found: list[Function] = []
     for home in course().copied_from:
         for node in ast.parse((folder / f"{home}.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-                found |= set(_fingerprints(node))
-    return frozenset(found)
+                found += _functions_of(node)
+    return tuple(found)
 
 
 class _Stripped(ast.NodeTransformer):

@@ -11,6 +11,7 @@ no tree, and is taken to do anything.
 from __future__ import annotations
 
 import ast
+import re
 import symtable
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from exercise_kit.submission.submission import CellSource
 # their bodies run among the notebook's variables, as if the first line were not there
 TRANSPARENT = frozenset({"time", "capture", "prun"})
 _ESCAPES = ("%", "!", "?")
+_HEAD = re.compile(r"^(?:async )?(?:def|class) +(\w+)", re.MULTILINE)
 
 
 def has_magics(source: str) -> bool:
@@ -188,6 +190,11 @@ def definitions(tree: ast.Module | None) -> frozenset[str]:
         elif isinstance(part := getattr(statement, "test", getattr(statement, "value", None)), ast.AST):
             defined |= {node.target.id for node in ast.walk(part) if isinstance(node, ast.NamedExpr)}
     return frozenset(defined)
+
+
+def begun(source: str) -> frozenset[str]:
+    """The functions and classes that a cell begins to define whose syntax is wrong; none where it is right."""
+    return frozenset(_HEAD.findall(source)) if parse(source) is None else frozenset()
 
 
 def has_dynamic_names(source: str) -> bool:

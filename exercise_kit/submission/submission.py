@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from exercise_kit.reasons import Reason
+from exercise_kit.reasons import FlagNote, Reason
 from exercise_kit.submission.result_file import ResultFile
 
 
@@ -63,7 +63,8 @@ class Submission:
     ``assignment`` (the folder's name in a submitted tree, else the lesson), ``lesson`` (None in a rejected one whose
     lesson is not known), ``digest`` (of the file's bytes, 64 hex digits; empty where it could not be read), ``cells``
     (code cells to run, in order), ``exercises`` in the lesson's order, ``reason`` (sentences; None: nothing to say),
-    ``flags`` (found by reading: "test-cell-edited" ...) and ``rejected`` (it cannot be graded, for that reason).
+    ``flags`` (found by reading: "test-cell-edited" ...), ``notes`` (on those flags that one exercise raised) and
+    ``rejected`` (it cannot be graded, for that reason).
     """
 
     path: str
@@ -75,6 +76,7 @@ class Submission:
     exercises: tuple[ExerciseAnswer, ...] = ()
     reason: str | None = None
     flags: tuple[str, ...] = ()
+    notes: tuple[FlagNote, ...] = ()
     rejected: bool = False
 
     @property

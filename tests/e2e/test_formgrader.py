@@ -29,7 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release = [sys.executable, "-m", "nbgrader", "generate_assignment", LESSON]
     subprocess.run(release, cwd=made, env={**os.environ, "PATH": path}, check=True, capture_output=True)
     answers = model_answers(made, LESSON) | {"patchify": STRIPS, "patches-or-pixels": f"Because. {LIVE}"}
-    write_submissions(made, LESSON, {"cleo": answers})
+    written = write_submissions(made, LESSON, {"cleo": answers})
+    handed_in = written["cleo"].read_text("utf-8")
+    written["cleo"].write_text(handed_in.replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"'), "utf-8")
+    (made / "roster.csv").write_text("id;first;last;email\ncleo;Cléo;Patra;cleo@example.org\n", encoding="utf-8")
+    roster = [sys.executable, "-m", "vit_course", "roster", "roster.csv"]
+    subprocess.run(roster, cwd=made, check=True, capture_output=True)
     return made
 
 
@@ -63,6 +68,32 @@ def test_the_submission_s_page_shows_our_words_and_runs_nothing_of_the_student_s
     assert "strips not squares" in report.inner_text()
     assert "attacked" not in page.title()
     assert "document.title" in page.locator("body").inner_text(), "what the student wrote is shown"
+    keep(page, "formgrader", report)
+
+
+def test_flags_and_the_rubric_stand_beside_the_answer(page: playwright.Page) -> None:
+    """On the page that the test before has opened."""
+    said = page.locator("body").inner_text()
+    assert "For you to look at; flags never change the points, and no student sees them." in said
+    assert "unpatchify: its check cell was changed" in said
+    rubric = page.locator(".text_cell_render", has_text="For graders: the rubric.").last
+    assert "1 point" in rubric.inner_text()
+    keep(page, "formgrader-flags", page.get_by_text("For you to look at"))
+    keep(page, "formgrader-beside", page.get_by_text("its check cell was changed").last)
+    keep(page, "formgrader-rubric", rubric)
+
+
+def test_students_have_names(page: playwright.Page) -> None:
+    for place in ("manage_students", f"manage_submissions/{LESSON}"):
+        page.goto(f"/formgrader/{place}")
+        page.get_by_text("Patra, Cléo").first.wait_for(timeout=60_000)
+        keep(page, f"formgrader-{place.partition('/')[0]}")
+    assert "None, None" not in page.locator("body").inner_text()
+
+
+def keep(page: playwright.Page, name: str, at: playwright.Locator | None = None) -> None:
+    """A picture of a page at a place, where pictures are asked for."""
     if SCREENSHOTS:
-        report.scroll_into_view_if_needed()
-        page.screenshot(path=Path(SCREENSHOTS) / "formgrader.png")
+        if at:
+            at.first.scroll_into_view_if_needed()
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")

@@ -62,7 +62,7 @@ def graded(tmp_path):
 
 def test_hunting_loses_no_point_and_gains_none(graded):
     assert (graded["hunter"]["status"], graded["hunter"]["score"]) == ("graded", POINTS), graded["hunter"]
-    assert graded["hunter"]["flags"] == ["reference-copied"]  # for the rest of it is the solution; nothing else is odd
+    assert graded["hunter"]["flags"] == []  # the solutions are too short to tell a copy
     scores = {each["name"]: each["score"] for each in graded["thief"]["exercises"]}
     assert scores.pop("fix_patchify") == 0
     assert sum(scores.values()) == POINTS - 3

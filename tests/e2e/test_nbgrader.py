@@ -280,6 +280,7 @@ def test_feedback_shows_the_reports_and_no_answer(graded, student):
     assert not any(line in page for line in hidden_lines(graded.folder / "hidden"))
     assert "checks pass" in page or "is not written yet" in page
     assert RUBRIC.strip("*") not in page
+    assert "test-cell-edited" not in page, "flags are for graders"
     assert "SOLUTION" not in page
 
 

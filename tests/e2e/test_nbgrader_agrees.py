@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,256 +14,168 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
-from tests.e2e.test_nbgrader import LESSON, PATCHIFY_BY_COLUMNS, ROOT, nbgrader
+from tests.e2e.handed_in import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
+from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
 
-Notebook = dict[str, Any]
-
-
-def mark(cell: dict[str, Any]) -> dict[str, Any]:
-    return cell["metadata"].get("nbgrader", {})
-
-
-def place_of(notebook: Notebook, name: str) -> int:
-    return next(place for place, cell in enumerate(notebook["cells"]) if mark(cell).get("grade_id") == name)
-
-
-def code(source: str, **metadata: Any) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": source}
-
-
-def without_metadata(notebook: Notebook) -> None:
-    for cell in notebook["cells"]:
-        cell["metadata"] = {}
-
-
-def without_ids(notebook: Notebook) -> None:
-    notebook["nbformat_minor"] = 4
-    for cell in notebook["cells"]:
-        del cell["id"]
-
-
-def stripped(notebook: Notebook) -> None:
-    without_metadata(notebook)
-    without_ids(notebook)
-
-
-def from_colab(notebook: Notebook) -> None:
-    without_ids(notebook)
-    notebook["nbformat_minor"] = 0
-    notebook["metadata"] = {"colab": {"provenance": [], "toc_visible": True}, "accelerator": "GPU"}
-    for number, cell in enumerate(notebook["cells"]):
-        cell["metadata"] |= {"id": f"aBcD{number}", "colab": {"base_uri": "https://localhost:8080/"}}
-        cell["source"] = cell["source"].splitlines(keepends=True)
-
-
-def in_one_cell(notebook: Notebook) -> None:
-    answers = [
-        cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and mark(cell).get("solution")
-    ]
-    imports = "import torch\nfrom torch import nn\nimport torch.nn.functional as F"
-    notebook["cells"] = [code("\n\n".join([imports, *answers]))]
-
-
-def split(notebook: Notebook) -> None:
-    """Each answer stands in a cell of its own below the exercise's, which is as it was released or lost its mark."""
-    for name in ("patchify", "unpatchify", "conv_from_linear"):
-        place = place_of(notebook, name)
-        notebook["cells"].insert(place + 1, code(notebook["cells"][place]["source"]))
-        notebook["cells"][place]["source"] = "# I try it below\nside = 3"
-
-
-def doubled(notebook: Notebook) -> None:
-    place = place_of(notebook, "unpatchify")
-    first = copy.deepcopy(notebook["cells"][place])
-    first["source"] = "def unpatchify(patches, patch_size, image_size):\n    return patches"
-    for name in ("conv_from_linear", "check-conv_from_linear"):
-        notebook["cells"].append(copy.deepcopy(notebook["cells"][place_of(notebook, name)]))
-    notebook["cells"].insert(place, first)
-
-
-def with_outputs(notebook: Notebook) -> None:
-    picture = {"image/png": "A" * (55 << 20), "application/vnd.plotly.v1+json": {"data": [{"x": [0.5] * 10_000}]}}
-    shown = {"output_type": "display_data", "metadata": {}, "data": picture}
-    notebook["cells"][place_of(notebook, "patchify") + 3]["outputs"] = [shown]
-    notebook["metadata"]["widgets"] = {"state": {str(number): {} for number in range(1000)}}
-
-
-def crlf(notebook: Notebook) -> None:
-    for cell in notebook["cells"]:
-        cell["source"] = cell["source"].replace("\n", "\r\n")
-
-
-def swollen(notebook: Notebook) -> None:
-    notebook["metadata"]["x"] = [{}] * 400_000
-
-
-def nested(notebook: Notebook) -> None:
-    notebook["metadata"]["x"] = json.loads("[" * 500 + "]" * 500)
-
-
-def giant(notebook: Notebook) -> None:
-    notebook["cells"][0]["source"] = "x" * (40 << 20)
-
-
-def many_cells(notebook: Notebook) -> None:
-    notebook["cells"] += [code("")] * 3000
-
-
-def nothing(notebook: Notebook) -> None:
-    """The notebook as it was saved."""
+QUESTION = "### Question: why not one token per pixel? (5 minutes, 2 points)\n\nBecause 50 176² is a lot."
+PAGES = "*-file"  # whose pages are made, and who is graded once more
+CHECKS = ("check-patchify", "check-unpatchify")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What became of a notebook: a change of its content, its encoding, its file's name, and a word of the reason."""
+class Row:
+    """What a road says of a student: the points of each exercise (None: they wait), the reason, the flags."""
 
-    change: Callable[[Notebook], None] = nothing
-    encoding: str = "utf-8"
-    name: str = f"{LESSON}.ipynb"
-    reason: str | None = None
-
-
-NO_METADATA = "no nbgrader metadata"
-HONEST = {
-    "as-saved": Kind(),
-    "without-metadata": Kind(without_metadata, reason=NO_METADATA),
-    "without-ids": Kind(without_ids),
-    "stripped": Kind(stripped, reason=NO_METADATA),
-    "bom": Kind(encoding="utf-8-sig"),
-    "utf-16": Kind(encoding="utf-16", reason="UTF-16"),
-    "utf-16-le": Kind(encoding="utf-16-le", reason="UTF-16"),
-    "utf-16-be": Kind(encoding="utf-16-be", reason="UTF-16"),
-    "renamed": Kind(name="My homework (final).ipynb", reason="its file is named My homework"),
-    "second-download": Kind(name=f"{LESSON} (1).ipynb"),
-    "colab": Kind(from_colab),
-    "crlf": Kind(crlf),
-    "split": Kind(split),
-    "with-60-MB-of-outputs": Kind(with_outputs),
-    "all-at-once": Kind(stripped, "utf-16", "Untitled.ipynb", NO_METADATA),
-}
-OTHERWISE_GRADED = {
-    "in-one-cell": Kind(in_one_cell, reason=NO_METADATA),
-    "doubled": Kind(doubled, reason="2 answers for unpatchify"),
-}
-UNGRADABLE = {
-    "swollen": Kind(swollen, reason="more pieces of data"),
-    "nested": Kind(nested, reason="nested deeper"),
-    "giant": Kind(giant, reason="more than 32 MB beside its outputs"),
-    "many-cells": Kind(many_cells, reason="more than 2000 cells"),
-    "half-a-file": Kind(reason="not JSON"),
-}
-KINDS = HONEST | OTHERWISE_GRADED | UNGRADABLE
-
-
-def hand_in(path: Path, student: str) -> bytes:
-    kind = KINDS[student]
-    notebook = json.loads(path.read_bytes())
-    for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])
-    kind.change(notebook)
-    text = json.dumps(notebook, ensure_ascii=False, indent=1)
-    if student == "crlf":
-        text = text.replace("\n", "\r\n")
-    content = text.encode(kind.encoding)[: 5000 if student == "half-a-file" else None]
-    path.unlink()
-    path.with_name(kind.name).write_bytes(content)
-    return content
+    points: tuple[float | None, ...]
+    reason: str
+    flags: str
 
 
 @dataclass(frozen=True)
-class BothGraders:
-    """A class after both: nbgrader's log, the results of `vit-course grade` by student, and what was handed in."""
+class BothRoads:
+    """A class after both: nbgrader's log, what `vit-course grade` says by student, and the bytes of what was there."""
 
     folder: Path
     log: str
     results: dict[str, dict[str, Any]]
-    handed_in: dict[str, bytes]
+    handed_in: dict[str, dict[str, bytes]]
+
+    def by_command(self, student: str) -> Row:
+        result = self.results[student]
+        scores = {each["name"]: each["score"] for each in result["exercises"]}
+        points = tuple(scores.get(name.removeprefix("check-")) for name in CHECKS)
+        return Row(points, result["reason"] or "", ", ".join(result["flags"]))
+
+    def by_nbgrader(self, student: str) -> Row:
+        """The points from the gradebook, the rest from the log."""
+        grades = self.gradebook(student)
+        said = (line.partition("] ")[2] for line in self.log.splitlines() if re.search(r"(WARNING|ERROR)\]", line))
+        lines = [line.removeprefix(f"{student}: ") for line in said if line.startswith(f"{student}: ")]
+        flags = [line for line in lines if re.fullmatch(r"[a-z-]+(, [a-z-]+)*", line)]
+        reasons = [line.removeprefix("NOT GRADED: ") for line in lines if line not in flags]
+        points = tuple(None if (score := grades.get(name)) is None else round(score, 4) for name in CHECKS)
+        return Row(points, "; ".join(reasons), "; ".join(flags))
 
     def gradebook(self, student: str) -> dict[str, float | None]:
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
-            return {grade.name.removeprefix("check-"): grade.auto_score for grade in grades}
+            return {grade.name: grade.auto_score for grade in grades}
 
-    def logged(self, student: str) -> list[str]:
-        """What the log says of a student, without nbgrader's own lines."""
-        said = (line.partition("] ")[2] for line in self.log.splitlines() if "WARNING]" in line or "ERROR]" in line)
-        return [line.removeprefix(f"{student}: ") for line in said if line.startswith(f"{student}: ")]
+    def autograded(self, student: str) -> list[dict[str, Any]]:
+        path = self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
+        cells: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
+        return cells
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes()[: 1 << 20] for path in folder.iterdir() if path.is_file()}
+
+
+def short_lesson(folder: Path) -> None:
+    """The lesson's first two exercises and its question, so that seventy notebooks are graded in seconds."""
+    path = folder / "source" / LESSON / f"{LESSON}.ipynb"
+    notebook = json.loads(path.read_text("utf-8"))
+    notebook["cells"] = notebook["cells"][: place_of(notebook, "check-unpatchify") + 1]
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def graders(tmp_path_factory: pytest.TempPathFactory) -> BothGraders:
-    folder = new_class(tmp_path_factory.mktemp("readers") / "class", ROOT).path
+def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
+    folder = new_class(tmp_path_factory.mktemp("roads") / "class", ROOT).path
+    short_lesson(folder)
     nbgrader(folder, "generate_assignment", LESSON)
     answers = model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
-    written = write_submissions(folder, LESSON, dict.fromkeys(KINDS, answers))
-    handed_in = {student: hand_in(path, student) for student, path in written.items()}
+    for student, path in write_submissions(folder, LESSON, dict.fromkeys(KINDS, answers)).items():
+        hand_in(path, KINDS[student])
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        gradebook.add_student("absent", first_name="Ada", last_name="Away")
+    (folder / "submitted" / "misplaced").mkdir()
+    (folder / "submitted" / "misplaced" / "work.ipynb").write_text("{}")
+    before = {student: contents(folder / "submitted" / student / LESSON) for student in KINDS}
     log = nbgrader(folder, "autograde", LESSON)
-    nbgrader(folder, "generate_feedback", LESSON)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        done = CliRunner().invoke(app, ["grade", "submitted", "--json", "all.json", "--jobs", "2"])
+        paths = [f"submitted/{student}" for student in KINDS]
+        done = CliRunner().invoke(app, ["grade", *paths, "--json", "all.json", "--jobs", "2"])
     assert done.exit_code == 1, done.output
+    assert f"of {len(KINDS)} graded" in done.output, "the table, beside the file"
     results = json.loads((folder / "all.json").read_text("utf-8"))["submissions"]
-    return BothGraders(folder, log, {result["student"]: result for result in results}, handed_in)
+    return BothRoads(folder, log, {result["student"]: result for result in results}, before)
 
 
-QUESTION = "### Question: why not one token per pixel? (5 minutes, 2 points)\n\nBecause 50 176² is a lot."
+def test_both_roads_give_the_same_points_reason_and_flags(roads: BothRoads) -> None:
+    by_command = {student: roads.by_command(student) for student in KINDS}
+    by_nbgrader = {student: roads.by_nbgrader(student) for student in KINDS}
+    assert by_nbgrader == by_command
+    for student, row in by_command.items():
+        kind = KINDS[student]
+        assert (kind.reason or "") in row.reason, student
+        assert bool(kind.reason) == bool(row.reason), (student, row)
+        assert row.flags == ", ".join(kind.flags), student
+        assert (row.points == (None, None)) == (student in UNGRADABLE), (student, row)
+        assert (roads.results[student]["status"] == "graded") == (student not in UNGRADABLE)
 
 
-@pytest.mark.parametrize("student", KINDS)
-def test_both_graders_give_the_same_points(graders, student):
-    result, grades = graders.results[student], graders.gradebook(student)
-    judged = {each["name"]: each["score"] for each in result["exercises"]}
-    kept = {name: grades[name] for name in judged}
-    assert kept == pytest.approx(judged, abs=1e-3)
-    assert (result["status"] == "graded") == bool(judged) == (student not in UNGRADABLE)
-    if student in HONEST:
-        assert grades == graders.gradebook("as-saved")
+@pytest.mark.parametrize("student", HONEST | SCRIPTS)
+def test_an_honest_notebook_gets_its_points_whatever_became_of_it(roads: BothRoads, student: str) -> None:
+    first, second = roads.by_nbgrader("as-saved").points
+    assert 0 < first < 8
+    assert second == 5
+    assert roads.by_nbgrader(student).points == (first, second)
 
 
-@pytest.mark.parametrize("student", KINDS)
-def test_both_graders_give_the_same_reason_and_flags(graders, student):
-    result, expected = graders.results[student], KINDS[student].reason
-    reason = f"NOT GRADED: {result['reason']}" if student in UNGRADABLE else result["reason"]
-    assert graders.logged(student) == [*filter(None, [reason, ", ".join(result["flags"])])]
-    assert (expected is None) == (result["reason"] is None)
-    assert expected is None or expected in result["reason"]
+def test_no_traceback_is_shown_and_nobody_is_left_out(roads: BothRoads) -> None:
+    assert "Traceback" not in roads.log
+    assert "There was an error processing" not in roads.log
+    assert {path.name for path in (roads.folder / "autograded").iterdir()} == set(KINDS)
 
 
-def test_no_traceback_is_shown_and_nobody_is_left_out(graders):
-    assert "Traceback" not in graders.log
-    assert "There was an error processing" not in graders.log
-    assert {path.name for path in (graders.folder / "autograded").iterdir()} == set(KINDS)
+def test_one_table_at_the_end_has_everybody(roads: BothRoads) -> None:
+    table = "\n".join(line.strip() for line in roads.log.partition("the class in one table\n")[2].splitlines())
+    for student in KINDS:
+        (line,) = [line for line in table.splitlines() if line.startswith(f"{student}  ")]
+        assert ("  not graded  " in line) == (student in UNGRADABLE), line
+    assert re.search(r"^absent +missing +nothing handed in$", table, re.MULTILINE)
+    assert re.search(rf"^misplaced +missing +.* belong in misplaced/{LESSON}/$", table, re.MULTILINE)
+    graded = len(KINDS) - len(UNGRADABLE)
+    assert f"{graded} graded, {len(UNGRADABLE)} not graded, 2 missing" in table
 
 
-@pytest.mark.parametrize("student", KINDS)
-def test_what_was_handed_in_is_still_there(graders, student):
-    folder = graders.folder / "submitted" / student / LESSON
-    assert [path.read_bytes() for path in folder.iterdir()] == [graders.handed_in[student]]
+def test_what_was_handed_in_is_still_there(roads: BothRoads) -> None:
+    for student in set(KINDS) - {"second-download"}:  # nbgrader knows a lesson by its file's name
+        assert contents(roads.folder / "submitted" / student / LESSON) == roads.handed_in[student], student
 
 
-@pytest.mark.parametrize("student", sorted(HONEST | OTHERWISE_GRADED))
-def test_pages_show_every_answer_and_where_it_failed(graders, student):
-    cells = json.loads((graders.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))[
-        "cells"
-    ]
+@pytest.mark.parametrize("student", sorted({**HONEST, **OTHERWISE_GRADED}))
+def test_pages_show_every_answer_and_each_mark_once(roads: BothRoads, student: str) -> None:
+    cells = roads.autograded(student)
     names = [mark(cell)["grade_id"] for cell in cells if mark(cell)]
     assert len(names) == len(set(names)), "every mark once"
-    page = (graders.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
-    assert "This looks like <em>column order</em>" in page
-    answer = "".join(next(cell["source"] for cell in cells if mark(cell).get("grade_id") == "patchify"))
-    assert "permute(0, 4, 2, 1, 3, 5)" in answer
-    question = "".join(next(cell["source"] for cell in cells if mark(cell).get("grade_id") == "patches-or-pixels"))
-    assert ("50 176" in question) == (student != "in-one-cell")
+    shown = json.dumps(cells)
+    if student not in ("broken-in-one-cell", "untouched"):
+        assert "permute(0, 4, 2, 1, 3, 5)" in shown
+    assert ("50 176" in shown) == ("in-one-cell" not in student)
 
 
-@pytest.mark.parametrize("student", UNGRADABLE)
-def test_what_cannot_be_graded_waits_for_a_person_and_its_page_says_why(graders, student):
-    assert set(graders.gradebook(student).values()) == {None}
-    with Gradebook(f"sqlite:///{graders.folder}/gradebook.db") as gradebook:
-        assert gradebook.find_submission(LESSON, student).needs_manual_grade
-    page = (graders.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
-    assert page.count("This notebook could not be graded: ") == 1
-    assert KINDS[student].reason in page
-    assert "No response." not in page
+def test_one_student_again_and_a_zero_where_the_class_wants_it(roads: BothRoads) -> None:
+    """Runs last: the configuration's line gives no points for a file that cannot be graded, and says why."""
+    ungradable = [student for student in UNGRADABLE if student.endswith("-file")]
+    for student in ungradable:
+        assert set(roads.gradebook(student).values()) == {None}
+        top = "".join(roads.autograded(student)[0]["source"])
+        assert top.count("This notebook could not be graded: ") == 1
+    before = roads.gradebook("renamed-file")
+    with (roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write('c.SaveGrades.ungraded = "zero"\n')
+    log = nbgrader(roads.folder, "autograde", LESSON, f"--student={PAGES}", "--force")
+    nbgrader(roads.folder, "generate_feedback", LESSON, f"--student={PAGES}")
+    assert roads.gradebook("renamed-file") == before
+    assert f"1 graded, {len(ungradable)} not graded, 0 missing" in log
+    for student in ungradable:
+        assert set(roads.gradebook(student).values()) == {0.0}
+        page = (roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+        assert page.count("This notebook could not be graded: ") == 1
+        assert "Not graded, no points: " in page
+        assert str(KINDS[student].reason) in page
+        assert "No response." not in page

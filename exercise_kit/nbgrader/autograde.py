@@ -1,0 +1,196 @@
+"""`nbgrader autograde` and formgrader's button: whom they grade, what becomes of a failure, and a table at the end.
+
+nbgrader passes over a student whose folder holds no notebook, logs a traceback for whatever fails, and says early in a
+long log whom it left out. Its converter has no option for any of this, so a class's configuration puts this one in its
+place; the steps of grading stay those of the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import nbgrader.apps.api
+import nbgrader.apps.autogradeapp
+from nbconvert.exporters.exporter import ResourcesDict
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
+from nbgrader.utils import rmtree
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from sqlalchemy.exc import DBAPIError
+
+from exercise_kit.batch.command import remarks, score_of
+from exercise_kit.conventions import check_grade_id
+from exercise_kit.judge.result import Result, one_line
+from exercise_kit.nbgrader.grader_notes import noted
+
+RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
+COLUMNS = 120
+NOT_GRADED = "not graded"
+Row = tuple[str, str, str]  # student, points, remarks
+
+
+def install() -> None:
+    """Let `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter."""
+    for home in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
+        home.Autograde = JudgedAutograde
+
+
+class JudgedAutograde(Autograde):
+    """nbgrader's converter for everybody who handed in something; nobody's failure costs another one anything."""
+
+    def init_notebooks(self) -> None:
+        """List the folders of the assignment, whatever lies in them: the judge's reader tells what counts.
+
+        Raises:
+            NbGraderException: there is none.
+        """
+        course = self.coursedir
+        lesson, wanted = course.assignment_id, course.student_id
+        home = Path(course.root) / course.submitted_directory
+        self._rows: dict[str, Row] = {}
+        self._students = [path.name for path in _folders(home)]
+        chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
+        handed_in = [home / name / lesson for name in chosen if (home / name / lesson).is_dir()]
+        self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
+        if not self.assignments:
+            who = "nobody has" if wanted == "*" else f"{wanted} has not"
+            self._stop(f"{who} handed in {lesson}: there is no folder {home / wanted / lesson}")
+
+    def convert_notebooks(self) -> None:
+        """Grade them one after the other, and log one table.
+
+        Raises:
+            NbGraderException: the lesson was not released, the gradebook cannot be used, or the grader failed at one.
+        """
+        lesson, failed = self.coursedir.assignment_id, []
+        try:
+            self._require_release(lesson)
+            for folder in sorted(self.assignments):
+                student = Path(folder).parent.name
+                self.notebooks = self.assignments[folder]
+                if not self.init_destination(lesson, student):
+                    continue
+                try:
+                    self._convert(lesson, student)
+                except DBAPIError:
+                    raise
+                except Exception as error:  # whatever fails on our side costs this submission alone
+                    failed.append(student)
+                    self._record_failure(lesson, student, error)
+            self._log_table(lesson)
+        except DBAPIError as error:
+            kept = "what was graded is kept, and the same command goes on from there"
+            self._stop(f"the gradebook {self.coursedir.db_url} cannot be used: {_cause(error)}; {kept}")
+        if failed:
+            self._stop(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
+
+    def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
+        """Write it, and remember for the table what the judge said of it."""
+        super().write_single_notebook(output, resources)
+        result = resources["nbgrader"].get(RESULT)
+        if isinstance(result, Result):
+            student = str(resources["nbgrader"]["student"])
+            points = score_of(result) if result.status == "graded" else NOT_GRADED
+            self._rows[student] = (student, points, remarks(result))
+
+    def _convert(self, lesson: str, student: str) -> None:
+        try:
+            self.run_pre_convert_hook()
+            self.init_assignment(lesson, student)
+            for notebook in self.notebooks:
+                self.convert_single_notebook(notebook)
+            self.set_permissions(lesson, student)
+            self.run_post_convert_hook()
+        except BaseException:  # half of a page is worse than none: the next run makes a whole one
+            with suppress(OSError):
+                rmtree(self._format_dest(lesson, student))
+            raise
+
+    def _record_failure(self, lesson: str, student: str, error: Exception) -> None:
+        reason = f"the grader failed ({_cause(error)}); when that is mended, the same command grades it"
+        if isinstance(error, UnicodeEncodeError):
+            reason = "the name of the folder is not UTF-8, and no gradebook can keep it; rename the folder"
+        self.log.error("%s: NOT GRADED: %s", student, reason)
+        self.log.debug("how it failed", exc_info=error)
+        self._rows[student] = (student, NOT_GRADED, reason)
+
+    def _require_release(self, lesson: str) -> None:
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            try:
+                gradebook.find_notebook(lesson, lesson)
+            except MissingEntry:
+                self._stop(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
+
+    def _log_table(self, lesson: str) -> None:
+        """Everybody in one table: graded, not graded and why, graded before, missing."""
+        everybody = self.coursedir.student_id == "*"
+        rows = dict(self._rows)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            for folder in self.assignments:
+                student = Path(folder).parent.name
+                if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
+                    rows[student] = self._kept_row(gradebook, lesson, student)
+            roster = {student.id for student in gradebook.students} if everybody else set()
+        handed_in = {Path(folder).parent.name for folder in self.assignments}
+        for student in (roster | set(self._students if everybody else ())) - handed_in:
+            rows[student] = (student, "missing", self._why_missing(lesson, student))
+        before = len(self.assignments) - len(self._rows)
+        kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
+        self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
+
+    def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
+        """A student whom this run left as they were, by the gradebook and by what was noted in their notebook."""
+        notes = noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+        with suppress(MissingEntry):
+            submission = gradebook.find_submission_notebook(lesson, lesson, student)
+            checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
+            by_hand = any(grade.manual_score is not None for grade in checks)
+            if notes.graded or by_hand:
+                earned, worth = sum(grade.score for grade in checks), sum(grade.max_score for grade in checks)
+                return student, f"{earned:g} of {worth:g}", str(notes)
+        return student, NOT_GRADED, str(notes)
+
+    def _why_missing(self, lesson: str, student: str) -> str:
+        course = self.coursedir
+        folder = Path(course.root) / course.submitted_directory / student
+        with suppress(OSError):
+            if any(path.is_file() and path.suffix in (".ipynb", ".py") for path in folder.iterdir()):
+                return f"there are files in {folder.name}/, which belong in {folder.name}/{lesson}/"
+        return "nothing handed in"
+
+    def _stop(self, message: str) -> None:
+        self.log.error(message)
+        raise NbGraderException(message) from None
+
+
+def as_text(rows: Iterable[Row]) -> str:
+    """A table of students, their points and what there is to say, and below it how many of each kind."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    counts = {"graded": 0, "not graded": 0, "missing": 0}
+    for heading in ("student", "points", "remarks"):
+        table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(part)) for part in row))
+        counts[row[1].lower() if row[1].lower() in counts else "graded"] += 1
+    out = StringIO()
+    Console(file=out, width=COLUMNS).print(table)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    return "\n".join(["the class in one table", *lines, ", ".join(f"{n} {what}" for what, n in counts.items())])
+
+
+def _folders(home: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from (path for path in sorted(home.iterdir()) if path.is_dir() and not path.name.startswith("."))
+
+
+def _cause(error: BaseException) -> str:
+    cause = getattr(error, "orig", None) or error
+    return one_line(f"{type(cause).__name__}: {cause}")[:300]

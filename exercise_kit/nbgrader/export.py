@@ -1,0 +1,66 @@
+"""`nbgrader export` with two columns more: the judge's flags and what it noticed, beside the gradebook's scores."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.plugins import ExportPlugin
+
+from exercise_kit.files import write
+from exercise_kit.nbgrader.grader_notes import noted
+
+COLUMNS = (
+    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
+    *("late_submission_penalty", "score", "max_score", "flags", "remarks"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would evaluate
+
+
+class GradesWithFlags(ExportPlugin):
+    """nbgrader's own columns in their order, quoted where they have to be, then the flags and remarks."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write grades.csv, or what ``--to`` names; a file that was there stays whole until the new one is."""
+        target = Path(self.to or "grades.csv")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for assignment in gradebook.assignments:
+            for student in gradebook.students:
+                if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
+                    row = self._row(gradebook, assignment, student)
+                    writer.writerow({name: _cell(row.get(name)) for name in COLUMNS})
+        self.log.info("Exporting grades to %s", target)
+        write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
+
+    @staticmethod
+    def _is_wanted(names: list[Any], name: str) -> bool:
+        return not names or name in map(str, names)
+
+    def _row(self, gradebook: Gradebook, assignment: Any, student: Any) -> dict[str, Any]:
+        row = {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
+        row |= {"assignment": assignment.name, "duedate": assignment.duedate, "student_id": student.id}
+        row |= {"max_score": assignment.max_score, "raw_score": 0.0, "late_submission_penalty": 0.0, "score": 0.0}
+        try:
+            submission = gradebook.find_submission(assignment.name, student.id)
+        except MissingEntry:
+            return row | {"remarks": "nothing handed in"}
+        penalty = submission.late_submission_penalty or 0.0
+        row |= {"timestamp": submission.timestamp, "raw_score": submission.score, "late_submission_penalty": penalty}
+        course = CourseDirectory(parent=self)
+        folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
+        notes = noted(folder / f"{assignment.name}.ipynb")
+        state = "" if notes.graded else "NOT GRADED: "
+        score = max(0.0, submission.score - penalty)
+        return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
+
+
+def _cell(value: object) -> str:
+    """A value as a spreadsheet shows it and nothing else: a student may have called a file ``=HYPERLINK(…)``."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, float | int) else text

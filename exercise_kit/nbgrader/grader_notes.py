@@ -1,0 +1,121 @@
+"""What formgrader shows a grader beside an answer: the judge's flags, and the rubric of a written answer.
+
+The flags lie in the metadata of the autograded notebook, where no page shows them by itself; the rubric is read from
+the lesson's source when formgrader opens a submission, so that an edited one counts at once. formgrader and
+`generate_feedback` make their pages with the same exporter; what formgrader alone hands over tells them apart, so that
+no student reads a note.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
+from exercise_kit.judge.result import Result, legible, one_line
+from exercise_kit.submission.flags import MEANINGS, explained
+from exercise_kit.submission.released import cell_source
+
+NOTES = "vit_course_notes"
+_BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
+
+
+def notes_of(result: Result) -> dict[str, Any]:
+    """A result's flags and reason, as the notebook's metadata has them."""
+    beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
+    graded = result.status == "graded"
+    return {
+        "graded": graded,
+        "flags": list(result.flags),
+        "reason": result.reason and legible(result.reason),
+        "beside": beside,
+        "explained": legible("; ".join(explained(result.notes))),
+    }
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before."""
+
+    graded: bool = True
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason])])
+
+
+def noted(page: Path) -> Noted:
+    """What an autograded notebook says."""
+    with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
+        notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
+        said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
+        return Noted(bool(notes["graded"]), tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said))))
+    return Noted()
+
+
+class ShowGraderNotes(NbGraderPreprocessor):
+    """A step of the HTML exporter; of pages that are not formgrader's it changes nothing."""
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Put notes above the notebook and below the answers that they are about, in place."""
+        if "submission_id" not in resources or "notebook_id" not in resources:
+            return notebook, resources
+        notes = notebook.metadata.get(NOTES) or {}
+        rubrics = self._rubrics(str(resources["assignment_id"]))
+        cells = [new_markdown_cell(html) for html in _on_top(notes)]
+        for cell in notebook.cells:
+            cells.append(cell)
+            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if cell.metadata.get("nbgrader", {}).get("solution") and name:
+                cells += [new_markdown_cell(html) for html in _beside(notes, name)]
+                cells += [new_markdown_cell(_rubric_box(rubrics[name]))] if name in rubrics else []
+        notebook.cells = cells
+        return notebook, resources
+
+    def _rubrics(self, lesson: str) -> dict[str, str]:
+        """The rubric of each question, by its name, from the class's source folder; none where it cannot be read."""
+        course = CourseDirectory(parent=self)
+        path = Path(course.format_path(course.source_directory, ".", lesson)) / f"{lesson}.ipynb"
+        rubrics = {}
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            for cell in json.loads(path.read_bytes())["cells"]:
+                _, mark, rubric = cell_source(cell).partition(RUBRIC)
+                if mark:
+                    name = cell["metadata"]["nbgrader"]["grade_id"]
+                    rubrics[name] = rubric.replace(END_SOLUTION, "").replace(BEGIN_SOLUTION, "").strip()
+        return rubrics
+
+
+def _on_top(notes: Mapping[str, Any]) -> Iterator[str]:
+    flags = [flag for flag in notes.get("flags", ()) if isinstance(flag, str)]
+    if flags:
+        items = "".join(f"<li><code>{escape(flag)}</code>: {escape(MEANINGS.get(flag, ''))}</li>" for flag in flags)
+        yield _box("For you to look at; flags never change the points, and no student sees them.", f"<ul>{items}</ul>")
+    if notes.get("reason"):
+        yield _box("What the judge noticed:", escape(str(notes["reason"])))
+
+
+def _beside(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
+    for note in notes.get("beside", ()):
+        if note["exercise"] == exercise:
+            yield _box(f"<code>{escape(note['flag'])}</code>", escape(note["words"]))
+
+
+def _rubric_box(markdown: str) -> str:
+    """The rubric is the instructor's own markdown, which is rendered between the blank lines."""
+    return f'<div style="{_BOX}">\n\n**For graders: the rubric.** {markdown}\n\n</div>'
+
+
+def _box(title: str, html: str) -> str:
+    return f'<div style="{_BOX}"><strong>{title}</strong> {html}</div>'

@@ -1,0 +1,180 @@
+"""Pairs of submissions that are alike beyond what the task forces, by copydetect's winnowing.
+
+Information for a person, and never a score. What the lesson shows and what its model answers say is taken out first,
+and then whatever many students of the class wrote alike: that is the task's doing, not theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from io import StringIO
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, highlight_overlap
+
+from exercise_kit.batch.result_cache import write_text
+from exercise_kit.files import write
+from exercise_kit.report.page import clean, templates
+from exercise_kit.submission.find import HandedIn, find
+from exercise_kit.submission.notebook_file import Unreadable
+from exercise_kit.submission.parse import open_answers
+from exercise_kit.submission.released import CONFIG, SUBMITTED, Lessons, ReleasedError, ReleasedLesson, is_class
+from exercise_kit.submission.submission import NoSubmission
+
+GRAM = 30  # characters of code in which every name is one letter: about two lines
+WINDOW = 6
+LEAST_ALIKE = 80  # characters, of the same kind
+MANY = 0.2  # of a class; what more of them wrote alike is the task's doing
+FEW = 4  # and so many at least, lest a small class's copyists explain each other
+MOST_PAIRS = 30
+
+
+class SimilarityError(Exception):
+    """There is nothing to compare; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a student wrote for a lesson: their answers, one below the other."""
+
+    student: str
+    lesson: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students' answers: how many characters of each one's own are alike, as shares, and both with those marked.
+
+    ``left`` and ``right`` are HTML, escaped but for the marks.
+    """
+
+    lesson: str
+    students: tuple[str, str]
+    alike: int
+    shares: tuple[float, float]
+    left: str
+    right: str
+
+
+def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[ReleasedLesson, list[Text]]]:
+    """Everybody's answers by lesson; what cannot be read or is as it was released is left out.
+
+    Raises:
+        SimilarityError: it is no class folder, has no such lesson, or nobody has handed in anything.
+    """
+    if not is_class(class_dir):
+        raise SimilarityError(f"{class_dir} is no class folder: it has no {CONFIG}; name one made by new-class")
+    lessons = Lessons(class_dir)
+    if lesson is not None and lesson not in lessons.names:
+        raise SimilarityError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
+    found: dict[str, tuple[ReleasedLesson, list[Text]]] = {}
+    handed_in = find([class_dir], lessons.names, class_dir) if (class_dir / SUBMITTED).is_dir() else []
+    for each in handed_in:
+        if lesson in (None, each.assignment) and (opened := _text(each, lessons)):
+            released, text = opened
+            found.setdefault(released.name, (released, []))[1].append(text)
+    if not found:
+        raise SimilarityError(f"nobody has handed in an answer below {class_dir / SUBMITTED}")
+    return found
+
+
+def _text(handed_in: HandedIn, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
+    try:
+        opened = open_answers(handed_in, lessons)
+    except (Unreadable, NoSubmission, ReleasedError):
+        return None
+    sources = dict.fromkeys(each.source for each in opened.answers if each.source and not each.untouched)
+    source = "\n\n\n".join(filter(None, sources))
+    if not source:
+        return None
+    return opened.lesson, Text(handed_in.student or handed_in.path.stem, opened.lesson.name, source + "\n")
+
+
+def base_code(lesson: ReleasedLesson) -> str:
+    """What everybody was given: the code of the lesson's cells, answers not yet written."""
+    return "\n\n\n".join(cell.source for cell in lesson.cells if cell.code) + "\n"
+
+
+def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) -> int:
+    """Write one file for each student, and one of what everybody was given, in a folder for each lesson.
+
+    Raises:
+        SimilarityError: the folder is in use.
+        OSError: a file cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SimilarityError(f"{folder} exists and is not empty; name a new folder")
+    for lesson, texts in found.values():
+        write_text(folder / lesson.name / "basecode" / "basecode.py", base_code(lesson))
+        for text in texts:
+            write_text(folder / lesson.name / "submissions" / f"{text.student}.py", text.source)
+    return sum(len(texts) for _, texts in found.values())
+
+
+def pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
+    """The pairs that are alike beyond the task, most alike first.
+
+    Args:
+        lesson: as it was released, with its model answers where they are there.
+        texts: everybody's answers to it.
+    """
+    import copydetect
+
+    given = _grams(base_code(lesson)) | _grams("\n\n".join(lesson.model_answers.values()))
+    common = given | _written_by_many(texts)
+    prints = []
+    for text in texts:
+        made = copydetect.CodeFingerprint("answers.py", GRAM, WINDOW, fp=StringIO(text.source))
+        made.hashes -= common  # its own way of doing this goes wrong where a text says something twice
+        made.hash_idx = {each: places for each, places in made.hash_idx.items() if each in made.hashes}
+        made.token_coverage = get_token_coverage(made.hash_idx, GRAM, len(made.filtered_code))
+        prints.append(made)
+    couples = combinations(zip(texts, prints, strict=True), 2)
+    found = [pair for one, two in couples if (pair := _pair(*one, *two))]
+    return sorted(found, key=lambda pair: (-max(pair.shares), -pair.alike, pair.students))[:MOST_PAIRS]
+
+
+def _pair(one: Text, print_one: Any, two: Text, print_two: Any) -> Pair | None:
+    import copydetect
+
+    alike, shares, slices = copydetect.compare_files(print_one, print_two)
+    if alike < LEAST_ALIKE:
+        return None
+    marked = [
+        highlight_overlap(text.source, places, "<mark>", "</mark>", escape_html=True)[0]
+        for text, places in zip((one, two), slices, strict=True)
+    ]
+    left, right = (float(share) for share in shares)
+    return Pair(one.lesson, (one.student, two.student), int(alike), (left, right), *marked)
+
+
+def _written_by_many(texts: Sequence[Text]) -> set[int]:
+    """The grams of more students than would copy from each other."""
+    counts = Counter(gram for text in texts for gram in _grams(text.source))
+    return {gram for gram, count in counts.items() if count > max(FEW, MANY * len(texts))}
+
+
+def _grams(source: str) -> set[int]:
+    """The fingerprints of all places of a text, names made one letter."""
+    code, _ = filter_code(source, "answers.py")
+    return {int(each) for each in hashed_kgrams(code, GRAM)}
+
+
+def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: date | None = None) -> int:
+    """Write the pairs of a class to one page for the instructor's eyes, and say how many there are.
+
+    Raises:
+        SimilarityError: as :func:`texts_of` does.
+        OSError: the page cannot be written.
+    """
+    lessons = [(released, texts, pairs(released, texts)) for released, texts in texts_of(class_dir, lesson).values()]
+    values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
+    page = templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)
+    write(out, clean(page).encode(), 0o600)
+    return sum(len(found) for _, _, found in lessons)

@@ -1,0 +1,465 @@
+"""What becomes of a notebook before it is handed in: one kind for each honest and each hopeless way that we met."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+Notebook = dict[str, Any]
+LESSON = "01_patchify"
+RELEASED = Path(__file__).parents[2] / "notebooks" / f"{LESSON}.ipynb"
+NO_METADATA = "no nbgrader metadata"
+WIDE = "\N{FULLWIDTH LATIN SMALL LETTER A}"
+
+
+def mark(cell: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = cell["metadata"].get("nbgrader", {})
+    return found
+
+
+def released(name: str) -> str:
+    """The source of a cell as students get it."""
+    return "".join(cell_of(json.loads(RELEASED.read_text("utf-8")), name)["source"])
+
+
+def place_of(notebook: Notebook, name: str) -> int:
+    return next(place for place, cell in enumerate(notebook["cells"]) if mark(cell).get("grade_id") == name)
+
+
+def cell_of(notebook: Notebook, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = notebook["cells"][place_of(notebook, name)]
+    return found
+
+
+def code(source: str, **metadata: Any) -> dict[str, Any]:
+    return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": source}
+
+
+def nothing(notebook: Notebook) -> None:
+    """The notebook as it was saved."""
+
+
+def without_metadata(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        cell["metadata"] = {}
+
+
+def without_ids(notebook: Notebook) -> None:
+    notebook["nbformat_minor"] = 4
+    for cell in notebook["cells"]:
+        cell.pop("id", None)
+
+
+def stripped(notebook: Notebook) -> None:
+    without_metadata(notebook)
+    without_ids(notebook)
+    notebook["metadata"] = {}
+
+
+def new_ids(notebook: Notebook) -> None:
+    without_metadata(notebook)
+    for place, cell in enumerate(notebook["cells"]):
+        cell["id"] = f"n{place:07d}"
+
+
+def same_ids(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        cell["id"] = "one-and-the-same"
+
+
+def from_colab(notebook: Notebook) -> None:
+    without_ids(notebook)
+    notebook["nbformat_minor"] = 0
+    notebook["metadata"] = {"colab": {"provenance": [], "toc_visible": True}, "accelerator": "GPU"}
+    for number, cell in enumerate(notebook["cells"]):
+        cell["metadata"] |= {"id": f"aBcD{number}", "colab": {"base_uri": "https://localhost:8080/"}}
+        cell["source"] = cell["source"].splitlines(keepends=True)
+
+
+def from_vs_code(notebook: Notebook) -> None:
+    notebook["nbformat_minor"] = 2
+    notebook["metadata"] = {"language_info": {"name": "python"}, "orig_nbformat": 4}
+    for cell in notebook["cells"]:
+        cell.pop("id", None)
+        if cell["cell_type"] == "code":
+            cell["metadata"]["vscode"] = {"languageId": "python"}
+        cell["source"] = cell["source"].splitlines(keepends=True)
+
+
+def without_kernel(notebook: Notebook) -> None:
+    notebook["metadata"] = {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}}
+
+
+def format_3(notebook: Notebook) -> None:
+    cells = [{"cell_type": each["cell_type"], "metadata": each["metadata"]} for each in notebook["cells"]]
+    for old, new in zip(cells, notebook["cells"], strict=True):
+        if new["cell_type"] == "code":
+            old |= {"input": new["source"], "language": "python", "outputs": [], "collapsed": False}
+        else:
+            old["source"] = new["source"]
+    notebook.clear()
+    notebook |= {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}}
+    notebook["worksheets"] = [{"cells": cells, "metadata": {}}]
+
+
+def in_one_cell(notebook: Notebook) -> None:
+    answers = [cell_of(notebook, name)["source"] for name in ("patchify", "unpatchify")]
+    notebook["cells"] = [code("\n\n".join(["import torch\nfrom torch import nn", *answers]))]
+
+
+def merged(notebook: Notebook) -> None:
+    """Both answers in the first one's cell."""
+    first, second = cell_of(notebook, "patchify"), cell_of(notebook, "unpatchify")
+    first["source"] += "\n\n\n" + second["source"]
+    second["source"] = ""
+
+
+def split(notebook: Notebook) -> None:
+    """Each answer stands in a cell of its own below the exercise's."""
+    for name in ("patchify", "unpatchify"):
+        place = place_of(notebook, name)
+        notebook["cells"].insert(place + 1, code(notebook["cells"][place]["source"]))
+        notebook["cells"][place]["source"] = "# I try it below\nside = 3"
+
+
+def reordered(notebook: Notebook) -> None:
+    """The second answer and its check before the first, the imports last."""
+    notebook["cells"].sort(key=lambda cell: "unpatchify" not in mark(cell).get("grade_id", ""))
+
+
+def doubled(notebook: Notebook) -> None:
+    place = place_of(notebook, "unpatchify")
+    first = copy.deepcopy(notebook["cells"][place])
+    first["source"] = "def unpatchify(patches, patch_size, image_size):\n    return patches"
+    notebook["cells"].append(copy.deepcopy(cell_of(notebook, "check-unpatchify")))
+    notebook["cells"].insert(place, first)
+
+
+def doubled_alike(notebook: Notebook) -> None:
+    notebook["cells"] += copy.deepcopy([cell_of(notebook, "unpatchify"), cell_of(notebook, "check-unpatchify")])
+
+
+def without_checks(notebook: Notebook) -> None:
+    notebook["cells"] = [each for each in notebook["cells"] if not mark(each).get("grade_id", "").startswith("check-")]
+
+
+def edited_check(notebook: Notebook) -> None:
+    cell_of(notebook, "check-patchify")["source"] = "8.0"
+
+
+def without_answer(notebook: Notebook) -> None:
+    lost = ("unpatchify", "check-unpatchify")
+    notebook["cells"] = [each for each in notebook["cells"] if mark(each).get("grade_id") not in lost]
+
+
+def emptied(notebook: Notebook) -> None:
+    cell_of(notebook, "unpatchify")["source"] = "# to do\n"
+
+
+def as_text(notebook: Notebook) -> None:
+    cell = cell_of(notebook, "unpatchify")
+    cell["cell_type"] = "markdown"
+    del cell["outputs"], cell["execution_count"]
+
+
+def broken_syntax(notebook: Notebook) -> None:
+    cell = cell_of(notebook, "unpatchify")
+    cell["source"] = cell["source"].replace("):", ")", 1)
+
+
+def broken_and_stripped(notebook: Notebook) -> None:
+    broken_syntax(notebook)
+    stripped(notebook)
+
+
+def broken_in_one_cell(notebook: Notebook) -> None:
+    in_one_cell(notebook)
+    notebook["cells"][0]["source"] += "\n)"
+
+
+def broken_below(notebook: Notebook) -> None:
+    """The exercise's own cell is as it was released, and the broken answer stands below it."""
+    place = place_of(notebook, "unpatchify")
+    broken_syntax(notebook)
+    notebook["cells"].insert(place + 1, code(notebook["cells"][place]["source"]))
+    notebook["cells"][place]["source"] = released("unpatchify")
+
+
+def magics(notebook: Notebook) -> None:
+    cell = cell_of(notebook, "patchify")
+    cell["source"] = "%matplotlib inline\n!pip list\n" + cell["source"] + "\n%timeit -n 1 1 + 1"
+    notebook["cells"].insert(0, code("%%bash\necho $HOME"))
+
+
+def raising(notebook: Notebook) -> None:
+    notebook["cells"].insert(1, code("import antigravity_7\n1 / 0"))
+    notebook["cells"].append(code("raise SystemExit"))
+
+
+def forged(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        if mark(cell):
+            cell["metadata"]["nbgrader"] |= {"schema_version": 99, "points": 1000, "locked": False}
+
+
+def older_schema(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        if mark(cell):
+            cell["metadata"]["nbgrader"]["schema_version"] = 1
+
+
+def other_version(notebook: Notebook) -> None:
+    cell_of(notebook, "check-patchify")["metadata"]["nbgrader"]["checksum"] = "0" * 32
+
+
+def odd_cells(notebook: Notebook) -> None:
+    notebook["cells"][:0] = [7, None, {"cell_type": "code"}, {"cell_type": "slide", "source": "x", "metadata": []}]
+
+
+def odd_letters(notebook: Notebook) -> None:
+    cell = cell_of(notebook, "patchify")
+    cell["source"] += "\n# \ud800 half a letter, \u202e turned, 🙂"
+
+
+def unicode_names(notebook: Notebook) -> None:
+    cell = cell_of(notebook, "patchify")
+    cell["source"] = cell["source"].replace("grid", f"ширина{WIDE}")
+
+
+def with_pictures(notebook: Notebook) -> None:
+    picture = {"image/png": "A" * (75 << 20), "application/vnd.plotly.v1+json": {"data": [{"x": [0.5] * 10_000}]}}
+    shown = {"output_type": "display_data", "metadata": {}, "data": picture}
+    notebook["cells"][place_of(notebook, "patchify") + 3]["outputs"] = [shown]
+    notebook["metadata"]["widgets"] = {"state": {str(number): {} for number in range(1000)}}
+
+
+def crlf(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        cell["source"] = cell["source"].replace("\n", "\r\n")
+
+
+def untouched(notebook: Notebook) -> None:
+    for name in ("patchify", "unpatchify"):
+        cell_of(notebook, name)["source"] = released(name)
+
+
+def swollen(notebook: Notebook) -> None:
+    notebook["metadata"]["x"] = [{}] * 400_000
+
+
+def nested(notebook: Notebook) -> None:
+    notebook["metadata"]["x"] = json.loads("[" * 500 + "]" * 500)
+
+
+def giant(notebook: Notebook) -> None:
+    notebook["cells"][0]["source"] = "x" * (33 << 20)
+
+
+def many_cells(notebook: Notebook) -> None:
+    notebook["cells"] += [code("")] * 3000
+
+
+def much_code(notebook: Notebook) -> None:
+    notebook["cells"].append(code("x = 1\n" * 10_000))
+
+
+def other_lesson(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        if mark(cell):
+            cell["metadata"]["nbgrader"]["grade_id"] += "-x"
+        cell["source"] = cell["source"].replace("patchify", "do")
+    notebook["cells"].append(code("def normalize_images(images, mean, std):\n    return images"))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A change of content, its bytes, its file's name, a word of the reason, flags, and what lies beside it or instead.
+
+    ``instead`` makes the file itself, from the notebook's text, in the student's folder.
+    """
+
+    change: Callable[[Notebook], None] = nothing
+    encoding: str = "utf-8"
+    name: str = f"{LESSON}.ipynb"
+    reason: str | None = None
+    flags: tuple[str, ...] = ()
+    instead: Callable[[Path, str], None] | None = None
+
+
+def _bytes(content: bytes, name: str = f"{LESSON}.ipynb") -> Callable[[Path, str], None]:
+    return lambda folder, _: [(folder / name).write_bytes(content)][0] and None
+
+
+def _script(name: str, *, percent: bool = True, change: Callable[[str], str] = str) -> Callable[[Path, str], None]:
+    def write(folder: Path, text: str) -> None:
+        cells = json.loads(text)["cells"]
+        heads = {"code": "# %%\n" if percent else "# In[1]:\n\n", "markdown": "# %% [markdown]\n# "}
+        parts = [heads[each["cell_type"]] + _commented(each) for each in cells]
+        (folder / name).write_text(change("\n\n".join(parts)), encoding="utf-8")
+
+    return write
+
+
+def _commented(cell: dict[str, Any]) -> str:
+    source: str = cell["source"]
+    return source if cell["cell_type"] == "code" else source.replace("\n", "\n# ")
+
+
+def _two_files(named: str, other: str) -> Callable[[Path, str], None]:
+    def write(folder: Path, text: str) -> None:
+        (folder / named).write_text(text, encoding="utf-8")
+        (folder / other).write_text(text.replace("unpatchify", "unfinished"), encoding="utf-8")
+
+    return write
+
+
+def _link(folder: Path, text: str) -> None:
+    target = folder.parents[2] / "elsewhere.ipynb"
+    target.write_text(text, encoding="utf-8")
+    (folder / f"{LESSON}.ipynb").symlink_to(target)
+
+
+def _linked_folder(folder: Path, text: str) -> None:
+    target = folder.parents[2] / "elsewhere"
+    target.mkdir()
+    (target / f"{LESSON}.ipynb").write_text(text, encoding="utf-8")
+    folder.rmdir()
+    folder.symlink_to(target)
+
+
+def _too_large(folder: Path, text: str) -> None:
+    (folder / f"{LESSON}.ipynb").write_text(text, encoding="utf-8")
+    os.truncate(folder / f"{LESSON}.ipynb", 101 << 20)
+
+
+def _pipe(folder: Path, _: str) -> None:
+    os.mkfifo(folder / f"{LESSON}.ipynb")
+
+
+def _nothing_there(_: Path, __: str) -> None:
+    """An empty folder."""
+
+
+def _inside(folder: Path, text: str) -> None:
+    (folder / "work").mkdir()
+    (folder / "work" / f"{LESSON}.ipynb").write_text(text, encoding="utf-8")
+
+
+def _sources_as_saved_by_4_0(folder: Path, text: str) -> None:
+    notebook = nbformat.from_dict(json.loads(text))
+    for cell in notebook.cells:
+        cell.pop("id", None)
+    notebook.nbformat_minor = 0
+    (folder / f"{LESSON}.ipynb").write_text(nbformat.v4.nbjson.writes(notebook), encoding="utf-8")
+
+
+HONEST = {
+    "as-saved": Kind(),
+    "without-metadata": Kind(without_metadata, reason=NO_METADATA),
+    "without-ids": Kind(without_ids),
+    "stripped": Kind(stripped, reason=NO_METADATA),
+    "new-ids": Kind(new_ids, reason=NO_METADATA),
+    "same-ids": Kind(same_ids),
+    "bom": Kind(encoding="utf-8-sig"),
+    "utf-16": Kind(encoding="utf-16", reason="UTF-16"),
+    "utf-16-le": Kind(encoding="utf-16-le", reason="UTF-16"),
+    "utf-16-be": Kind(encoding="utf-16-be", reason="UTF-16"),
+    "utf-32": Kind(encoding="utf-32", reason="UTF-32"),
+    "renamed-file": Kind(name="My homework (final).ipynb", reason="its file is named My homework"),
+    "second-download": Kind(name=f"{LESSON} (1).ipynb"),
+    "capital-letters": Kind(name=f"{LESSON}.IPYNB"),
+    "colab": Kind(from_colab),
+    "vs-code": Kind(from_vs_code),
+    "other-kernel": Kind(without_kernel),
+    "crlf": Kind(crlf),
+    "format-3": Kind(format_3, reason="old notebook format"),
+    "format-4.0": Kind(instead=_sources_as_saved_by_4_0),
+    "split": Kind(split),
+    "merged": Kind(merged),
+    "reordered": Kind(reordered),
+    "doubled-alike": Kind(doubled_alike),
+    "without-checks": Kind(without_checks, flags=("test-cell-deleted",)),
+    "edited-check": Kind(edited_check, flags=("test-cell-edited",)),
+    "magics": Kind(magics),
+    "raising": Kind(raising),
+    "forged": Kind(forged),
+    "older-schema": Kind(older_schema),
+    "other-version": Kind(other_version, reason="another version of the lesson"),
+    "odd-cells": Kind(odd_cells, reason="not what a cell should be"),
+    "odd-letters": Kind(odd_letters),
+    "unicode-names": Kind(unicode_names),
+    "with-80-MB": Kind(with_pictures),
+    "two-files": Kind(instead=_two_files(f"{LESSON}.ipynb", "scratch.ipynb")),
+    "all-at-once": Kind(stripped, "utf-16", "Untitled.ipynb", NO_METADATA),
+    "éva 🙂": Kind(),
+    "李明": Kind(),
+    "محمد": Kind(),
+    "[a-z]*?": Kind(),
+    "o'neil; -- 100%": Kind(),
+}
+SCRIPTS = {
+    "script": Kind(instead=_script(f"{LESSON}.py")),
+    "exported": Kind(instead=_script(f"{LESSON}.py", percent=False)),
+    "renamed-script": Kind(instead=_script("homework.py"), reason="its file is named homework.py"),
+}
+OTHERWISE_GRADED = {
+    "in-one-cell": Kind(in_one_cell, reason=NO_METADATA, flags=("test-cell-deleted",)),
+    "doubled": Kind(doubled, reason="2 answers for unpatchify"),
+    "without-answer": Kind(without_answer, reason="cell of unpatchify is missing", flags=("test-cell-deleted",)),
+    "emptied": Kind(emptied, reason="cell of unpatchify is empty"),
+    "as-text": Kind(as_text, reason="no code cell any more"),
+    "broken": Kind(broken_syntax, reason="SyntaxError"),
+    "broken-and-stripped": Kind(broken_and_stripped, reason="SyntaxError"),
+    "broken-in-one-cell": Kind(broken_in_one_cell, reason="SyntaxError", flags=("test-cell-deleted",)),
+    "broken-below": Kind(broken_below, reason="SyntaxError"),
+    "broken-script": Kind(
+        instead=_script(f"{LESSON}.py", change=lambda text: text.replace("image_size):", "image_size)", 1)),
+        reason="SyntaxError",
+    ),
+    "untouched": Kind(untouched),
+}
+UNGRADABLE = {
+    "swollen": Kind(swollen, reason="more pieces of data"),
+    "nested": Kind(nested, reason="nested deeper"),
+    "giant": Kind(giant, reason="more than 32 MB beside its outputs"),
+    "many-cells": Kind(many_cells, reason="more than 2000 cells"),
+    "much-code": Kind(much_code, reason="more code than anybody writes"),
+    "half-a-file": Kind(instead=lambda folder, text: _bytes(text.encode()[:5000])(folder, text), reason="not JSON"),
+    "empty-file": Kind(instead=_bytes(b" "), reason="the file is empty"),
+    "page": Kind(instead=_bytes(b"<html>not a notebook</html>"), reason="not JSON"),
+    "list": Kind(instead=_bytes(b"[]"), reason="no notebook"),
+    "null": Kind(instead=_bytes(b"null"), reason="no notebook"),
+    "picture": Kind(instead=_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256))), reason="no text"),
+    "zip": Kind(instead=_bytes(b"PK\x03\x04", "work.zip"), reason="it is an archive"),
+    "too-large": Kind(instead=_too_large, reason="more than 100 MB"),
+    "other-lesson": Kind(other_lesson, reason="another lesson"),
+    "two-names": Kind(instead=_two_files("final.ipynb", "final2.ipynb"), reason="it holds 2 notebooks"),
+    "link": Kind(instead=_link, reason="symbolic link"),
+    "linked-folder": Kind(instead=_linked_folder, reason="symbolic link"),
+    "pipe": Kind(instead=_pipe, reason="no ordinary file"),
+    "nothing": Kind(instead=_nothing_there, reason="no notebook"),
+    "inside": Kind(instead=_inside, reason="no notebook"),
+}
+KINDS = HONEST | SCRIPTS | OTHERWISE_GRADED | UNGRADABLE
+
+
+def hand_in(path: Path, kind: Kind) -> None:
+    """Replace the notebook at ``path``, right as it was saved, by what a kind makes of it."""
+    notebook = json.loads(path.read_bytes())
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    path.unlink()
+    kind.change(notebook)
+    text = json.dumps(notebook, ensure_ascii=kind.change is odd_letters, indent=1)
+    if kind.instead:
+        kind.instead(path.parent, text)
+        return
+    text = text.replace("\n", "\r\n") if kind.change is crlf else text
+    path.with_name(kind.name).write_bytes(text.encode(kind.encoding))

@@ -1,0 +1,91 @@
+"""What a grader sees beside an answer in formgrader, what grades.csv says, and what a student's page does not."""
+
+import csv
+import json
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
+from traitlets.config import Config
+
+from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.export import GradesWithFlags
+from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
+from exercise_kit.reasons import FlagNote
+
+LESSON = "01_x"
+RESULT = Result(
+    "x.ipynb",
+    "ada",
+    LESSON,
+    "graded",
+    reason="patchify uses `<b>gc</b>`",
+    flags=("possible-bypass", "timeout"),
+    notes=(
+        FlagNote("possible-bypass", "patchify", "patchify uses `<b>gc</b>`"),
+        FlagNote("reference-copied", "attend", "attend has the 9 statements"),
+    ),
+)
+FORMGRADER = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESSON, "index": 0}
+FEEDBACK = {"nbgrader": {"notebook": LESSON, "assignment": LESSON, "student": "ada"}}
+
+
+def mark(name):
+    return {"nbgrader": {"grade_id": name, "solution": True, "grade": False}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    source = tmp_path / "source" / LESSON / f"{LESSON}.ipynb"
+    source.parent.mkdir(parents=True)
+    answer = "Why?\n### BEGIN SOLUTION\nBecause.\n\n**Rubric.** 1 point: the count.\n### END SOLUTION"
+    source.write_text(json.dumps({"cells": [{"source": answer.splitlines(keepends=True), "metadata": mark("why")}]}))
+    return tmp_path
+
+
+def shown(folder, resources, result=RESULT):
+    cells = [new_code_cell("1", metadata=mark("patchify")), new_markdown_cell("Because.", metadata=mark("why"))]
+    notebook = new_notebook(cells=cells, metadata={NOTES: notes_of(result)} if result else {})
+    step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
+    return [cell.source for cell in step.preprocess(notebook, dict(resources))[0].cells]
+
+
+def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(folder):
+    flags, reason, answer, beside, question, rubric = shown(folder, FORMGRADER)
+    assert "possible-bypass" in flags
+    assert "the code took too long" in flags
+    assert "&lt;b&gt;gc" in reason
+    assert (answer, question) == ("1", "Because.")
+    assert "&lt;b&gt;gc" in beside
+    assert "<b>gc" not in beside
+    assert "\n\n**For graders: the rubric.** 1 point: the count.\n\n" in rubric
+
+
+def test_a_student_s_page_shows_none_of_it(folder):
+    assert shown(folder, FEEDBACK) == ["1", "Because."]
+
+
+def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(folder):
+    (folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
+    assert shown(folder, FORMGRADER, result=None) == ["1", "Because."]
+
+
+def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
+    page.parent.mkdir(parents=True)
+    page.write_text(json.dumps({"metadata": {NOTES: notes_of(RESULT)}}))
+    assert noted(page).flags == ("possible-bypass", "timeout")
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        gradebook.add_assignment(LESSON)
+        gradebook.add_student("ada", first_name="=HYPERLINK(1)", last_name='Love, "Ada"')
+        gradebook.add_student("absent")
+        gradebook.add_submission(LESSON, "ada")
+        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
+    rows = {row["student_id"]: row for row in csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))}
+    assert rows["ada"]["flags"] == "possible-bypass timeout"
+    assert rows["ada"]["remarks"] == f"attend has the 9 statements; {RESULT.reason}"
+    assert rows["ada"]["last_name"] == 'Love, "Ada"'
+    assert rows["ada"]["first_name"] == "'=HYPERLINK(1)"
+    assert rows["absent"]["remarks"] == "nothing handed in"
+    assert rows["absent"]["score"] == "0.0"
