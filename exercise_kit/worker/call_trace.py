@@ -29,6 +29,8 @@ _HERE = os.path.abspath(__file__)
 _WORKER = os.path.dirname(_HERE) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")
+# whoever imports a module calls these, as setuptools' _distutils_hack
+_FINDERS = frozenset(getattr(each, "__module__", "") for each in sys.meta_path)
 _OPTIMIZED = 1  # of co_flags: a function's body, not a module's or a class's
 _CELLS = ("<cell ", "<ipython-input")
 _GRAPH_MODULE = "<eval_with_key>"  # the file name of code that torch.fx writes
@@ -206,6 +208,8 @@ def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
     module = f"{home.split(os.sep)[-2]}.{_dotted(file[len(home) :])}" if home else _installed(file)
     if module is None:
         return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, "")
+    if module in _FINDERS:
+        return _SKIPPED, ""
     if not code.co_flags & _OPTIMIZED:
         return (_CLOSED, "") if code.co_name == "<module>" else (_SKIPPED, "")
     return _CLOSED if home else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"

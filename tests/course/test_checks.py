@@ -24,9 +24,19 @@ def _right_variants():
                 yield pytest.param(exercise, objects, id=f"{exercise}-{'-'.join(each.__name__ for each in objects)}")
 
 
+def checked_as(exercise):
+    """The exercise whose checks these are: its own, or of a bug hunt that shares them the one before it."""
+    return next((each for each in EXERCISES.values() if each.checks is exercise.checks), exercise)
+
+
+def evaluated(exercise):
+    """The misconceptions that tests try: all; where the same checks have caught them already, one in six."""
+    return exercise.misconceptions if checked_as(exercise) is exercise else exercise.misconceptions[::6]
+
+
 def _misconceptions():
     for exercise in EXERCISES.values():
-        for wrong in exercise.misconceptions:
+        for wrong in evaluated(exercise):
             yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
 
 
@@ -54,7 +64,8 @@ def test_a_misconception_fails_and_is_named(exercise, wrong):
 def _with_settings():
     for exercise in EXERCISES.values():
         for wrong, objects in from_settings(exercise):
-            yield pytest.param(exercise.name, wrong, objects, id=f"{exercise.name}-{wrong.name}")
+            if wrong in evaluated(exercise):
+                yield pytest.param(exercise.name, wrong, objects, id=f"{exercise.name}-{wrong.name}")
 
 
 @pytest.mark.parametrize(("exercise", "wrong", "objects"), list(_with_settings()))
@@ -78,10 +89,12 @@ def test_an_exercise_is_complete(exercise):
         assert wrong.cause.explanation.endswith("."), wrong.name
         assert wrong.cause.question.endswith("?"), wrong.name
         assert wrong.cause.section.startswith(exercise.lesson + ", "), wrong.name
-        failed |= {each.name for each in reported(exercise.name, wrong).results if each.verdict == "fail"}
+        if checked_as(exercise) is exercise:
+            failed |= {each.name for each in reported(exercise.name, wrong).results if each.verdict == "fail"}
     claims = {each.name: each.claim for each in exercise.checks}
     assert all(claim.endswith(".") for claim in claims.values())
-    assert failed == set(claims), f"no misconception fails {set(claims) - failed}"
+    if checked_as(exercise) is exercise:
+        assert failed == set(claims), f"no misconception fails {set(claims) - failed}"
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)

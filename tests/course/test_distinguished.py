@@ -14,6 +14,7 @@ from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
+from tests.course.test_checks import evaluated
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -28,7 +29,6 @@ ALIKE_WHEN_GRADED = {
         ("layers in plain list", "layers made in forward"): "no parameter can be loaded, so no hidden check goes on",
     },
 }
-ALIKE_WHEN_GRADED["fix_block"] = ALIKE_WHEN_GRADED["EncoderBlock"]
 
 
 def alike(answers):
@@ -49,7 +49,7 @@ def alike(answers):
 
 def with_the_right_one(exercise):
     right = Misconception(Cause(RIGHT, "", "", ""), REFERENCE[exercise.name])
-    return [right, *exercise.misconceptions]
+    return [right, *evaluated(exercise)]
 
 
 def in_public(exercise):
