@@ -33,6 +33,9 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
     options = ["--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
+    tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text('{"windowingMode": "none"}')  # else cells out of view come and go while a test reads them
     log_file = settings / "lab.log"
     with log_file.open("w") as log:
         server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
