@@ -1,9 +1,21 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
 # %% [markdown]
 # # 03 · Every patch asks a question
 #
 # The photo is a sentence (lesson 01) and each word says where it stands (lesson 02). Now the words exchange what they
-# know. Each one asks a question, each one offers an answer, and each takes most from those whose offer fits its
-# question best. All of this is one line of algebra, and a mistake in it raises no error.
+# know. Each one asks a question, and each one offers something. A word takes most from the words whose offer fits its
+# question. All of this is one line of algebra, and most mistakes in it raise no error.
 #
 # **After this lesson you can**
 # - compute attention for any batch, and say what each axis of each product means;
@@ -18,7 +30,7 @@
 # | `MultiHeadSelfAttention` | 25 | 10 |
 # | `is_attention`: you write the test | 25 | 8 |
 # | two written questions | 10 | 4 |
-# | a bug drawn for you | 5 | – |
+# | a bug hunt, with a random bug | 5 | – |
 
 # %%
 import math
@@ -29,7 +41,7 @@ from torch import nn
 
 from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import photo
-from vit_course.plots import show_images, show_matrix, show_patches
+from vit_course.plots import show_images, show_matrix
 
 patchify, unpatchify = own("patchify", "unpatchify")
 sinusoidal_positions, sinusoidal_positions_2d = own("sinusoidal_positions", "sinusoidal_positions_2d")
@@ -42,8 +54,8 @@ picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, 
 # ## A soft look-up
 #
 # A Python dictionary is strict: either your query *equals* a key, or you get a `KeyError`. Attention is a soft
-# dictionary. It compares the query with **every** key, and returns a mixture of **all** values, with more of those
-# whose keys fit better.
+# dictionary. It compares the query with **every** key, and returns a mixture of **all** values: the better a key fits,
+# the larger the share of its value.
 #
 # Here the keys are colors, as (red, green, blue), and the values are numbers.
 
@@ -54,7 +66,7 @@ values = torch.tensor([10.0, 20.0, 30.0])
 
 
 def soft_look_up(wanted, sharpness=4.0):
-    fits = torch.stack([(wanted * colour).sum() for colour in keys.values()])
+    fits = torch.stack([(wanted * color).sum() for color in keys.values()])
     shares = (sharpness * fits).softmax(dim=0)  # positive, and their sum is 1
     return shares, (shares * values).sum().item()
 
@@ -76,7 +88,7 @@ reveal("exactly-20", min(answers, key=answers.get))
 
 # %% [markdown]
 # Gray fits all three keys alike, so it gets the plain mean of the values. Now let the query move from red to green and
-# watch the shares change. Nothing switches, everything changes smoothly. That is the point: a smooth function has a
+# watch the shares change. Nothing jumps: all shares change smoothly. That is the point: a smooth function has a
 # gradient, and with a gradient a network can learn *what to ask for*.
 
 # %%
@@ -88,7 +100,7 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # ## Every token asks, every token answers
 #
 # In a Transformer each token has all three. From its vector it makes a **query** (what am I looking for?), a **key**
-# (what can I be found by?) and a **value** (what do I pass on to whoever finds me?). All tokens ask at once, so the
+# (how can others find me?) and a **value** (what do I pass on to those who find me?). All tokens ask at once, so the
 # queries form a matrix, and so do the keys and the values.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
@@ -99,16 +111,14 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # ![Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax makes weights
 # that sum to 1 in each row; weights times value give the output.](../figures/attention_step_by_step.svg)
 #
-# Follow the framed row with a pencil: token 1 asks with (0, −1, 1, 2), its scores are 1, −3 and −1, halved they go into
-# the softmax, and it attends to token 0 most. Its output is 0.67 of one value, 0.09 of another and 0.24 of the third.
+# Follow the framed row with a pencil. The query of token 1 is (0, −1, 1, 2), and its scores are 1, −3 and −1. They are
+# halved (head_dim is 4, its root 2) and go into the softmax, which gives 0.67, 0.09 and 0.24. So token 1 attends to
+# token 0 most, and its output is 0.67 of value 0, 0.09 of value 1 and 0.24 of value 2.
 
 # %% [markdown]
-# Read the axes with care: most mistakes are made there. `scores` has a **row for each query** and a **column for each
-# key**. The softmax runs along a row: a query has one unit of attention to give away. Column sums may be anything: some
-# tokens get much attention, and others hardly any.
-#
-# **Predict first.** Change the *query* of token 0: which rows of the output change? Change its *key*? Its *value*?
-# You will see after the exercise.
+# Read the axes with care: many mistakes are made there. `scores` has a **row for each query** and a **column for each
+# key**. The softmax runs along a row: a query has one unit of attention to give away. The sums of the columns are not
+# fixed: some tokens get much attention, and others hardly any.
 
 # %% [markdown]
 # ## Why divide by the root
@@ -129,19 +139,19 @@ for head_dim in (4, 64, 256):
 reveal("dot-product-of-256", products.std(), within=2)
 
 # %% [markdown]
-# Each product adds 1 to the *variance*, so the variance is `head_dim` and the typical size its root: 2, 8, 16. For a
-# softmax that is too large. It depends on *differences* of scores, and a difference of 16 means that one key gets e¹⁶
-# times, nine million times, the weight of the other.
+# Each product adds 1 to the *variance*, so the variance of the sum is `head_dim`, and its typical size is the root of
+# that: 2, 8, 16. For a softmax that is too large. It depends on *differences* of scores, and a difference of 16 means
+# that one key gets e¹⁶ times, nine million times, the weight of the other.
 
 
 # %%
 def scores_of(head_dim, divisor):
-    query, key = torch.randn(2, 64, head_dim)  # 64 tokens ask 64 tokens
-    return query @ key.T / divisor
+    query, key = torch.randn(2, 50, 64, head_dim)  # 50 times: 64 tokens ask 64 tokens
+    return query @ key.mT / divisor
 
 
 def largest_weight(scores):
-    return scores.softmax(dim=1).amax(dim=1).mean()
+    return scores.softmax(dim=-1).amax(dim=-1).mean()
 
 
 print("largest weight in a row")
@@ -149,33 +159,48 @@ for head_dim in (4, 64, 256):
     undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
     print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
 
+tokens = F.layer_norm(torch.randn(64, 192), (192,))
+with torch.no_grad():
+    scores = nn.Linear(192, 64)(tokens) @ nn.Linear(192, 64)(tokens).mT
+undivided, divided = (largest_weight(scores / each) for each in (1, math.sqrt(64)))
+print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+
 # %% [markdown]
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
-# Without the root a head of 256 numbers gives nearly all its weight to one token before it has learned anything. With
-# the root it starts with some weight for all of them, whatever its size.
+# If the numbers of query and key have standard deviation 1, a head of 256 numbers gives about nine tenths of its weight
+# to one token before it has learned anything. With the root it starts with some weight for all of them, whatever its
+# size. The numbers that two new Linears make are smaller, but the root matters there as well: compare the last line.
 #
-# **Predict first.** To change these weights, training needs a gradient. How large is the gradient of a score in a row
-# where one weight is nearly 1 and the others are nearly 0?
+# **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
+# tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
+# larger one than the others, or a smaller one?
 
 
 # %%
-def typical_gradient(scores):
-    scores.requires_grad_()
-    output = scores.softmax(dim=1) @ torch.randn(64, 1)
-    output.sum().backward()
-    return scores.grad.abs().median()
+def rows_and_gradients(head_dim, divisor):
+    """Which rows have a weight above 0.99, and how long the gradient is that each row's query gets."""
+    query, key = torch.randn(2, 50, 64, head_dim)
+    query.requires_grad_()
+    weights = (query @ key.mT / divisor).softmax(dim=-1)
+    (weights @ torch.randn(50, 64, 1)).sum().backward()
+    return weights.amax(dim=-1) > 0.99, query.grad.norm(dim=-1)
 
 
-print("typical gradient of a score")
 for head_dim in (4, 64, 256):
-    undivided, divided = (typical_gradient(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
-    print(f"head_dim {head_dim:>3}: {undivided:.0e} undivided, {divided:.0e} divided by the root")
+    for name, divisor in {"undivided": 1, "divided": math.sqrt(head_dim)}.items():
+        stuck, gradient = rows_and_gradients(head_dim, divisor)
+        print(f"head_dim {head_dim:>3}, {name:>9}: {stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
+        there = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
+        print(f"    typical gradient of a query: in these rows {there}, in the others {gradient[~stuck].median():.2f}")
 
 # %% [markdown]
-# Next to nothing: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to learn
-# from. Divided by the root, the gradient is about the same for each size.
+# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. And
+# such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to
+# learn from. Its query gets about a hundredth of the gradient that the other rows get, or less. The gradient of these
+# others is large, and the more so the larger the head. Divided by the root, no row is stuck, and the gradient is about
+# the same for each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is what the root is good for.)
 
 # %% [markdown]
 # Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
@@ -194,23 +219,27 @@ explore_softmax()
 # by `head_dim` itself, "to be on the safe side". Answer both, using what you saw above.
 #
 # ### BEGIN SOLUTION
-# To the first: they could, in principle, but at the start the scores have a standard deviation of √head_dim. The
-# softmax is saturated then: nearly all the weight lies on one key, and the gradient of the scores is close to zero
-# for the rest. The very signal that should make the Linears smaller hardly gets through. To the second: the variance
-# of a score grows like head_dim, so its size grows like the root. Dividing by head_dim makes scores of size
-# 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is meant to keep the
-# size of a score independent of head_dim, and only the root does that.
+# To the first: they could, in principle. But at the start the scores have a standard deviation of √head_dim, and the
+# softmax of many rows is saturated: nearly all the weight lies on one key, chosen by chance. Such a row gets about a
+# hundredth of the gradient of the others, or less, so just the rows that have to change hardly can. For head_dim 64
+# that is almost every fifth row, for 256 almost every second. In lesson 00 the model without the division had the best
+# of three learning rates, and still ended at 47.0 % against 52.8 %.
 #
-# **Rubric.** 1 point: undivided scores saturate the softmax *and* therefore its gradient vanishes (not only "numbers
-# get too large"). 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
+# To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
+# makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
+# meant to keep the size of a score independent of head_dim, and only the root does that.
+#
+# **Rubric.** 1 point: undivided scores saturate the softmax of many rows (nearly all the weight on one key), *and* such
+# rows therefore get hardly any gradient (not only "numbers get too large"). No point is lost for knowing that other
+# rows get a large one. 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
 # over-corrects toward even weights.
 # ### END SOLUTION
 
 # %% [markdown]
 # ### Exercise: `scaled_dot_product_attention` (15 minutes, 8 points)
 #
-# Your turn. Tokens and dimensions are the last two axes; whatever stands in front of them (a batch, heads, both,
-# nothing) comes along for free if you count axes from the *back*.
+# Your turn. Tokens and dimensions are the last two axes. There may be other axes in front of them (a batch, heads,
+# both, or none); if you count axes from the *back*, your code works for all of these cases.
 
 
 # %% exercise="scaled_dot_product_attention"
@@ -262,7 +291,7 @@ def scaled_dot_product_attention(query, key, value):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# scores  = matrix product of query with key, turned on its side in its last two axes
+# scores  = matrix product of query with the key, its last two axes transposed
 # scores  = scores / root of the size of query's last axis
 # weights = softmax along the axis of the keys
 # output  = matrix product of weights with value
@@ -275,8 +304,8 @@ def scaled_dot_product_attention(query, key, value):
 check("scaled_dot_product_attention", scaled_dot_product_attention)
 
 # %% [markdown]
-# First the prediction from above: three tokens, and one number of token 0 is changed in its query, its key or its
-# value.
+# **Predict first.** Three tokens. We change one number of token 0 in its *query*: which rows of the output change? And
+# which rows change when it is in its *key*? In its *value*?
 
 # %%
 before = torch.randn(3, 3, 4)  # query, key and value of 3 tokens
@@ -289,20 +318,20 @@ for which, name in enumerate(("query", "key", "value")):
 # %% [markdown]
 # A token's query concerns only its own output; its key and its value concern everybody's.
 #
-# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the patch's *color*, as a
-# direction, so that "fits" means "has a similar hue". First a function for the display: it lights up the picture where
-# the weights are.
+# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the *hue* of the patch: its mean
+# color minus the mean color of the photo, made a vector of length 1. So the dot product is large for similar hues.
+# First a function for the display: it lights up the picture where the weights are.
 
 
 # %%
 def show_looks(picture, looks, asking, grid_size, titles=None):
     """The picture, once for each row of weights in `looks`, lit by them; the patch that asks is red."""
-    grey = 0.1 + 0.45 * picture.mean(dim=1, keepdim=True)  # (1, 1, height, width)
+    gray = 0.1 + 0.45 * picture.mean(dim=1, keepdim=True)  # (1, 1, height, width)
     light = looks.detach() / looks.detach().amax(dim=1, keepdim=True)
     red = F.one_hot(torch.tensor(asking), light.shape[1]).float()
     light, red = (each.unflatten(1, grid_size)[:, None] for each in (light, red))
     light, red = (F.interpolate(each, picture.shape[-2:]) for each in (light, red))
-    lit = torch.lerp(grey, torch.tensor([1.0, 0.76, 0.2])[:, None, None] * (0.4 + grey), light)
+    lit = torch.lerp(gray, torch.tensor([1.0, 0.76, 0.2])[:, None, None] * (0.4 + gray), light)
     lit = torch.lerp(lit, torch.tensor([1.0, 0.1, 0.0])[:, None, None], red)
     return show_images(lit.clamp(0, 1), titles, columns=3)
 
@@ -317,22 +346,23 @@ show_images(picture)
 
 # %%
 def hues(picture, patch_size):
-    """The mean color of each patch as a direction, seen from the picture's mean: (batch, tokens, 3)."""
-    colours = patchify(picture, patch_size).unflatten(2, (3, -1)).mean(dim=3)
-    return F.normalize(colours - colours.mean(dim=1, keepdim=True), dim=2)
+    """The mean color of each patch minus that of the picture, as a vector of length 1: (batch, tokens, 3)."""
+    colors = patchify(picture, patch_size).unflatten(2, (3, -1)).mean(dim=3)
+    return F.normalize(colors - colors.mean(dim=1, keepdim=True), dim=2)
 
 
 hue = hues(picture, 12)
-_, weights = scaled_dot_product_attention(20 * hue, hue, hue)  # 20: the larger, the choosier
+_, weights = scaled_dot_product_attention(20 * hue, hue, hue)  # 20 makes the softmax sharper
 cheek, wall, flag = (row * 20 + column for row, column in ((10, 9), (10, 18), (5, 3)))
 asking = [cheek, wall, flag]
 show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
 
 # %% [markdown]
-# One line of algebra, and it finds her face. It knows nothing of faces: patches of a similar color found each other.
+# One line of algebra, and it finds her face (and the stripes of the flag). It knows nothing of faces: patches of a
+# similar color found each other.
 #
-# The value need not be a color. Let us ask by color and get a *place*: **predict** what comes back when the value of a
-# patch is its row and its column.
+# The value need not be a color. Let the value be a *place*, the patch's row and column. **Predict first:** what comes
+# back when we ask by color?
 
 # %%
 places = torch.cartesian_prod(torch.arange(24.0), torch.arange(20.0))[None]  # (1, 480, 2): row and column
@@ -342,16 +372,16 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
     print(f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}")
 
 # %% [markdown]
-# Her face, and the wall on the right. And the flag? Her uniform is navy blue as well, and half-way between flag and
-# uniform lies the edge of her collar, which is white: a mean can point to a place where none of the values lie. So key
-# and value are two things: what a token is found by, and what it passes on.
+# The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy blue,
+# too, so the mean lies between flag and uniform, at the edge of her collar, which is not blue at all. A mean of places
+# can be a place that none of them is. So key and value are two things: what a token is found by, and what it passes on.
 
 # %% [markdown]
-# ## Heads are views
+# ## Several heads, several questions
 #
-# One token, one softmax, one mixture. But the cheek may want to know two things at once: *what looks like me?* and
-# *what is next to me?* One mixture of both answers neither. So we cut every token's query, key and value into
-# `num_heads` pieces, and each piece gets an attention of its own.
+# So far each token has one softmax, and gets one mixture. But the cheek may want to know two things at once: *what
+# looks like me?* and *what is next to me?* One mixture of both answers would serve neither question. So we cut every
+# token's query, key and value into `num_heads` pieces, and each piece gets an attention of its own.
 #
 # ![The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every token's
 # vector.](../figures/split_heads.svg)
@@ -371,9 +401,8 @@ reveal("tokens-in-head-0", len(tempting[0, 0].unique()))
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Head 0 holds all of token 0 and most of token 1, and nothing of token 4. The table was cut into *groups of rows*,
-# where we wanted *columns*. It is the confetti of lesson 01 again: the right shape, the wrong memory order, no error,
-# and a model that learns anyway.
+# Head 0 holds all of token 0 and four of the six numbers of token 1, and nothing of the others. The numbers were cut in
+# memory order, into pieces of ten, where we wanted *columns*. It is the confetti of lesson 01 again.
 #
 # ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
 
@@ -425,9 +454,9 @@ def merge_heads(x):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# The check says which number of which token stands in a place. Does the *token* change where only the *number* should?
-# Then whole tokens went to the heads. "view size is not compatible"? After a transpose the numbers lie scattered in
-# memory: `view` refuses, `reshape` copies.
+# The check says which number of which token stands in a place. Is it a number of another *token*, and not only another
+# number of the right token? Then you gave whole tokens to the heads. "view size is not compatible"? After a transpose
+# the numbers lie scattered in memory: `view` refuses, `reshape` copies.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -455,25 +484,18 @@ heads = split_heads(x, 3)
 show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Every head has a part of every token. And it costs nothing: to split an axis and to swap two axes moves no number in
-# memory, it only changes how the same numbers are *read*. Torch calls that a view. So whoever writes into a head writes
-# into `x`:
+# Every head has a part of every token. And it costs nothing: splitting an axis and swapping two axes move no number in
+# memory; they only change how the same numbers are *read*. Torch calls that a view. So whoever writes into a head
+# writes into `x`:
 
 # %%
 heads = split_heads(x, 3)
 heads[0, 1, 4, 0] = 99  # head 1, token 4, its first number
 print(x[0, 4])
-print("same memory:", heads.data_ptr() == x.data_ptr(), "| steps from axis to axis:", heads.stride())
+print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in memory along each axis):", heads.stride())
 
 # %% [markdown]
 # (If your `split_heads` copies, `x` keeps its 4s. That is right too, only slower.)
-#
-# One more trap. `merge_heads(split_heads(x, 3))` gives back `x`, but so does the wrong pair: `view` there and `view`
-# back. As in lesson 01, a round trip shows that two functions are inverse, not that either of them is right.
-
-# %%
-there = x.view(1, 3, 5, 2)
-print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 
 # %% [markdown] question="heads-or-one" points=2
 # ### Question: three small heads or one large one? (5 minutes, 2 points)
@@ -496,7 +518,8 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 # ## All heads in one matmul
 #
 # A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears. Most
-# code does not do that, because one wide Linear computes them all in a single product. Its output is cut afterward:
+# code uses one wide Linear that computes all of them in a single product (or three, one each for query, key and value).
+# Its output is cut afterward:
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
@@ -505,10 +528,8 @@ print("the wrong pair returns x:", torch.equal(there.reshape(1, 5, 6), x))
 # | 2·embed_dim … 3·embed_dim − 1 | **values**: head 0, head 1, head 2 |
 
 # %% [markdown]
-# At the end a second Linear, `projection`, reads the merged heads. Without it, what head 0 has found stays in the first
-# `head_dim` numbers of the output; the projection can combine what the heads have found.
-#
-# **Predict first.** How many parameters does the layer have for `embed_dim = 192` and 3 heads? How many with 6 heads?
+# At the end a second Linear, `projection`, reads the merged heads. Without it the first `head_dim` numbers of the
+# output would hold only what head 0 has found, and so on; the projection mixes the results of all heads.
 
 # %%
 predict("with-6-heads", "as many", choices=("fewer", "as many", "more"))  # than with 3 heads
@@ -522,8 +543,9 @@ class MultiHeadSelfAttention(nn.Module):
     """Every token attends to every token, in num_heads heads at once.
 
     Parameters: the Linear `qkv` from embed_dim to 3 * embed_dim, with a bias if qkv_bias is True;
-    its rows make all queries, then all keys, then all values, and in each third head 0 comes first.
-    The Linear `projection` from embed_dim to embed_dim always has a bias. Checks use these names.
+    its first embed_dim rows make the queries, the next the keys, the last the values; within each
+    third, head 0 comes first. The Linear `projection` from embed_dim to embed_dim always has a bias.
+    Checks use these names.
 
     x:       (batch, tokens, embed_dim)
     returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the weights
@@ -592,6 +614,9 @@ class MultiHeadSelfAttention(nn.Module):
 # %% check="MultiHeadSelfAttention" points=10
 check("MultiHeadSelfAttention", MultiHeadSelfAttention)
 
+# %% [markdown]
+# **Predict first.** Does a layer with 6 heads have twice as many parameters as one with 3, as many, or fewer?
+
 # %%
 counts = {}
 for num_heads in (3, 6):
@@ -602,7 +627,7 @@ reveal("with-6-heads", "as many" if counts[6] == counts[3] else "more" if counts
 
 # %% [markdown]
 # The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
-# not how large it is. And your layer can run the weights of PyTorch's own layer, which keeps its rows in the same
+# not how large it is. And your layer can use the weights of PyTorch's own layer, which keeps its rows in the same
 # order. The two outputs should agree:
 
 # %%
@@ -622,56 +647,44 @@ with torch.no_grad():
 print("largest difference:", difference.abs().max().item())
 
 # %% [markdown]
-# They differ by rounding errors. Trained weights fit as well, as you will see in lesson 05.
+# They agree up to rounding. Trained weights fit as well, as you will see in lesson 05.
 #
-# **A word on dropout.** In training many models set some of the *attention weights* to zero at random, after the
-# softmax, so that no token relies on a single other one. Before the softmax that would do something else: a score of 0
-# still gets its share. `eval()` switches dropout off. Ours has none: one part less that can go wrong while we check the
-# others.
+# **A word on dropout.** In training some models set a few of the *attention weights* to zero at random, after the
+# softmax, and enlarge the others to make up for it, so that no token relies on a single other one. Setting *scores* to
+# zero would not remove a token: after the softmax a score of 0 still has a weight. `eval()` switches dropout off. Ours
+# has none, as torchvision's ViT-B/16 has none in its attention.
 
 # %% [markdown]
 # ## Shuffle the tokens
 #
-# Look at the formula again. Nowhere does it ask *where* a token stands. **Predict first:** we shuffle the patches of
-# the photo like cards. What happens to the output of each token? And to the mean over all tokens, which a classifier
-# might read?
+# Look at the formula again: nowhere does it ask *where* a token stands. In lesson 02 you saw what follows, with an
+# attention that we borrowed: shuffled tokens come out shuffled, each with the output that it had before, and the mean
+# over all tokens stays the same. Your own layer does it, too. Now we add the position of its place to every token, both
+# in the photo and in the shuffled photo. **Predict first:** the layer is new and untrained. Does the mean now change by
+# a percent or so, by half, or completely?
 
 # %%
-patches = patchify(picture, 48)  # (1, 30, 6912)
+embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
 order = torch.randperm(30)
-show_patches(patches[0, order], grid_size=(6, 5))
-
-# %%
-embed = nn.Linear(6912, 192)
-layer = MultiHeadSelfAttention(192, 3)
 with torch.no_grad():
-    tokens = embed(patches)
-    output, shuffled = layer(tokens), layer(tokens[:, order])
-print("same output at the same place?    ", torch.allclose(shuffled, output, atol=1e-5))
-print("same output, shuffled like tokens?", torch.allclose(shuffled, output[:, order], atol=1e-5))
-print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1)).abs().max().item())
+    tokens = embed(patchify(picture, 48))  # (1, 30, 192)
+    print("shuffled like the tokens:", torch.allclose(layer(tokens[:, order]), layer(tokens)[:, order], atol=1e-5))
+    for name, positions in {"without": torch.zeros(30, 192), "with": sinusoidal_positions_2d((6, 5), 192)}.items():
+        output, shuffled = layer(tokens + positions).mean(dim=1), layer(tokens[:, order] + positions).mean(dim=1)
+        print(f"{name} positions the mean changes by {((shuffled - output).norm() / output.norm()).item():.1%}")
 
 # %% [markdown]
-# Shuffled tokens come out shuffled, each with the output that it had before. Attention is *equivariant* to permutation.
-# To the mean, Grace Hopper and the heap of tiles above are **the same picture**.
-#
-# That is what lesson 02 was for. Now we add to every token the position of the place where it lies, in the photo and in
-# the heap, and the two pictures differ:
-
-# %%
-positions = sinusoidal_positions_2d((6, 5), 192)
-with torch.no_grad():
-    output, shuffled = layer(tokens + positions), layer(tokens[:, order] + positions)
-print("change of the mean over all tokens:", (shuffled.mean(1) - output.mean(1)).abs().max().item())
+# By a percent or so: a new layer weighs all tokens nearly alike, so it makes little of their places. But the two means
+# are no longer the same, and training can build on the difference.
 
 # %% [markdown]
-# ## A test that knows attention
+# ## A test for attention
 #
 # So far the checks were ours. Now you write one. Someone gives you a function `attend(query, key, value)` that returns
 # output and weights, and says that it is attention. Is it?
 #
-# "Train it and see" is no answer: most wrong attentions train. Here are six suspects, each made of *your* function.
-# Five have one bug each. **One is right**, though it looks wrong. Which?
+# "Train it and see" is no answer: most wrong attentions train, as lesson 00 showed. Here are seven suspects, each made
+# of *your* function. Six have one bug each. **One is right**, though it looks wrong. Which?
 
 # %%
 attention = scaled_dot_product_attention
@@ -689,12 +702,13 @@ suspects = {
     "liar": lambda query, key, value: (attention(query, key, value)[0], attention(0 * query, key, value)[1]),
     "on its side": on_its_side,
     "odd": lambda query, key, value: attention(query, key + 3, value),
+    "herd": lambda query, key, value: attention(query - query.mean(dim=0), key, value),
 }
 
 # %% [markdown]
-# You could compare each with your own function. But if you have misunderstood something, the mistake is then on both
-# sides of the comparison, and the test passes. A better test states **facts**: things that hold for attention and that
-# you know without computing any. Here is the first fact: the weights of a query sum to one.
+# You could compare each with your own function. But if your own function has a mistake, it is on both sides of the
+# comparison, and the test still passes. A better test states **facts**: things that hold for attention and that you
+# know without running any. Here is the first fact: the weights of a query sum to one.
 
 
 # %%
@@ -709,38 +723,39 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
 
 # %% [markdown]
-# One is caught; of the other five, four are wrong and one is right. **Predict first:** which fact would catch which
-# suspect?
+# One is caught; of the other six, five are wrong and one is right. **Predict first:** which fact would catch which
+# suspect? (The answer stands below the exercise.)
 #
-# - The **shapes** are right when all sizes differ.
-# - The two **belong together**: the output is the mean of the values under those very weights.
+# - The **shapes** are right when all sizes differ. (No suspect fails here, but some answers in the exercise do.)
+# - Output and weights **belong together**: the output is the mean of the values under those very weights.
 # - A **constant** passes through: if all values are equal, so is the output.
 # - **Shuffle** keys and values alike, and no output changes; shuffle the queries, and the outputs follow.
 # - An image **alone** gets the same answer as in a batch.
+# - **Large** scores give no NaN: with queries a thousand times as large the weights still sum to one.
 # - One small **example**, worked out with a pencil.
 
 # %% [markdown]
-# Only the last one can show a wrong scale: all the others hold for "hot-headed" too. So take a pencil.
+# Only the last one catches "hot-headed" and "deaf": all the others hold for these two. So take a pencil.
 #
-# **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Two keys, (1, 0, 0, 0) and (0, 0, 0, 0). What are the four
-# weights? What would they be without the division, or with the root of the number of *keys* in place of `head_dim`?
-# Choose sizes for which every mistake shows.
+# **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
+# the six weights? What would they be without the division, or with the root of the number of *keys* in place of
+# `head_dim`? The sizes 2, 3 and 4 all differ, so that each wrong one gives other weights.
 
 
 # %%
-def two(first, second):
-    return [f"{share:.5f}" for share in torch.tensor([first, second]).softmax(dim=0)]
+def three(first):
+    return [f"{share:.5f}" for share in torch.tensor([first, 0.0, 0.0]).softmax(dim=0)]
 
 
-print("attention: query 0", two(1.0, 0.0), "query 1", two(-1.0, 0.0))
-print("undivided: query 0", two(2.0, 0.0), "query 1", two(-2.0, 0.0))
-print("by keys:   query 0", two(2 / math.sqrt(2), 0.0), "query 1", two(-2 / math.sqrt(2), 0.0))
+print("attention: query 0", three(1.0), "query 1", three(-1.0))
+print("undivided: query 0", three(2.0), "query 1", three(-2.0))
+print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3)))
 
 # %% [markdown]
 # ### Exercise: `is_attention` (25 minutes, 8 points)
 #
-# Write the test. It is graded by the right attentions that it lets pass, computed in ways that you may not have thought
-# of, and by the wrong ones that it catches. Saying no to everything earns nothing.
+# Write the test. It is tried on right attentions, written in many ways, which it must accept, and on wrong ones, which
+# it must reject. A test that rejects everything earns nothing.
 
 
 # %% exercise="is_attention"
@@ -769,16 +784,18 @@ def is_attention(attend):
     order = torch.randperm(7, generator=generator)
     shuffled, _ = attend(query, key[:, :, order], value[:, :, order])
     alone, _ = attend(query[1:], key[1:], value[1:])
+    _, steep = attend(1000 * query, key, value)
     two_queries = torch.tensor([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
-    two_keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    _, by_pencil = attend(two_queries, two_keys, torch.tensor([[1.0], [0.0]]))
-    share = math.e / (math.e + 1)
+    three_keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    _, by_pencil = attend(two_queries, three_keys, torch.tensor([[1.0], [0.0], [0.0]]))
+    high, low = math.e / (math.e + 2), 1 / (1 + 2 * math.e)
     facts = [
         (weights.sum(dim=-1), torch.ones(2, 3, 5)),
         (weights @ value, output),
         (shuffled, output),
         (alone, output[1:]),
-        (by_pencil, torch.tensor([[share, 1 - share], [1 - share, share]])),
+        (steep.sum(dim=-1), torch.ones(2, 3, 5)),
+        (by_pencil, torch.tensor([[high, (1 - high) / 2, (1 - high) / 2], [low, (1 - low) / 2, (1 - low) / 2]])),
     ]
     return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)
     ### END SOLUTION
@@ -788,8 +805,8 @@ def is_attention(attend):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # A right attention is refused? Print the two tensors that you compare, and their difference: `==` is too strict for
-# floating-point numbers. Your test *raises*? `allclose` stumbles over two shapes that do not fit; look at the shapes
-# first and return False.
+# floating-point numbers. Your test *raises*? `allclose` raises an error when two shapes do not fit, and broadcasts when
+# they happen to; look at the shapes first and return False.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -805,7 +822,8 @@ def is_attention(attend):
 # draw query, key, value with a batch, with heads, and with sizes that all differ
 # wrong shapes? return False
 # facts = rows sum to one; output is weights times value; shuffled keys and values change nothing;
-#         one image of the batch alone gives the same; the pencil example gives the pencil's numbers
+#         one image of the batch alone gives the same; scores in the thousands give no NaN;
+#         the pencil example gives the pencil's numbers
 # return whether all facts hold, up to rounding
 # ```
 #
@@ -817,22 +835,26 @@ check("is_attention", is_attention)
 # %% [markdown]
 # ## The line-up
 #
-# A bug hunt with your own test: run it on the six suspects. Did you guess the right one?
+# A bug hunt with your own test: run it on the seven suspects. Did you guess the right one?
 
 # %%
 for name, attend in suspects.items():
     print(f"{name:>12}: {'INNOCENT' if is_attention(attend) else 'guilty'}")
 
 # %% [markdown]
-# "Odd" adds 3 to every number of every key, and that changes nothing at all. Each query's scores all grow by the same
-# amount, and a softmax depends only on differences. (That is also why a bias on the keys is a parameter that does
-# nothing.)
+# "Odd" adds 3 to every number of every key, and that changes nothing at all: all scores of a query change by the same
+# amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
+# nothing.
+#
+# Which fact catches whom? "Hot-headed" and "deaf": only the pencil. "Herd": only the image alone. "Gossip": belonging
+# together, and shuffling. "Liar": belonging together, and the pencil. "On its side": the sums of the rows, the
+# constant, the large scores, and the pencil.
 
 # %% [markdown]
-# ## A seventh suspect, drawn for you (5 minutes)
+# ## One more suspect, with a random bug (5 minutes)
 #
-# This one is wrong, and the seed decides how: the bug is drawn from the mistakes that our checks know, and the program
-# uses the letters of the paper (Vaswani et al. 2017). Find the line by reading. Then: will your test catch it?
+# This one is wrong, and the seed chooses how, from the mistakes that our checks know. The program uses the names of the
+# paper, Q, K, V and d_k (Vaswani et al. 2017). Find the line by reading. Then: will your test catch it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -846,7 +868,7 @@ suspect
 query, key, value = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 4)
 _, weights = suspect(query, key, value)
 print("sums of the rows:", [round(total, 3) for total in weights.sum(dim=-1).tolist()])
-print("your detector says:", "INNOCENT" if is_attention(suspect) else "guilty")
+print("your test says:", "INNOCENT" if is_attention(suspect) else "guilty")
 show_matrix(weights, "query", "key", "the suspect's weights")
 
 # %% [markdown]
@@ -854,11 +876,11 @@ show_matrix(weights, "query", "key", "the suspect's weights")
 # and check it: a test says *that* something is wrong, and you have to find what.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in the place of None
+mended = None  # paste the program above this line, repair it, and replace None with its name
 suspect.check(mended)
 
 # %% [markdown]
-# <details><summary>A hint, whatever the bug</summary>
+# <details><summary>A hint that helps with every bug</summary>
 #
 # Go through the formula from the inside out: the product, the division, the softmax and its axis, the second product,
 # what is returned. Say for each line which shape it gives for 3 queries and 5 keys. Then try keys a thousand times as
@@ -871,13 +893,13 @@ suspect.check(mended)
 #
 # </details>
 #
-# More of it: `hunt("MultiHeadSelfAttention", SEED)` spoils the whole module.
+# For more, `hunt("MultiHeadSelfAttention", SEED)` puts a bug into the whole module.
 
 # %% [markdown]
 # ## Heads with a purpose
 #
-# What do heads look at? In an untrained layer: at everything a little. We make tokens as long as those of ViT-Tiny, 192
-# numbers, from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
+# What do heads look at? In an untrained layer they look at everything, a little at each patch. We make tokens as long
+# as those of ViT-Tiny, 192 numbers, from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
 
 # %%
 rows, columns = 24, 20
@@ -889,11 +911,11 @@ tokens[..., 64:128] = sinusoidal_positions_2d((rows, columns), 64)
 
 layer = MultiHeadSelfAttention(192, 3)
 _, weights = layer(tokens, return_weights=True)  # (1, 3, 480, 480)
-cheek = 9 * columns + 8
-show_looks(small, weights[0, :, cheek], [cheek] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
+cheek_patch = 9 * columns + 8
+show_looks(small, weights[0, :, cheek_patch], [cheek_patch] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
 
 # %% [markdown]
-# Each head spreads its weights over the whole picture. Now we do what training would do and set the parameters **by
+# Each head spreads its weights over the whole picture. Training would now change the parameters. We set them **by
 # hand**. Each head gets a purpose:
 #
 # - **head 0** looks for *my hue*: query and key both read the hue;
@@ -904,42 +926,51 @@ show_looks(small, weights[0, :, cheek], [cheek] * 3, (rows, columns), ["head 0",
 
 # %%
 table = sinusoidal_positions(columns, 32)
-there = table.flip(0)  # the positions of the columns in mirror order
-mirror = torch.linalg.lstsq(table.double(), there.double(), driver="gelsd").solution.float()  # (32, 32)
-print("largest error of the mirror:", (table @ mirror - there).abs().max().item())
+opposite = table.flip(0)  # the positions of the columns in mirror order
+last = table[-1].unflatten(0, (16, 2)).tolist()  # sine and cosine of each hand, at the last column
+mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for sine, cosine in last))  # (32, 32)
+print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is: a matrix can rotate pairs of sine and cosine, which is one reason why they make good positions. So here are
-# three heads. `pixels`, `hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
+# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. That is one
+# reason why sines and cosines make good positions. So here are three heads. `pixels`, `its_hue`, `place`, `mirrored`
+# and `flipped` are matrices that read a part of a token.
+
 
 # %%
-read = torch.eye(192)
-parts = read[0:48], read[48:51], read[64:128]
-pixels, hue, place = (F.pad(part, (0, 0, 0, 64 - len(part))) for part in parts)
-mirrored = torch.block_diag(torch.eye(32), mirror.T) @ place  # the row as it is, the column mirrored
-flipped = F.pad(pixels[:48].unflatten(0, (3, 4, 4)).flip(2).flatten(0, 2), (0, 0, 0, 16))  # each patch, too
+def reads(start, stop):
+    """The (64, 192) matrix that copies the numbers start to stop - 1 of a token, and fills up with zeros."""
+    return F.pad(torch.eye(192)[start:stop], (0, 0, 0, 64 - (stop - start)))
+
+
+pixels, its_hue, place = reads(0, 48), reads(48, 51), reads(64, 128)
+mirrored = torch.block_diag(torch.eye(32), mirror) @ place  # the row as it is, the column mirrored
+flipped = pixels.clone()
+flipped[:48] = pixels[:48].unflatten(0, (3, 4, 4)).flip(2).flatten(0, 2)  # the pixels of each patch, mirrored too
 with torch.no_grad():
     for parameter in layer.parameters():
         parameter.zero_()
-    layer.qkv.weight[0:192] = torch.cat([120 * hue, 12 * place, 60 * mirrored])  # what each head asks
-    layer.qkv.weight[192:384] = torch.cat([hue, place, place])  # what its tokens are found by
-    layer.qkv.weight[384:576] = torch.cat([pixels, pixels, flipped])  # what they tell
-    layer.projection.weight.copy_(read)
+    # what the three heads ask; the factors make the softmax sharp, the root of 64 makes 15, 1.5 and 7.5 of them
+    layer.qkv.weight[0:192] = torch.cat([120 * its_hue, 12 * place, 60 * mirrored])
+    layer.qkv.weight[192:384] = torch.cat([its_hue, place, place])  # how their tokens are found
+    layer.qkv.weight[384:576] = torch.cat([pixels, pixels, flipped])  # what they pass on
+    layer.projection.weight.copy_(torch.eye(192))
     output, weights = layer(tokens, return_weights=True)
 
 # %% [markdown]
-# **Predict first.** Her cheek asks, and then the ribbons on her chest. Sketch six little maps, three heads for each.
+# **Predict first.** Her cheek asks, and then the ribbons on her chest. Sketch six small maps: three heads for each of
+# the two.
 
 # %%
-asking = [9 * columns + 8, 20 * columns + 14]
+asking = [cheek_patch, 20 * columns + 14]
 looks = weights[0, :, asking].transpose(0, 1).flatten(0, 1)  # (6, tokens): 3 heads of each
 asking = [token for token in asking for _ in range(3)]
 titles = [f"{name}, {head}" for name in ("cheek", "ribbons") for head in ("0: hue", "1: around", "2: mirror")]
 show_looks(small, looks, asking, (rows, columns), titles)
 
 # %% [markdown]
-# Three different questions, answered in one product of matrices. And the **output**? Each head has averaged the pixels
-# of the patches that it looked at. Let us fold each head's third of the output back into a picture.
+# Three different questions, answered by one layer. And the **output**? Each head has averaged the pixels of the patches
+# that it looked at. Let us fold each head's third of the output back into a picture.
 
 # %%
 paintings = [unpatchify(output[..., 64 * head : 64 * head + 48], 4, (96, 80)) for head in range(3)]
@@ -948,9 +979,9 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 
 # %% [markdown]
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
-# too. To average what looks alike is *non-local means* in image processing (Buades, Coll and Morel 2005). But no
-# convolution can mirror a picture: it looks in the same direction everywhere, and the mirror image lies in another
-# direction for each column. What trained heads look at, you will see in lesson 08.
+# too. To average what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
+# But no convolution layer can mirror a picture: it looks at the same neighbors, relative to each place, everywhere, and
+# the mirror image lies in another direction for each column. What trained heads look at, you will see in lesson 08.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -962,23 +993,25 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # ## A harder one, without points
 #
 # Write attention that never stores the weights. Go through the keys in chunks of 16, and keep three things for each
-# query: the largest score so far, the sum of the exponentials, and the weighted sum of values. When a chunk brings a
-# larger score, what do you have to do with the two sums that you have? (Milakov and Gimelshein 2018; Dao et al. 2022
-# made a kernel of it, the one behind `F.scaled_dot_product_attention`.) You are right when
-# `scaled_dot_product_attention` gives the same output, for any number of keys, and for scores of 1,000.
+# query: the largest score so far, the sum of the exponentials, and the weighted sum of values. When a chunk contains a
+# larger score than before, how must you correct the two sums? (The running softmax is from Milakov and Gimelshein 2018,
+# attention with it from Rabe and Staats 2021; Dao et al. 2022 made a fast kernel of it, one of those behind
+# `F.scaled_dot_product_attention`.) You are right when `scaled_dot_product_attention` gives the same output, for any
+# number of keys, and for scores of 1,000.
 
 # %% [markdown]
 # ## Test yourself
 #
-# <details><summary>1. <code>scores</code> is (queries, keys). Which sums are 1 after the softmax, and which may be
-# anything?</summary>
+# <details><summary>1. <code>scores</code> is (queries, keys). Which sums are 1 after the softmax, and which are not
+# fixed?</summary>
 #
-# The sums over the keys are 1, one for each query. The sums over the queries may be anything: popular keys get more.
+# The sums over the keys are 1, one for each query. The sums over the queries are not fixed: popular keys get more.
 #
 # </details>
 # <details><summary>2. <code>embed_dim = 768</code>, 12 heads: by what are the scores divided?</summary>
 #
-# By 8, the root of 64: a head's dot product has 768 / 12 = 64 terms. The root of `embed_dim` is a common mistake.
+# By 8, the root of 64: a head's dot product has 768 / 12 = 64 terms. The root of `embed_dim` is a mistake that our
+# checks know.
 #
 # </details>
 # <details><summary>3. Why does <code>merge(split(x)) == x</code> not prove that either is right?</summary>
@@ -988,8 +1021,8 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # </details>
 # <details><summary>4. A test uses <code>query = key = value</code>. Name two mistakes that it cannot see.</summary>
 #
-# Keys mixed in place of values, and a scaling by the root of value_dim. Where the three tensors are the same, it makes
-# no difference which of them is used.
+# One that mixes keys in place of values, and one that divides by the root of value_dim. Where the three tensors are the
+# same, it makes no difference which of them is used.
 #
 # </details>
 # <details><summary>5. Why is there no causal mask in a ViT?</summary>
@@ -1000,8 +1033,8 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # </details>
 
 # %% [markdown]
-# **What you can do now:** you can write multi-head attention, and you own a test that says whether an attention is
-# right. But its output is only a weighted *mean* of values. Next lesson: `04_block`, in which each token is also
+# **What you can do now:** you can write multi-head attention, and you have a test that tells right attention from
+# wrong. But its output is only a weighted *mean* of values. Next lesson: `04_block`, in which each token is also
 # transformed on its own.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the

@@ -150,6 +150,8 @@ def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
     found = models("fair_bet.json")
     reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
     assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
+    unscaled = mean(found["MultiHeadSelfAttention: heads not scaled"])
+    assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in text_of("03_attention")
 
 
 def test_the_first_table_was_as_it_is_told():
