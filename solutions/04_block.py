@@ -200,8 +200,8 @@ check("layer_norm", layer_norm)
 patches = patchify(picture, 16)  # (1, 270, 768)
 views = [picture]
 for eps in (1e-6, 1e-3, 0.1):
-    normed = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
-    views.append(unpatchify(0.5 + 0.2 * normed, 16, (288, 240)).clamp(0, 1))
+    normalized = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
+    views.append(unpatchify(0.5 + 0.2 * normalized, 16, (288, 240)).clamp(0, 1))
 show_images(torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", "eps = 0.1"])
 
 # %%
