@@ -448,8 +448,9 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # sinks a little, then climbs. C sinks very slowly and stays above 2. D goes up and down like a saw,
 # while its dots climb. E is nearly flat. F falls to zero while the dots climb.](../figures/sick_curves.svg)
 #
-# **Predict first.** Write a diagnosis beside each letter, out of these six: *learning rate too high · learning rate too
-# low · `zero_grad` forgotten · softmax before the loss · images not shuffled but sorted by class · only 500 images.*
+# **Predict first.** Write a diagnosis next to each letter, out of these six: *learning rate too high · learning rate
+# too low · `zero_grad` forgotten · softmax before the loss · images not shuffled but sorted by class · only 500
+# images.*
 
 # %% [markdown]
 # <details><summary>All six written down? Then look.</summary>
