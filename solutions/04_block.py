@@ -18,10 +18,10 @@
 # out what makes a stack of twenty-four of them trainable: a path through all of them that no layer interrupts.
 #
 # **After this lesson you can**
-# - write LayerNorm by hand, eps in its right place, and say which axis it runs along and why;
+# - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
 # - say what a GELU does, and what two Linears without it cannot represent;
-# - build an encoder block, and test its wiring with nothing but zeros;
-# - show with measured gradients and losses why the norms stand on the branches and not on the residual stream.
+# - build an encoder block, and test how it is wired by setting its weights to zero;
+# - measure gradients and losses with the norms on the branches and on the residual stream, and say what they show.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -54,7 +54,7 @@ def draw(curves, xlabel, ylabel):
     """Curves {name: numbers}, or {name: (x, y)}, in one picture."""
     figure = new_figure(6.6, 3.0)
     axes = figure.subplots()
-    styles = {"color": (BLUE, ORANGE, INK), "linestyle": ("-", "--", ":")}
+    styles = {"color": (BLUE, ORANGE, INK, "#009E73", GREY), "linestyle": ("-", "--", ":", "-.", "-")}
     for number, (name, values) in enumerate(curves.items()):
         x, y = values if isinstance(values, tuple) else (range(len(values)), values)
         axes.plot(x, y, label=name, **{key: choice[number] for key, choice in styles.items()})
@@ -67,9 +67,9 @@ def draw(curves, xlabel, ylabel):
 # %% [markdown]
 # ## What LayerNorm does to one token
 #
-# Tokens come in all sizes: a patch with strong contrast may make a vector ten times as long as a patch that is nearly
-# the mean color, and a Linear has to work on both with the same weights. LayerNorm first brings every token to the same
-# scale:
+# Tokens differ in length: the vector of a patch with strong contrast may be ten times as long as that of a patch in
+# nearly one color, and a Linear has to handle both with the same weights. LayerNorm first brings every token to the
+# same scale:
 #
 # $$z = \frac{x - \text{mean}}{\sqrt{\text{variance} + \text{eps}}}
 # \qquad\qquad \text{result} = \text{weight} \cdot z + \text{bias}$$
@@ -94,9 +94,10 @@ reveal("variance", token.var(correction=0))
 reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=0.01)
 
 # %% [markdown]
-# Mean 3, variance 4, and so −1, −1, 1, 1; the larger token comes out the same. LayerNorm removes a token's **scale and
-# offset** and keeps its **pattern**. Then `weight` and `bias`, one learned number per dimension, set a new scale and
-# offset, the same for all tokens.
+# The mean is 3, the variance 4, so the result is −1, −1, 1, 1. The token times 1000, plus 7, gives the same. (Only the
+# sign matters: the third line, the token times −1, comes out with its signs turned.) LayerNorm removes a token's
+# **scale and offset** and keeps its **pattern**. Then `weight` and `bias`, one learned number per dimension, set a new
+# scale and offset, the same for all tokens.
 
 # %% [markdown]
 # ## Which axis?
@@ -104,11 +105,12 @@ reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=
 # ![LayerNorm takes a mean and a standard deviation along embed_dim for each token of each image
 # alone.](../figures/layer_norm.svg)
 #
-# Each token is normed alone: no other token takes part, and no other image. You could also take mean and variance of
-# one dimension over all images and tokens of the batch. That is BatchNorm, the standard in convolutional networks.
+# Each token is normalized on its own: no other token and no other image takes part. One could also take the mean and
+# the variance of one *dimension*, over all tokens of all images in the batch. That is BatchNorm, for years the standard
+# in convolutional networks.
 #
-# **Predict first.** We norm an image in a batch of eight, and then the same image all alone. By how much do its tokens
-# differ with LayerNorm? With BatchNorm, as it works in training?
+# **Predict first.** We normalize an image as one of a batch of eight, and then the same image alone. By how much do its
+# tokens differ with LayerNorm? With BatchNorm, as it works in training?
 
 # %%
 tokens = torch.randn(8, 16, 32)  # (batch, tokens, embed_dim)
@@ -120,9 +122,9 @@ for name, norm in norms.items():
 
 # %% [markdown]
 # With BatchNorm in training mode, what the network computes for your picture depends on the other pictures of its
-# batch. (In evaluation it uses stored averages, so it computes something else than in training.) With LayerNorm an
-# image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch, in training and
-# afterward.
+# batch. (In evaluation mode it uses stored averages instead, so it does not compute the same function as in training.)
+# With LayerNorm an image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch,
+# and the same in training mode and in evaluation mode.
 
 # %% [markdown]
 # ## What eps is for
@@ -131,9 +133,7 @@ for name, norm in norms.items():
 # small number, eps, is added to the variance, *under* the root.
 #
 # It does more than that. It is a **threshold**: a token whose variance is far above eps is brought to variance 1, and
-# one whose variance is far below eps stays small.
-#
-# With a huge eps of 12, what becomes of the token 1, 1, 5, 5? (The docstring below has the answer.)
+# one whose variance is far below eps ends with a variance near 0 (about variance / eps).
 
 # %% [markdown]
 # ### Exercise: `layer_norm` (10 minutes, 5 points)
@@ -141,7 +141,7 @@ for name, norm in norms.items():
 
 # %% exercise="layer_norm"
 def layer_norm(x, weight, bias, eps):
-    """Normalise every token, then scale and shift its dimensions.
+    """Normalize every token, then scale and shift its dimensions.
 
     Convention: a token lies along the last axis, however many axes stand in front. Its
     variance is the mean of its squared deviations: divide by embed_dim, not by embed_dim - 1.
@@ -171,15 +171,15 @@ def layer_norm(x, weight, bias, eps):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "The size of tensor a must match the size of tensor b"? Print the shape of your mean beside the shape of `x`: an axis
-# is missing, and `keepdim` keeps it. Variance 0.857 where 1 was expected? That is 6/7, and a token of the check has 7
-# numbers.
+# "The size of tensor a must match the size of tensor b"? Print the shape of your mean next to the shape of `x`: one
+# axis is missing; `keepdim=True` keeps it. Variance 0.857 where 1 was expected? That is 6/7, and a token of the check
+# has 7 numbers.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# `x.var()` and `x.std()` of torch divide by one less than the number of values, unless you say otherwise. Do you? And
-# which number names the last axis, whether there are two axes or four?
+# `x.var()` and `x.std()` of torch divide by one less than the number of values, unless you say otherwise. Have you? And
+# which index means *the last axis*, whatever the number of axes?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -196,18 +196,18 @@ def layer_norm(x, weight, bias, eps):
 check("layer_norm", layer_norm)
 
 # %% [markdown]
-# Now use it on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We norm
-# every patch with *your* function and fold the patches back into a picture (mid-gray is zero).
+# Now use it on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We normalize
+# every patch with *your* function and put the patches together again (mid-gray stands for zero).
 #
-# **Predict first.** Hopper's uniform is almost black, and almost flat. What becomes of it with eps = 1e-6? And of the
-# whole picture with eps = 0.1?
+# **Predict first.** The photo shows Grace Hopper, the computer scientist. Her uniform is almost black, and its patches
+# are nearly one color. What becomes of it with eps = 1e-6? And of the whole picture with eps = 0.1?
 
 # %%
 patches = patchify(picture, 16)  # (1, 270, 768)
 views = [picture]
 for eps in (1e-6, 1e-3, 0.1):
-    normed = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
-    views.append(unpatchify(0.5 + 0.2 * normed, 16, (288, 240)).clamp(0, 1))
+    normalized = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
+    views.append(unpatchify(0.5 + 0.2 * normalized, 16, (288, 240)).clamp(0, 1))
 show_images(torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", "eps = 0.1"])
 
 # %%
@@ -215,15 +215,17 @@ variances = patches.var(dim=-1, correction=0)[0]
 print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
 
 # %% [markdown]
-# With a tiny eps each patch gets the same contrast, and the uniform turns out to be full of colored noise (probably of
-# film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nearly every patch,
-# flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size.
+# With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise
+# (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nearly
+# every patch, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (There the
+# tokens are no longer pixels: positions and other blocks have added to them, so no token is truly flat.)
 
 # %% [markdown]
 # ## A soft gate: GELU
 #
-# After attention comes the MLP. Each token goes alone through two Linears, up to `hidden_dim` numbers (usually four
-# times as many) and down again. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
+# After attention comes the MLP. Each token goes on its own through two Linears: the first widens it to `hidden_dim`
+# numbers (usually 4 · `embed_dim`), the second brings it back to `embed_dim`. Between them stands the GELU (Hendrycks
+# and Gimpel 2016), which works like a gate:
 #
 # $$\text{GELU}(x) = x \cdot \Phi(x) \qquad \Phi(x) = \text{the share of a normal distribution that lies below } x$$
 #
@@ -233,9 +235,10 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 # ![Exact GELU, its tanh form and ReLU as curves, with an inset of the difference between the two
 # GELUs.](../figures/mlp_gelu.svg)
 #
-# A ReLU is either shut or open; a GELU opens gradually. There are two GELUs: the exact one, and an approximation with a
-# tanh, which was faster and which the first ViT's own code uses. They differ by less than 0.0005, so a wrong one is
-# easily overlooked. torchvision and timm use the exact form in their ViTs, so do we, and the check tests it.
+# A ReLU is either shut or open; a GELU opens gradually. There are two versions: the exact one, and an approximation
+# with a tanh, which used to be faster and is what the original ViT code uses. They differ by less than 0.0005, so it is
+# easy to use the wrong one without noticing. torchvision and timm use the exact form in their ViTs. So do we, and the
+# check tests for it.
 
 # %% [markdown]
 # ### Exercise: `Mlp` (6 minutes, 3 points)
@@ -246,7 +249,7 @@ class Mlp(nn.Module):
     """Two Linears with an exact GELU between them, for every token alone.
 
     The Linears are the attributes `fc1` (up to hidden_dim) and `fc2` (back to embed_dim),
-    both with a bias. Nothing follows fc2: the result may be any number, negative ones too.
+    both with a bias. No activation follows fc2: the result may be any number, negative ones too.
 
     x:       (..., embed_dim)
     returns: (..., embed_dim)
@@ -273,8 +276,8 @@ class Mlp(nn.Module):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "has no parameter `fc1.weight`"? The two Linears must be attributes of `self` under their exact names; inside an
-# `nn.Sequential` they get other ones. Right in the first three digits and wrong in the fourth? Then it is the
+# "has no parameter `fc1.weight`"? The two Linears must be attributes of `self` under their exact names; inside a plain
+# `nn.Sequential` they get other names. Right in the first three digits and wrong in the fourth? Then it is the
 # approximate GELU.
 #
 # </details>
@@ -301,32 +304,32 @@ check("Mlp", Mlp)
 
 # %%
 x = torch.linspace(-2, 2, 200)[:, None]
-skyline = torch.sin(4 * x) / 2 + (x > 0.4).float()
+target = torch.sin(4 * x) / 2 + (x > 0.4).float()
 
 
 def fit(model, steps=400):
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
     for _ in range(steps):
-        optimiser.zero_grad()
-        F.mse_loss(model(x), skyline).backward()
-        optimiser.step()
+        optimizer.zero_grad()
+        F.mse_loss(model(x), target).backward()
+        optimizer.step()
     return model(x).detach()
 
 
-without_gate = nn.Sequential(nn.Linear(1, 32), nn.Linear(32, 1))
-drawn = {"with the gate": fit(Mlp(1, 32)), "without": fit(without_gate), "skyline": skyline}
-draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
+without_gelu = nn.Sequential(nn.Linear(1, 32), nn.Linear(32, 1))
+fits = {"with GELU": fit(Mlp(1, 32)), "without GELU": fit(without_gelu), "target": target}
+draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 
 # %% [markdown]
-# Without the GELU: a straight line, however many hidden units there are. A linear map of a linear map is a linear map.
-# With it, every hidden unit bends the curve at a place of its own.
+# Without the GELU: a straight line, however many hidden units there are. A Linear of a Linear is one Linear. With it,
+# every hidden unit bends the curve at a place of its own.
 
 # %% [markdown]
 # ## The residual stream and its branches
 #
 # Now put attention and MLP together. The tokens pass from the first block to the last on the *residual stream*. In
-# every block two branches leave it. A branch takes a **normed copy** of the stream, computes something from it, and
-# **adds** the result to the stream. On the stream itself there is nothing but additions.
+# every block two branches leave it. A branch takes a **normalized copy** of the stream, computes something from it, and
+# **adds** the result to the stream. Nothing else ever happens to the stream: only additions.
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
@@ -334,8 +337,8 @@ draw({name: (x, y) for name, y in drawn.items()}, "x", "y")
 # Build the one on the left.
 
 # %% [markdown]
-# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? This
-# is the cheapest test of a block that there is: most blocks with wrong wiring give something else.
+# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? There
+# is no cheaper test of a block: most wrongly wired blocks give something else.
 
 # %%
 predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normed"))
@@ -346,12 +349,12 @@ predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normed"))
 
 # %% exercise="EncoderBlock"
 class EncoderBlock(nn.Module):
-    """Attention, then an MLP, each on a normed copy, each added to the stream.
+    """Attention, then an MLP, each on a normalized copy, each added to the stream.
 
     Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
     `mlp` (your Mlp, embed_dim * mlp_ratio wide, as a whole number). Both norms are
-    LayerNorms with an eps of layer_norm_eps; torch's own default is larger than ours. The qkv
-    of the attention has a bias if qkv_bias is True.
+    LayerNorms with an eps of layer_norm_eps; note that torch's default, 1e-5, is larger than
+    ours. The qkv of the attention has a bias if qkv_bias is True.
 
     x:       (batch, tokens, embed_dim); leave it as you found it
     returns: the same shape
@@ -387,14 +390,14 @@ class EncoderBlock(nn.Module):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "must be tuple of ints, but found element of type float": `embed_dim * mlp_ratio` is a float until you make it an int.
-# Not the identity at zero? Then something stands on the stream, or the stream is cut. "modified by an inplace
-# operation"? Look for `+=`.
+# Not the identity when all Linears are zero? Then some layer stands on the residual path, or an addition is missing.
+# "modified by an inplace operation"? Look for `+=`.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Follow the thick line of the figure. Which two operations are on it? Now write down each branch from where it leaves
-# the line to where it comes back. To which `x` is it added?
+# Follow the thick line of the figure. Which two operations are on it? For each branch, write down every step from where
+# it leaves the line to where it returns. To which `x` is the result added?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -425,10 +428,10 @@ print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "something else")
 
 # %% [markdown]
-# The stream plus zero plus zero: a block whose branches add nothing is the identity. Keep that function at hand.
+# Stream plus zero plus zero: a block whose branches add nothing is the identity. You will need this function again.
 #
-# And with random weights: which token has an influence on which? We change one token of nine and see which outputs
-# change, for each part and for the whole block.
+# And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
+# each part and for the whole block.
 #
 # **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and mark the cells that
 # you think will change with token 4.
@@ -449,19 +452,20 @@ title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
 show_matrix(torch.stack(moved), "part", "token", title)
 
 # %% [markdown]
-# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. In a ViT information passes between
-# tokens only in attention, and here only a little of it, since the weights are random. And which part has the most
-# parameters?
+# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. In a ViT, information passes between
+# tokens only in attention. Here it is little: fresh attention is close to a plain mean over the nine tokens, so each
+# output gets about a ninth of the change. Next question: which part has the most parameters?
 
 # %%
 for name, part in block.named_children():
     print(f"{name:>10}: {sum(weight.numel() for weight in part.parameters()):>7,} parameters")
 
 # %% [markdown]
-# Two thirds of a block are its MLP, one third is attention. The norms have hardly any.
+# Two thirds of a block are its MLP (with the usual `mlp_ratio` of 4), one third is attention. The norms have hardly
+# any.
 #
-# **Predict first.** We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the stream (the mean
-# length of its tokens) grow, shrink or stay? And what the branches add, compared with it?
+# **Predict first.** We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the mean length of the
+# tokens on the stream grow, shrink or stay? And how long is what the branches add, compared with it?
 
 # %%
 predict("the-stream", "grows", choices=("grows", "shrinks", "stays"))
@@ -469,7 +473,7 @@ predict("the-stream", "grows", choices=("grows", "shrinks", "stays"))
 # %%
 embed_dim = 8 * 8 * 3
 small = F.interpolate(picture[:, :, :240], size=(160, 160), mode="area")
-rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # an embedding to be undone
+rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # for an embedding that we can undo later
 stream = 4 * (patchify(small, 8) - 0.5) @ rotation  # (1, 400, embed_dim)
 
 x, lengths = stream, {"stream": [], "what attention adds": [], "what the mlp adds": []}
@@ -485,24 +489,26 @@ reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
-# The stream grows, slowly: it is a sum, and every branch adds to it. The branches do not grow, because each reads a
-# *normed* copy. So the later the block, the smaller its branches are compared with the stream, and late blocks make
-# small corrections. Keep that in mind for the next section.
+# The stream grows, slowly: it is a sum, and every branch adds to it. The branches hardly grow, because each reads a
+# *normalized* copy: whatever the length of the stream, attention and MLP get tokens of the same scale. So in a deep
+# stack the stream can become long compared with what one block adds to it. Here, with twelve fresh blocks, a branch
+# stays near an eighth of the stream. In the next section the branches are larger, and you will see the effect.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
 #
-# Some people start training with `fc2` and the attention's `projection` set to zero, weights and biases, in every
-# block. What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
-# gradient in that first step, and which one does not? Why might such a start be a good idea?
+# Some people start training with `fc2` and the attention's `projection` at zero (weights and biases) in every block.
+# What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a gradient
+# in that first step, and which one does not? Why might such a start be a good idea?
 #
 # ### BEGIN SOLUTION
 # Every branch adds zero, so each block, and the whole stack, is the identity: the head sees the embedded patches
 # themselves. The gradient of `fc2`'s weight is (what arrives from the loss) times (the hidden activations), which is
 # not zero; the gradient of `fc1` has to pass backward through `fc2`'s weight, which is zero, so `fc1` gets none in the
-# first step. After it `fc2` is no longer zero, and both learn. The start is good because a deep stack begins as a
-# shallow model that is easy to train, with a clear path for the gradient, and each block joins in when it has
-# something useful to add.
+# first step. (`fc2`'s bias gets a gradient as well. In attention it is the same with `projection` and `qkv`.) After
+# that step `fc2` is no longer zero, and both learn. The start is good because a deep stack begins as a shallow model
+# that is easy to train, with a clear path for the gradient, and each block joins in when it has something useful to
+# add. (Goyal et al. 2017 start residual networks in this way.)
 #
 # **Rubric.** 1 point: identity, and so the stack's output is its input. 1 point: `fc2` learns at once, `fc1` only from
 # the second step on, with the reason (the zero weight of `fc2` lies between `fc1` and the loss); or, in its place, a
@@ -513,7 +519,7 @@ draw(lengths, "block", "mean length")
 # ## Before or after?
 #
 # The first Transformer (Vaswani et al. 2017) had its norms *on the stream*, behind each addition: the right half of the
-# figure. It is called post-norm. Here it is, made of your parts.
+# figure. This is called post-norm. Here it is, built from your parts:
 
 
 # %%
@@ -539,7 +545,7 @@ def stack(block_class, depth, embed_dim):
 # %% [markdown]
 # **Predict first.** We build 24 blocks of each kind, with the same random weights, and send one gradient back from a
 # loss at the end. How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two
-# lines. In which stack is the gradient of the *last* block larger, and by which factor?
+# lines. In which stack is the gradient of the *last* block larger, and by what factor?
 
 # %%
 predict("last-gradient", 1)  # of post-norm, in the last block: how many times that of pre-norm?
@@ -549,8 +555,9 @@ tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.
 pulls = {}
 for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
     blocks = stack(block_class, 24, 64)
-    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)
-    F.cross_entropy(summary @ directions / 8, labels).backward()
+    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)  # one vector for each of eight images
+    logits = summary @ directions / 8  # ten fixed random directions: a stand-in for a head
+    F.cross_entropy(logits, labels).backward()  # eight images, eight different labels
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
 factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
 print(f"last block: the gradient of post-norm is {factor:.1f} times as large")
@@ -558,14 +565,15 @@ reveal("last-gradient", factor, within=factor / 2)
 draw(pulls, "block", "gradient of fc1")
 
 # %% [markdown]
-# With pre-norm the gradient gets smaller from block to block: there the stream is long, each branch is a small part of
-# it, and so late blocks change little at a time. With post-norm every norm brings the stream back to its first length,
-# so each of the 24 branches is as large a part of it as the first: an update of any of them changes the output a lot,
-# and 24 such changes add up.
+# Both start alike at block 0. With pre-norm the gradient then shrinks from block to block: the stream grows, each new
+# branch is a smaller part of it, and changing a late block changes the output little. With post-norm every norm brings
+# the tokens back to the same length, so each of the 24 branches stays a large part of its stream, the last as much as
+# the first.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
-# weights, batches and learning rate. A model that guesses has a loss of ln 10 = 2.30. Where do the two end?
+# weights, batches and learning rate. A model that only guesses has a loss of ln 10 = 2.30. Where will each of them end?
+# And if one of them fails: would a smaller learning rate help?
 
 # %%
 predict("24-post-norm-blocks", 1.5)  # the loss of post-norm after 80 steps
@@ -589,36 +597,63 @@ class Sketch(nn.Module):
         self.register_buffer("grid", sinusoidal_positions_2d((4, 4), 32))
 
     def forward(self, images):
-        return self.last(self.blocks(self.patches(images) + self.grid)).mean(dim=1)
+        self.tokens = self.blocks(self.patches(images) + self.grid)  # kept, to be looked at
+        return self.last(self.tokens).mean(dim=1)
 
 
 # %%
-def train(block_class, depth, steps):
-    """Train on the shapes; the loss of each step, as a mean over ten steps."""
+def train(block_class, depth, steps, rate=2e-3, warmup=1, spreads=None):
+    """Train on the shapes; the loss of each step, as a mean over ten steps.
+
+    Over `warmup` steps the learning rate rises to `rate`. `spreads` gets, for each step, how much the tokens at the
+    end of the stack differ from picture to picture: the standard deviation over the batch, after a LayerNorm.
+    """
     model = Sketch(block_class, depth)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / warmup))
     losses = []
     for batch in torch.randint(len(images), (steps, 48)):
         loss = F.cross_entropy(model(images[batch]), data.labels[batch])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
+        schedule.step()
         losses.append(loss.item())
+        if spreads is not None:
+            spreads.append(F.layer_norm(model.tokens, (32,)).std(dim=0).mean().item())
     return torch.tensor(losses).unfold(0, 10, 1).mean(dim=1)
 
 
 # %% tags=["experiment"]
 guess = torch.full((71,), 10.0).log()
-stacks = {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}
-deep = {name: train(block_class, 24, 80) for name, block_class in stacks.items()}
+ways = {
+    "pre-norm": (EncoderBlock, 2e-3, 1),
+    "post-norm": (PostNormBlock, 2e-3, 1),
+    "post-norm, a tenth of the rate": (PostNormBlock, 2e-4, 1),
+    "post-norm, warm-up of 40 steps": (PostNormBlock, 2e-3, 40),
+}
+deep, spreads = {}, {}
+print("how much the tokens differ from picture to picture, at steps 0, 1, 10, 40 and 79")
+for name, (block_class, rate, warmup) in ways.items():
+    spreads[name] = []
+    deep[name] = train(block_class, 24, 80, rate, warmup, spreads[name])
+    print(f"{name:31}", *(f"{spreads[name][step]:7.4f}" for step in (0, 1, 10, 40, 79)))
 reveal("24-post-norm-blocks", deep["post-norm"][-1], within=0.2)
 draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
-# Post-norm is no better than guessing; with pre-norm the loss falls before step 20. Post-norm *can* be trained: the
-# Transformer of 2017 and BERT were, with a slow start (warm-up) that keeps the first steps tiny. Xiong et al. (2020)
-# traced the need for it to the large gradients near the output that you have just measured. Pre-norm needs it less, and
-# a ViT is pre-norm.
+# At this learning rate, post-norm is no better than guessing. Look at the numbers above the curves: within a few steps
+# its tokens are nearly the same for *every* picture. The stack has forgotten what it was shown, and nothing that comes
+# after it can bring that back. With pre-norm the tokens draw together, too, but they recover.
+#
+# So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
+# the warm-up they learn as long as the rate is still small; in our run their tokens collapsed only after it had reached
+# its full size. What post-norm does not stand is the size of these steps. The Transformer of 2017 and BERT were
+# post-norm, and were trained with a smaller rate that rose over thousands of steps. Two papers ask why this is needed.
+# Xiong et al. (2020) point to the large gradients near the output, which you have measured. That cannot be all, for
+# AdamW divides each gradient by its typical size, so its first steps have the same size in both stacks. Liu et al.
+# (2020) add that with post-norm the output depends more strongly on every branch, so that steps of the same size change
+# it more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is pre-norm.
 
 # %% [markdown]
 # ## Bug hunt
@@ -638,7 +673,7 @@ class BlockFromTheInternet(EncoderBlock):
 
 
 # %% [markdown]
-# Its author trained it with four blocks. **Predict first:** will its loss be visibly worse than that of your block?
+# Its author trained it with four blocks. We do the same, and compare it with your block:
 
 # %% tags=["experiment"]
 blocks = {"your block": EncoderBlock, "from the internet": BlockFromTheInternet}
@@ -646,7 +681,8 @@ shallow = {name: train(block_class, 4, 250) for name, block_class in blocks.item
 draw(shallow, "step", "loss of 4 blocks")
 
 # %% [markdown]
-# From these curves nobody would suspect a bug. The loss falls, the author is content. Then a user sets `depth=24`:
+# From these curves nobody would suspect a bug. The loss falls, and the author is satisfied. Then a user sets
+# `depth=24`:
 
 # %% tags=["experiment"]
 as_found = train(BlockFromTheInternet, 24, 80)
@@ -654,17 +690,43 @@ losses = {"4 blocks": shallow["from the internet"][:71], "24 blocks": as_found, 
 draw(losses, "step", "loss, from the internet")
 
 # %% [markdown]
-# You have seen that flat line before. Look at the stream of this block, from one end of the stack to the other: what
-# stands on it?
+# You have seen that flat line before. A smaller learning rate might hide it again, so do not begin with the rate, and
+# do not begin with the code either. A bug like this is found with a **promise**: one sentence about a pre-norm block
+# that is true for every input, and that this block breaks. You know such a sentence since `moves_at_zero`. Write it
+# down.
 #
+# Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out (an `nn.Identity`
+# passes on what it gets). **Predict first:** in which of the four cases do the tokens come out as they went in?
+#
+
+
+# %%
+def without(*norms):
+    """BlockFromTheInternet, with some of its norms taken out."""
+
+    def build(**sizes):
+        block = BlockFromTheInternet(**sizes)
+        for name in norms:
+            setattr(block, name, nn.Identity())
+        return block
+
+    return build
+
+
+for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
+    print(f"without {' and '.join(norms) or 'nothing':15}: moved by {moves_at_zero(without(*norms)):.2f}")
+
+# %% [markdown]
 # ### Exercise: `fix_block` (10 minutes, 3 points)
+#
+# Taking the norms out would keep the promise, and would be wrong: the branches need them. Change what they work *on*.
 
 
 # %% exercise="fix_block"
 class FixedBlock(EncoderBlock):
     """BlockFromTheInternet without its bug. It keeps your __init__; write its forward.
 
-    Allowed: what EncoderBlock allows.
+    Put the promise that it broke into a comment, as one sentence. Allowed: what EncoderBlock allows.
 
     >>> block = FixedBlock(8, 2).requires_grad_(False)
     >>> zeros = [each.zero_() for each in block.parameters()]
@@ -675,6 +737,7 @@ class FixedBlock(EncoderBlock):
 
     def forward(self, x):
         ### BEGIN SOLUTION
+        # the promise: if both branches add zero, every token comes out as it went in
         x = x + self.attention(self.norm1(x))
         x = x + self.mlp(self.norm2(x))
         return x
@@ -684,19 +747,19 @@ class FixedBlock(EncoderBlock):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Ask `moves_at_zero(BlockFromTheInternet)`. Both branches add zero, and yet the tokens change. Which line changes
+# Both branches add zero, and yet the tokens change, as long as one of the two norms is there. Which two lines change
 # them?
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Which `x` does the attention read, and which `x` is on the left of the plus? May they be the same variable?
+# Which `x` does the attention read, and which `x` stands left of the plus? Can one variable be both?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# never store a normed copy under the name of the stream
+# never store a normalized copy under the name of the stream
 # ```
 #
 # </details>
@@ -705,27 +768,28 @@ class FixedBlock(EncoderBlock):
 check("fix_block", FixedBlock)
 
 # %% tags=["experiment"]
-losses = {"mended": train(FixedBlock, 24, 80), "as found": as_found, "guessing": guess}
+losses = {"fixed": train(FixedBlock, 24, 80), "as found": as_found, "guessing": guess}
 draw(losses, "step", "loss of 24 blocks")
 
 # %% [markdown]
 # Follow the stream of the buggy stack: norm, add, norm, add, norm, add. Now that of the post-norm stack: add, norm,
-# add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm, and no loss
-# curve at depth 4 shows it.
+# add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm, and our loss
+# curve at depth 4 does not show it.
 
 # %% [markdown]
 # ## Another bug, drawn for you (5 minutes)
 #
-# Some authors write one step per line and keep the stream in a variable, `shortcut`. That reads well, and gives a bug
-# many places to hide. A seed draws yours. Draw the stream of this block on paper first, with what stands on it.
+# Some authors write one step per line and keep the stream in a variable, `shortcut`. That reads well, and there are
+# many places where a bug can hide. A seed chooses yours. First sketch the stream of this block on paper, with
+# everything that happens to it.
 
 # %%
-SEED = 1  # any whole number: your own, or the one that your instructor gave you
+SEED = 4  # any whole number: your own, or the one that your instructor gave you
 suspect = hunt("EncoderBlock", SEED)
 suspect
 
 # %% [markdown]
-# The quickest symptoms: does it leave the tokens alone when all its Linears are zero? Do its parameters have the shapes
+# The quickest tests: does it leave the tokens alone when all its Linears are zero? Do its parameters have the shapes
 # that you expect with `mlp_ratio=2.0`, and does each of them get a gradient?
 
 # %% tags=["raises-exception"]
@@ -736,19 +800,22 @@ for name, parameter in block.named_parameters():
     print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
 
 # %% [markdown]
-# Both tests can pass although there is a bug; then compare its numbers with your own block's. Repair a copy. If your
-# instructor gave you a seed for points, repair that program in `fix_block` above, and its `__init__` if the bug is
-# there: the right block is the same.
+# Both tests can pass although there is a bug; then load your own block's weights into it (`block.load_state_dict`) and
+# compare what comes out. Repair a copy.
+#
+# If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
+# `fix_block` above (with its `__init__`, if the bug is there) and run the check again. A correct block is a correct
+# block, so the same check grades both.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in the place of None
+mended = None  # paste the program above this line, fix it, and put its name here instead of None
 suspect.check(mended)
 
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# In `__init__`, ask what each line does with the arguments, and what each norm is built with. In `forward`, write
-# beside each line what `x` holds now, and what `shortcut` holds: the stream, a normed copy, or a branch's output.
+# In `__init__`, ask what each line does with the arguments, and what each norm is built with. In `forward`, write next
+# to each line what `x` holds now, and what `shortcut` holds: the stream, a normalized copy, or a branch's output.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -762,13 +829,13 @@ suspect.check(mended)
 # %% [markdown]
 # ## A photograph in the stream
 #
-# One last look at the stream, this time as a picture. At its start the stream holds the photo, turned by a random
-# rotation. After any number of blocks we can turn the stream back and *look* at what it still holds. All weights are
-# random: twelve untrained blocks, each of which adds something to the picture.
+# One last look at the stream, this time as a picture. At the start the stream is the photo, multiplied by a random
+# rotation. After any number of blocks we can undo the rotation and *look* at what the stream still holds. All weights
+# are random: twelve untrained blocks, each of which adds something to the picture.
 
 # %% [markdown]
 # **Predict first.** After how many blocks can you no longer recognize Grace Hopper, with your block? With the block
-# from the internet? And with a block that adds nothing to a stream and only passes its result on?
+# from the internet? And with a block without residual connections, which only passes its result on?
 
 
 # %%
@@ -794,10 +861,10 @@ for name, block_class in variants.items():
 show_images(torch.cat(views), titles=titles, columns=len(stops))
 
 # %% [markdown]
-# Without the additions one block is enough to destroy the picture. In *your* stream she can be recognized after twelve
-# untrained blocks, under some noise: every block can still read the original, and so can the head at the end. In the
-# stream of the other block the colors change: each norm brings patches with little and with much contrast to one scale,
-# and the scale of the original is lost.
+# Without the additions one block is enough to make the picture unrecognizable. In *your* stream she can be recognized
+# after twelve untrained blocks, under some noise: every block can still read the original, and so can the head at the
+# end. In the stream of the other block the colors change: each norm brings weak and strong patches to the same scale,
+# and the original scale is lost.
 #
 # In a trained Vision Transformer the blocks have learned what to add.
 
@@ -810,39 +877,44 @@ keep("Mlp", "EncoderBlock")
 # %% [markdown]
 # ## A harder one, without points
 #
-# Some large models compute both branches at once: `x + attention(norm(x)) + mlp(norm(x))`, with one norm (Dehghani et
-# al. 2023 do). Then `qkv` and `fc1` read the same tokens, and can be *one* matrix product; and so can `projection` and
-# `fc2`. Write that block with two Linears in all. You are right when it gives the same numbers as the block with four
-# Linears whose weights you have copied into it, up to rounding. Which bias is there twice, and where does it go?
+# Some large models, such as ViT-22B (Dehghani et al. 2023), compute both branches side by side, from one shared norm:
+# `x + attention(norm(x)) + mlp(norm(x))`. Then `qkv` and `fc1` read the same tokens, and can be *one* matrix product;
+# and so can `projection` and `fc2`. Write that block with two Linears in all. You are right when it gives the same
+# numbers as the block with four Linears whose weights you have copied into it, up to rounding. Two biases have become
+# one: which two, and what is the value of the one?
 
 # %% [markdown]
 # ## Test yourself
 #
 # <details><summary>1. A token is 0, 0, 6, 6. What does LayerNorm with eps = 0 make of it, and of 1, 1, 2, 2?</summary>
 #
-# −1, −1, 1, 1, both times: size and offset are forgotten.
+# −1, −1, 1, 1, both times: scale and offset are removed.
 #
 # </details>
-# <details><summary>2. Your batch holds one image. Which of LayerNorm and BatchNorm minds?</summary>
+# <details><summary>2. Your batch holds one image. Which of the two is affected, LayerNorm or BatchNorm?
+# </summary>
 #
 # BatchNorm: its statistics come from the batch. LayerNorm uses one token at a time.
 #
 # </details>
 # <details><summary>3. Two Linears, 192 → 768 → 192, no activation. Which single layer does the same?</summary>
 #
-# One Linear, 192 → 192, whose weight is the product of the two.
+# One Linear, 192 → 192. Its weight is the product of the two weights, and its bias is the second weight times the first
+# bias, plus the second bias.
 #
 # </details>
 # <details><summary>4. A friend's block gives NaN in its second week of training. Which term would you look at
 # first?</summary>
 #
-# The denominators: is there an eps under every root? One flat token is enough.
+# The denominators: is there an eps under every root? One flat token is enough. In float16, look for an overflow as
+# well.
 #
 # </details>
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
 #
 # Set the weights and biases of all its Linears to zero, and see whether tokens come out as they went in. If they do
-# not, it is wrong. If they do, it may still be: two branches side by side pass this test too.
+# not, the block is wrong. If they do, it may still be wrong: a block with both branches side by side passes this test
+# too.
 #
 # </details>
 
@@ -852,7 +924,8 @@ keep("Mlp", "EncoderBlock")
 #
 # **Further reading.** Ba, Kiros and Hinton 2016, *Layer Normalization*. He et al. 2016, *Identity Mappings in Deep
 # Residual Networks*: why nothing should stand on the stream. Xiong et al. 2020, *On Layer Normalization in the
-# Transformer Architecture*: pre-norm and post-norm.
+# Transformer Architecture*, and Liu et al. 2020, *Understanding the Difficulty of Training Transformers*: two answers
+# to the question why post-norm is hard to train.
 
 # %%
 progress()

@@ -154,6 +154,26 @@ def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
     assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in text_of("03_attention")
 
 
+def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
+    leads = [
+        [one - other for one, other in zip(ARMS[arm], ARMS[baseline], strict=True)]
+        for arm, baseline in (("small positions, scrambled", "small positions"), ("scrambled", "base"))
+    ]
+    assert f"they differ by {interval(*leads).lstrip('+')}" in EXPERIMENTS
+
+
+def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
+    arms = ("few images", "few images, shifted and flipped", "few images, shifted, flipped and mixed")
+    runs = [log("lesson_cifar.json")["results"][arm]["0"] for arm in arms]
+    train, validation = ([run[name][-1] for run in runs] for name in ("train_loss", "validation_loss"))
+    assert f"{train[0]:.2f} as they are, {train[1]:.2f} shifted and flipped, {train[2]:.2f} with mixup" in EXPERIMENTS
+    assert f"validation loss {validation[0]:.2f}, {validation[1]:.2f} and {validation[2]:.2f}" in EXPERIMENTS
+    seconds = [sum(run["seconds"]) for run in log("lesson_cifar.json")["results"]["base"].values()]
+    assert f"({min(seconds):.0f} to {max(seconds):.0f} seconds)" in TRAINING
+    slow = log("lesson_cifar.json")["results"]["patches of 4"].values()
+    assert f"took us {sum(sum(run['seconds']) for run in slow) / 60:.0f} minutes" in EXPERIMENTS
+
+
 def test_the_first_table_was_as_it_is_told():
     found = models("broken_vit_classics.json")
     for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):
@@ -172,6 +192,13 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert (len(rows), beside, above, below) == (114, 85, 5, 24)
     for number in (len(rows), beside, below):
         assert f"{number} " in EXPERIMENTS
+    lead, shared, bare = (
+        100 * (rows[f"VisionTransformer: {name}"][0] - right)
+        for name in ("all tokens into the head", "one block used depth times", "no final norm")
+    )
+    assert f"The largest lead, {lead:.1f} points" in EXPERIMENTS
+    assert f"the shared block ended {-shared:.1f} points below the right model" in EXPERIMENTS
+    assert f"the missing norm {bare:.1f} above it" in EXPERIMENTS
     readme = " ".join(README.read_text(encoding="utf-8").split())
     assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
 
