@@ -180,19 +180,33 @@ def test_the_table_of_learning_rates_is_that_of_its_benchmark():
 
 
 def test_what_09_shows_in_seconds_is_what_its_benchmark_found():
-    shown = {name: 100 * share for name, share in log("fine_tuning.json")["shown"].items()}
+    found = log("fine_tuning.json")["shown"]
+    shown = {name: 100 * share for name, share in found.items()}
     resized, anew = shown["positions resized"], shown["positions drawn anew"]
     for words in (
-        f"{shown['features']:.1f} % from features, {shown['pixels']:.1f} % from pixels",
+        f"{shown['features']:.1f} % from features, {shown['logits']:.1f} % from logits",
         f"{shown['never trained']:.1f} % from the features of a model that was never trained",
-        f"{shown['mirrored, then divided: held back']:.0f} % on the images held back",
-        f"{shown['mirrored, then divided: new']:.0f} % on new ones",
+        f"{shown['pixels']:.1f} % from pixels",
         f"{resized:.1f} % at 48 pixels with resized positions",
         f"{anew:.1f} % with positions drawn anew",
         f"reaches {shown['positions resized, old probe']:.1f} % at 48",
     ):
         assert words in TRANSFER
-    assert {f"{shown[f'divided, then mirrored: {each}']:.0f}" for each in ("held back", "new")} == {"37"}
+    calls = {"features": "features", "logits": "logits", "never trained": "fresh features", "pixels": "pixels"}
+    for name, title in calls.items():
+        decay = found[f"{name}: weight decay"]
+        assert any(f'report("{title}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
+
+
+@pytest.mark.parametrize("decay", ["0.0001", "0.001", "0.01", "0.1"])
+def test_the_table_of_the_leak_is_that_of_its_benchmark(decay):
+    found = log("fine_tuning.json")["shown"]
+    cells = [
+        f"{100 * found[f'{split}, {decay}: {images}']:.0f} %"
+        for split in ("mirrored, then divided", "divided, then mirrored")
+        for images in ("held back", "new")
+    ]
+    assert f"| {decay} | {' | '.join(cells)} |" in TRANSFER
 
 
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
