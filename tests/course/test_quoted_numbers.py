@@ -100,6 +100,15 @@ def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
     assert told in text_of("10_modern")
 
 
+def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
+    told = text_of("10_modern")
+    assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in told
+    assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in told
+    assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in told
+    seconds = sum(sum(run["seconds"]) for runs in log("modern.json")["results"].values() for run in runs.values())
+    assert f"that took us {seconds / 60:.0f} minutes" in told
+
+
 def models(name: str) -> dict[str, list[float]]:
     """The accuracies of the right model and of eight broken ones, in per cent."""
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}
