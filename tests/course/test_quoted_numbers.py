@@ -157,6 +157,15 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
 
 
+def test_the_readme_tells_the_fair_bet_as_it_was():
+    found = models("fair_bet.json")
+    gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
+    assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
+    readme = " ".join(README.read_text(encoding="utf-8").split())
+    assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
+    assert "none of the eight was above the right model by more than chance" in readme
+
+
 def ways(per_class: int) -> dict[str, list[float]]:
     """Per cent of the test images right, for each way to learn from so many images a class."""
     found: dict[str, list[float]] = {}
