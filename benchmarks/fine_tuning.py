@@ -49,6 +49,7 @@ EPOCHS = {10: 40, 100: 20, 1000: 6}
 LONGER = 2  # from nothing a model gets twice the passes
 TRIED_RATES = {"fine-tuning": (1e-4, 3e-4, 1e-3), "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3)}
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
+MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
 LARGER = 48  # pixels a side
 Features = tuple[Tensor, Tensor]  # with their labels
@@ -150,7 +151,7 @@ def perform(run: Run, data: Path) -> dict[str, Any]:
 
 
 def held_back(
-    model: nn.Module, images: ImageDataset, new: Features, seed: int, mirror_first: bool
+    model: nn.Module, images: ImageDataset, new: Features, seed: int, mirror_first: bool, weight_decay: float
 ) -> tuple[float, float]:
     """Accuracy on a fifth of images and their mirror images, and on new ones: divided after mirroring, or before."""
     mirrored = images.images.flip(-1)
@@ -161,17 +162,20 @@ def held_back(
     if not mirror_first:
         pairs = torch.arange(len(images)).repeat(2)
         learned, held = torch.isin(pairs, learned), torch.isin(pairs, held)
-    head = fitted((features[learned], labels[learned]), 1e-4)
+    head = fitted((features[learned], labels[learned]), weight_decay)
     return accuracy_of(head, (features[held], labels[held])), accuracy_of(head, new)
 
 
 def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
-    """What a split that lets mirror images through makes of the accuracy; means over three seeds."""
+    """What a split that lets mirror images through makes of the accuracy, by weight decay; means over three seeds."""
     found = {}
     for name, mirror_first in {"mirrored, then divided": True, "divided, then mirrored": False}.items():
-        runs = [held_back(model, drawn(train_images, 20, seed), new, seed, mirror_first) for seed in (0, 1, 2)]
-        held, fresh = zip(*runs, strict=True)
-        found |= {f"{name}: held back": mean(held), f"{name}: new": mean(fresh)}
+        for decay in TRIED_DECAYS:
+            runs = [
+                held_back(model, drawn(train_images, 20, seed), new, seed, mirror_first, decay) for seed in (0, 1, 2)
+            ]
+            held, fresh = zip(*runs, strict=True)
+            found |= {f"{name}, {decay}: held back": mean(held), f"{name}, {decay}: new": mean(fresh)}
     return found
 
 
@@ -197,24 +201,50 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
     return found
 
 
-def demonstrations(data: Path) -> dict[str, float]:
-    """What the lesson shows in seconds: three kinds of features, a leak, another resolution."""
+def inputs_of_probes(images: ImageDataset) -> dict[str, Features]:
+    """What a probe can be fitted on: the trained model's features, its ten logits, a fresh model's features, pixels."""
     saved = trained_vit()
-    train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
-    known = drawn(train_images, 100, 0)
     torch.manual_seed(0)
     fresh = VisionTransformer(saved.config)
-    pixels, new_pixels = ((each.normalize(each.images).flatten(1), each.labels) for each in (known, test))
-    new = features_of(saved.model, test)
+    features, labels = features_of(saved.model, images)
+    with torch.no_grad():
+        logits = saved.model.head(features)
+    return {
+        "features": (features, labels),
+        "logits": (logits, labels),
+        "never trained": features_of(fresh, images),
+        "pixels": (images.normalize(images.images).flatten(1), labels),
+    }
+
+
+def probes(data: Path) -> dict[str, float]:
+    """Accuracy of a probe on each input, and its weight decay, which is the best on the other superclasses."""
+    tuning, task = (
+        (inputs_of_probes(drawn(pictures(data, name, "train"), 100, 0)), inputs_of_probes(pictures(data, name, "test")))
+        for name in ("tuning", "test")
+    )
+    found = {}
+    for name in task[0]:
+        known, new = (each[name] for each in tuning)
+        tried = {decay: accuracy_of(fitted(known, decay), new) for decay in MORE_DECAYS}
+        decay = max(tried, key=tried.__getitem__)
+        found[f"{name}: weight decay"] = decay
+        found[name] = accuracy_of(fitted(task[0][name], decay), task[1][name])
+    return found
+
+
+def demonstrations(data: Path) -> dict[str, float]:
+    """What the lesson shows in seconds: probes on four inputs, a leak, another resolution."""
+    saved = trained_vit()
+    train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+    known, new = drawn(train_images, 100, 0), features_of(saved.model, test)
     head = fitted(features_of(saved.model, known), 1e-2)
     found = {
-        "features": accuracy_of(head, new),
-        "pixels": accuracy_of(fitted(pixels, 1e-1), new_pixels),
-        "never trained": accuracy_of(fitted(features_of(fresh, known), 1e-3), features_of(fresh, test)),
+        **probes(data),
         **leaks(saved.model, train_images, new),
         **at_larger_size(known, test, head),
     }
-    return {name: round(accuracy, 4) for name, accuracy in found.items()}
+    return {name: round(value, 4) for name, value in found.items()}
 
 
 def tuning_runs() -> list[Run]:

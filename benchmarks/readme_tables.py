@@ -44,7 +44,7 @@ def recipes_for_gpus() -> str:
 
 
 def published_recipes() -> str:
-    lines = ["| notebook | published | ours as published | ours mended |", "|---|---|---|---|"]
+    lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
         cells = [_reached(recipe.name), _reached(f"{recipe.name}-mended")]
@@ -73,12 +73,12 @@ def proof() -> str:
             _caught(totals, "also caught", "also equivalent"),
         ),
         (
-            "each known mistake, evaluated while the library lacks it",
-            f"{totals['unknown but named']} of {totals['misconceptions']} get a name, which is then another's",
+            "each known mistake, with its own name removed from the library",
+            f"{totals['unknown but named']} of {totals['misconceptions']} get the name of another mistake",
         ),
         (
-            "the solutions' mutants, as wrong answers that nobody foresaw",
-            f"{totals['mutants named']} get a name, {totals['rightly']} of them do in every check what it says",
+            "mutants of the solutions, as wrong answers that nobody foresaw",
+            f"{totals['mutants named']} get a name; in {totals['rightly']} cases the right one, in every check",
         ),
     ]
     return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
@@ -114,9 +114,9 @@ def _loops() -> list[str]:
         for what in ("patchify", "whole model, forward + backward")
     )
     return [
-        f"Patches cut one by one, as in published notebooks, take {cut} times as long as `patchify`, at the sizes of",
-        f"two of them (MNIST, CIFAR-10). A step of training takes {step} times as long if its attention loops",
-        "over images and heads, too.",
+        f"Cutting patches one by one, as some published notebooks do, takes {cut} times as long as `patchify`, at the",
+        "sizes of two of them (MNIST, CIFAR-10). If attention loops over images and heads, too, a training step takes",
+        f"{step} times as long.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Figure of lesson 09: accuracy of three ways against the number of images a class."""
+"""Figure of lesson 09: accuracy of three ways against the number of images per class."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from canvas import Canvas
 from style import BLUE, GREEN, HAIR, QUIET, VERMILION, save_all
 
 LOG = Path(__file__).parents[1] / "benchmarks" / "results" / "fine_tuning.json"
-WAYS = {"fine-tuning": BLUE, "probe": GREEN, "from nothing": VERMILION}
+WAYS = {"fine-tuning": BLUE, "probe": GREEN, "from scratch": VERMILION}
+IN_THE_LOG = {"from scratch": "from nothing"}
 COUNTS = (10, 100, 1000)
 LEFT, RIGHT, TOP, BOTTOM, LOW, HIGH = 84, 560, 100, 400, 10, 80
 
 
 def accuracies(way: str, per_class: int) -> list[float]:
-    """Per cent of the test images right, for each seed."""
+    """Percent of the test images right, for each seed."""
     runs = json.loads(LOG.read_text())["runs"].values()
-    wanted = ("test", way, per_class)
+    wanted = ("test", IN_THE_LOG.get(way, way), per_class)
     return [100 * run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted]
 
 
@@ -31,7 +32,7 @@ def place(column: int, accuracy: float) -> tuple[float, float]:
 def fine_tuning() -> Canvas:
     """Three ways to learn ten superclasses of CIFAR-100."""
     subtitle = "Test images right, %; ten superclasses of CIFAR-100, a disc for each seed, lines through the means."
-    canvas = Canvas(470, "Probe, fine-tuning, or from nothing", subtitle)
+    canvas = Canvas(470, "Probe, fine-tuning, or from scratch", subtitle)
     for tick in range(LOW, HIGH + 1, 10):
         _, y = place(0, tick)
         canvas.line([(LEFT, y), (RIGHT, y)], HAIR, 1)
@@ -51,10 +52,10 @@ def fine_tuning() -> Canvas:
             f"{way} " + ", ".join(f"{each:.1f} at {count:,}" for each, count in zip(means, COUNTS, strict=True))
         )
     return canvas.describe(
-        "Accuracy on test images against the number of images a class, 10, 100 and 1,000, for the linear probe, "
-        "fine-tuning and training from nothing.",
-        f"""Three lines over three places, 10, 100 and 1,000 images a class, with a disc for each seed. Mean per cent of
-        the test images right: {"; ".join(notes)}.""",
+        "Accuracy on test images against the number of images per class, 10, 100 and 1,000, for the linear probe, "
+        "fine-tuning and training from scratch.",
+        f"""Three lines over three places, 10, 100 and 1,000 images per class, with a disc for each seed. Mean percent
+        of the test images right: {"; ".join(notes)}.""",
     )
 
 

@@ -53,7 +53,7 @@ def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndar
 
 def rollout() -> Canvas:
     """Two blocks of three tokens, and the product of their steps."""
-    subtitle = "Three tokens: the class token and the patches A and B. Each row belongs to the token that asks."
+    subtitle = "Three tokens: the class token and the patches A and B. Each row is a query."
     canvas = Canvas(524, "The last block alone forgets what came before", subtitle)
     first = _block(canvas, LINES[0], FIRST, 0)
     second = _block(canvas, LINES[1], SECOND, 1)

@@ -15,11 +15,11 @@ LOG = Path(__file__).parents[1] / "benchmarks" / "results" / "modern.json"
 PLACES = 5
 SPEEDS = {"fast pair, 1 radian a place": 1.0, "slow pair, 1/10 of it": 0.1}
 GROUPS = {
-    "where nothing asks for it": {
+    "in the plain setting": {
         name: ("plain", name)
         for name in ("registers", "LayerScale", "DropPath", "QK-norm", "rotary positions", "RMSNorm")
     },
-    "where it is asked for": {
+    "on the problem that it was made for": {
         "high rate, QK-norm": ("high rate", "high rate, QK-norm"),
         "16 blocks, LayerScale": ("sixteen blocks", "sixteen blocks, LayerScale"),
         "few images, DropPath": ("few images", "few images, DropPath"),
@@ -31,7 +31,7 @@ LEFT, RIGHT, LOW, HIGH = 230, 560, -10, 20
 def rotary() -> Canvas:
     """One query in two pairs, at five places in a row."""
     subtitle = "The same two pairs of numbers (orange at place 0), at places 0 to 4 of a row. Only angles change."
-    canvas = Canvas(360, "A place that turns", subtitle)
+    canvas = Canvas(360, "Positions as rotations", subtitle)
     for line, (name, speed) in enumerate(SPEEDS.items()):
         y = 150 + 130 * line
         canvas.text(24, y - 52, name, 12.5, weight="bold")
@@ -88,12 +88,12 @@ def modern_changes() -> Canvas:
             notes.append(f"{name} {told}")
             y += 30
     canvas.text(
-        (LEFT + RIGHT) / 2, bottom + 36, "points gained (an interval that holds 0 is black)", 12.5, align="center"
+        (LEFT + RIGHT) / 2, bottom + 36, "points gained (an interval that contains 0 is black)", 12.5, align="center"
     )
     return canvas.describe(
         "Nine changes to a small ViT, each with the points of accuracy that it gains and a 95 % interval.",
         f"""Two groups of lines around a zero: a disc for the mean difference, a line for its interval; green where all
-        of it is above 0, orange below, black where it holds 0. {"; ".join(notes)}.""",
+        of it is above 0, orange below, black where it contains 0. {"; ".join(notes)}.""",
     )
 
 

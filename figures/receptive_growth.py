@@ -96,8 +96,8 @@ def _scale(canvas: Canvas, y: float, full: float) -> None:
 
 def _names(canvas: Canvas, full: tuple[float, float]) -> None:
     names = (
-        ("3 × 3 convolutions", "frame: all it can see,\n3, 5, 7, 9 pixels; colour:\na pixel's share of paths"),
-        ("a ViT's attention", "no frame: it can see all\nof the picture; colour:\na patch's share (measured)"),
+        ("3 × 3 convolutions", "frame: all it can see,\n3, 5, 7, 9 pixels; color:\na pixel's share of paths"),
+        ("a ViT's attention", "no frame: it can see all\nof the picture; color:\na patch's share (measured)"),
     )
     for y, (title, words), darkest in zip(ROWS, names, full, strict=True):
         canvas.text(24, y + 10, title, 13.5, weight="bold")
@@ -143,10 +143,10 @@ def _words(measured: dict[str, Any], centre: int, full: tuple[float, float], sho
         alt,
         f"""Two rows of {shown} maps, after layers 1 to {shown}: the {WINDOW} by {WINDOW} pixels around a place near
         the middle of a {SIDE} by {SIDE} picture. Upper row, convolutions of 3 by 3: a frame of 3, 5, 7, 9 pixels marks
-        what one pixel can see, and inside it the colour, a pixel's share of all paths, {full[0]:.1%} at its darkest,
+        what one pixel can see, and inside it the color, a pixel's share of all paths, {full[0]:.1%} at its darkest,
         fades towards the frame; it takes {layers_to_the_far_corner()} layers until one corner can see the opposite
         one. Lower row, one ViT trained on CIFAR-10 for {measured["run"]["epochs"]} epochs, right on
-        {measured["accuracy"]:.0%} of the {measured["images"]} test images that it is measured on: the colour shows by
+        {measured["accuracy"]:.0%} of the {measured["images"]} test images that it is measured on: the color shows by
         rollout how attention has mixed the patches into the one in the middle, from 0 to {full[1]:.1%}. That patch's
         own share is off the scale: {itself}. Every patch of the picture has a share from layer 1 on, and the nearer
         ones tend to have a larger one: the smallest share is {fade} of the largest. Below, a plot of distances in

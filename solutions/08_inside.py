@@ -19,8 +19,8 @@
 #
 # **After this lesson you can**
 # - see where every head of every block looks, and follow attention through the whole model with rollout;
-# - measure whether heads look near or far, and say so when the textbook's answer does not come out;
-# - read from any PyTorch model what its forward does not return, and leave no trace;
+# - measure whether heads look near or far, and report what you find even when it differs from the textbook;
+# - use hooks to read intermediate results from any PyTorch model, and leave the model as it was;
 # - test whether an attention map means anything.
 #
 # | exercise | minutes | points |
@@ -29,7 +29,7 @@
 # | `mean_attention_distance` | 13 | 3 |
 # | `predict_with_attention` | 15 | 4 |
 # | two written questions | 12 | 2 + 2 |
-# | a bug drawn for you | 5 | – |
+# | a bug hunt (a seed chooses the bug) | 5 | – |
 
 # %%
 from dataclasses import replace
@@ -70,13 +70,13 @@ MyViT, load_torchvision = own("VisionTransformer", "load_torchvision")  # yours 
 # %% [markdown]
 # ## A model to look into
 #
-# An untrained model has learned nothing, so we need one with a little training. Ten kinds of drawings will do: they are
-# learned in a minute, and we know for certain where in the picture the answer is.
+# An untrained model has learned nothing, so we need one with a little training. Drawings of ten shapes are enough: a
+# small model learns them in a minute, and we know for certain which part of each picture decides its class.
 
 
 # %%
 def new_model(config):
-    """A model of your class, with weights that start as those of the first ViT did."""
+    """A model of your class, with weights initialized as in the first ViT."""
     model = MyViT(config)
     if not isinstance(model, VisionTransformer):  # the course's own model has done this already
         model.config = config
@@ -87,19 +87,20 @@ def new_model(config):
 torch.manual_seed(0)
 config = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
 model = new_model(config)
+first_filters = model.patch_embedding.projection.weight.detach().clone()  # for later: what training makes of them
 train, pictures = train_validation_split(shapes(7000), 1000)
 classes = pictures.classes
 show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
 
 # %% [markdown]
-# Your own model of lesson 07, or the one that comes with the course, has its turn at the end: then you know what to
-# look for, and have something to compare it with. First we train the small one. **It takes a minute or so on one
-# core**, and the cell says how long it was. There is one more wait in this lesson, for a download of 330 MB that you
-# may skip.
+# At the end you look into your own model of lesson 07, or into the one that comes with the course. By then you know
+# what to look for and have a model to compare it with. First we train the small one. **This takes about a minute on one
+# core**; the cell prints how long it took. There is one more wait in this lesson, for a download of 330 MB that you may
+# skip.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
-print("6,000 drawings, six times over:")
+print("six epochs of 6,000 drawings:")
 shifted = Augmentation(max_shift=2)
 settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
 history = fit(model, train, pictures, settings, progress=False)
@@ -109,10 +110,10 @@ print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it
 # %% [markdown]
 # ## Every head of every block
 #
-# `record(model, images)` runs a model and gives every stage on the way by name, the attention of each block among them.
-# Four heads in three blocks make twelve tables of 65 × 65 weights for one picture. Row 0 of each is the class token's:
-# how it distributes its attention over itself and 64 patches. Without the first entry that row *is* a little picture, 8
-# × 8.
+# `record(model, images)` runs a model and returns its intermediate results by name. The attention weights of each block
+# are among them. Four heads in three blocks make twelve tables of 65 × 65 weights for one picture. Row 0 of each is the
+# class token's: how it distributes its attention over itself and 64 patches. Without the first entry that row *is* a
+# little picture, 8 × 8.
 
 
 # %%
@@ -132,9 +133,9 @@ def class_token_maps(layer):
 print([tuple(layer.shape) for layer in look(pictures.images[:2])[1]])
 
 # %% [markdown]
-# **Predict first.** Where does the class token look in block 0, before it knows anything about this picture: at
-# everything alike, at the shape, or at the background? Will four heads of one block look at the same place? Sketch a
-# star, and shade what you expect.
+# **Predict first.** In block 0 the class token knows nothing about this picture yet. Where does it look: everywhere
+# equally, at the shape, or at the background? Will four heads of one block look at the same place? Sketch a star, and
+# shade what you expect.
 
 # %%
 number = 23
@@ -145,9 +146,9 @@ show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
 # The brighter, the more attention; each map is scaled to its own maximum. Most heads look at the shape from the first
-# block on. They differ: in the last block three heads look at one tip of the star each. Now and then a head looks at
-# the background only. Change `number` a few times. Is "the head for tips" the same on every picture, or did you see a
-# pattern because you wanted one?
+# block on, and they differ. In our run three heads of the last block look at one tip of the star each, and one head of
+# block 1 spreads over the background. Change `number` a few times. Is "the head for tips" the same on every picture, or
+# did you see a pattern because you wanted one?
 
 # %% [markdown]
 # The next cell saves each of these pictures in a folder, for a report.
@@ -159,17 +160,17 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 # %% [markdown]
 # ## All layers at once
 #
-# Which of the twelve maps is *the* answer? None. In the last block the class token looks at tokens that have themselves
-# collected from others for two blocks; the token of patch 9 holds a good deal of patch 20 by now. To know what reached
-# the class token we have to follow attention through all blocks. That is called **rollout** (Abnar and Zuidema 2020).
+# Which of the twelve maps is *the* answer? None. By the last block, every token has collected information from other
+# tokens for two blocks. The token of patch 9 may hold a good deal of patch 20 by now. To know what reached the class
+# token we have to follow attention through all blocks. That is called **rollout** (Abnar and Zuidema 2020).
 #
 # ![Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is halved, and
 # the two results are multiplied, the later block on the left.](../figures/rollout.svg)
 
 # %% [markdown]
-# Two things happen in a block. Attention adds a mixture of tokens, and the residual stream carries the token itself on.
-# Rollout counts both alike: half and half. In the picture the last block gives patch A no weight at all, and still a
-# quarter of the class token is A. Find the two paths on which it came.
+# Two things in a block decide which tokens are mixed. Attention adds a mixture of tokens, and the residual connection
+# passes the token itself on. Rollout gives both the same weight, one half each. In the picture the last block gives
+# patch A no weight at all, and still a quarter of the class token is A. Find the two paths by which it got there.
 
 # %% [markdown]
 # ### Exercise: `attention_rollout` (12 minutes, 3 points)
@@ -177,11 +178,11 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 
 # %% exercise="attention_rollout"
 def attention_rollout(weights):
-    """How much of every input token there is in every output token, if attention alone mixed them.
+    """What share of each output token comes from each input token, if only attention mixed tokens.
 
-    In each layer: take the mean over the heads, add the identity for the residual stream, and divide each row
-    by its sum. Multiply the layers' tables so that later layers mix what earlier ones have mixed. Rows are the
-    tokens that ask, as in lesson 03, so row i of the result says what output token i is made of.
+    In each layer: take the mean over the heads, add the identity for the residual connection, and divide each
+    row by its sum. Multiply the tables of all layers so that each layer mixes what the layers before it have
+    mixed. As in lesson 03, rows are queries, so row i of the result says what output token i is made of.
 
     weights: a list with a tensor for each layer, first layer first: (batch, num_heads, tokens, tokens)
     returns: (batch, tokens, tokens), rows sum to 1, of the same dtype and on the same device
@@ -212,24 +213,24 @@ def attention_rollout(weights):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Rows that sum to 2, 4 or 8? Something doubles in each layer. All right for one layer and wrong for two? Then it is the
-# product: the order of the factors matters. Wrong dtype? Find the line that makes a float32 on the way.
+# Rows that sum to 2, 4 or 8? Something doubles in each layer. All right for one layer and wrong for two? Then look at
+# the product: the order of the factors matters. Wrong dtype? Find the line that makes a float32 on the way.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# After layer 0 you know what each token is made of, one row for each token. Layer 1 mixes *those*. If token 0 takes 0.3
-# of token 4, of which table do you need row 4, and which of the two tables has the 0.3?
+# After layer 0 you know what each token is made of, one row for each token. Layer 1 mixes *those rows*. Suppose that in
+# layer 1 token 0 takes 0.3 of token 4. Which table holds the 0.3, and from which table do you take row 4?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
 # no layers: ValueError
-# begin with nothing mixed
+# start with the identity: nothing is mixed yet
 # for each layer, first to last:
-#     mean over the heads; the token itself on top; every row back to a sum of 1
-#     this layer's table from the left onto what there is
+#     mean over the heads; add the identity; divide every row by its sum
+#     result = this layer's table @ result
 # ```
 #
 # </details>
@@ -238,8 +239,8 @@ def attention_rollout(weights):
 check("attention_rollout", attention_rollout)
 
 # %% [markdown]
-# **Predict first.** Row 0 of the rollout says what the class token is made of. We compute it after one block, after two
-# and after all three. Does the light gather on a few patches with depth, or does it spread?
+# **Predict first.** Row 0 of the rollout says what the class token is made of. We compute it after one, two and all
+# three blocks. Does the light concentrate on a few patches as we add blocks, or does it spread?
 
 # %%
 predict("rollout", "it gathers", choices=("it gathers", "it spreads"))
@@ -255,26 +256,26 @@ maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
 show_maps(image, maps)
 
 # %% [markdown]
-# It spreads, and covers the whole shape with a soft rim. The last block alone is patchy: it looks at three tips.
-# Rollout includes the blocks before, and is smoother. It also leaves a good deal out: values, MLPs, and the fact that
-# one head may matter more than another. It is a useful way to combine maps, not an exact account of what the model
-# computes.
+# It spreads and covers the whole shape. (The soft edges come from the drawing: the map has only 8 × 8 values.) In our
+# run the last block alone is patchy and looks at three tips. Rollout includes the blocks before, and is smoother. It
+# also leaves a good deal out: values, MLPs, and the fact that one head may matter more than another. It is a useful way
+# to combine maps, not an exact account of what the model computes.
 
 # %% [markdown]
 # ## How far do heads look?
 #
-# A convolution sees its neighbors and nothing else. A head may look anywhere. Does it? The first ViT paper measured it:
-# for every query patch, the mean of the distances to all patches, each counted by its weight.
+# A convolution sees its neighbors and nothing else. A head may look anywhere. Does it? The first ViT paper measured how
+# far heads look: for each query patch, the distance to all patches, averaged with the attention weights.
 #
 # ![A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, added
 # up, gives 20.8 pixels.](../figures/attention_distance.svg)
 
 # %% [markdown]
-# They found heads that look near and heads that look far side by side in the first blocks, and only far ones in the
-# deep blocks (Dosovitskiy et al. 2021, figure 7). Many textbooks have since summed this up as *from local to global*.
+# They found heads that look near and heads that look far side by side in the first blocks, and mostly far ones in the
+# deep blocks (Dosovitskiy et al. 2021, figure 7). This is often summed up as *from local to global*.
 #
-# **Predict first.** In our small model, on pictures of 32 × 32 pixels: what is the distance of a head that looks at all
-# patches alike? And which blocks will lie below that?
+# **Predict first.** A head that looks at all patches equally has a mean distance, too: on our grid 16.55 pixels, half
+# the side of the picture. In which blocks of our small model will heads lie clearly below that?
 
 # %%
 predict("all-patches-alike", 16)  # pixels
@@ -287,12 +288,12 @@ predict("all-patches-alike", 16)  # pixels
 def mean_attention_distance(weights, grid_size, patch_size):
     """How far each head of one layer looks, in pixels: the mean over images and query patches.
 
-    Of one query patch: the sum over all patches of weight times distance. A distance runs between the centres
-    of two patches, straight as the crow flies. The patches stand row by row, as patchify has cut them.
+    For one query patch: the sum over all patches of weight times distance. Distances are Euclidean (a straight
+    line) between the centers of two patches. The patches come row by row, as patchify cuts them.
 
     weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1. There are rows * columns
-                tokens, or one more: then a class token stands in front. It is nowhere in the picture, so leave
-                it out, both as a query and as a key, and divide each row by its sum to make it 1 again.
+                tokens, or one more: then a class token comes first. It has no place in the picture, so leave it
+                out, both as a query and as a key, and then divide each row by its sum so that it sums to 1 again.
     grid_size:  (rows, columns) of patches
     patch_size: side of a patch in pixels
     returns:    (num_heads,), of the dtype of the weights and on their device
@@ -303,8 +304,8 @@ def mean_attention_distance(weights, grid_size, patch_size):
     >>> mean_attention_distance(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), (1, 2), 16)
     tensor([4.])
 
-    Raise ValueError, with the three numbers (of tokens, rows and columns) in its text, when there are neither
-    as many tokens as patches nor one more. Allowed: everything; torch.cdist may come in handy. About 11 lines.
+    If the number of tokens is neither rows * columns nor one more, raise ValueError, and name the numbers of
+    tokens, rows and columns in its text. Allowed: everything; torch.cdist may help. About 11 lines.
     """
     ### BEGIN SOLUTION
     rows, columns = grid_size
@@ -314,8 +315,8 @@ def mean_attention_distance(weights, grid_size, patch_size):
     among_patches = weights[..., -num_patches:, -num_patches:]
     among_patches = among_patches / among_patches.sum(dim=-1, keepdim=True)
     patches = torch.arange(num_patches, device=weights.device)
-    centres = patch_size * torch.stack([patches // columns, patches % columns], dim=1).to(weights.dtype)
-    distances = torch.cdist(centres, centres)  # (num_patches, num_patches), in pixels
+    centers = patch_size * torch.stack([patches // columns, patches % columns], dim=1).to(weights.dtype)
+    distances = torch.cdist(centers, centers)  # (num_patches, num_patches), in pixels
     return (among_patches * distances).sum(dim=-1).mean(dim=(0, 2))  # (num_heads,)
     ### END SOLUTION
 
@@ -323,14 +324,15 @@ def mean_attention_distance(weights, grid_size, patch_size):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Right on the neighbor and wrong at an angle? Then it is the way that you measure. Right without a class token and too
-# short with one? Somebody's share went missing. One number for each image? Count what your mean runs over.
+# Right for neighbors in the same row or column, wrong on a diagonal? Then check your distance formula. Right without a
+# class token and too short with one? Once the class token is left out, the rows no longer sum to 1. One number for each
+# image? Count what your mean runs over.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Patch 7 on a grid with 5 columns: in which row does it stand, and in which column? Which two of Python's operators
-# tell you, and do they need `rows` or `columns`?
+# Patch 7 on a grid with 5 columns: in which row does it stand, and in which column? Which two operators of Python tell
+# you, and do they need `rows` or `columns`?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -348,34 +350,58 @@ def mean_attention_distance(weights, grid_size, patch_size):
 check("mean_attention_distance", mean_attention_distance)
 
 # %% [markdown]
-# Two hundred pictures now, the trained model, and beside it a fresh one that has never seen a picture. The dashed line
-# is the head that looks at all patches alike.
+# Now we measure both the trained model and a fresh one, with random weights, on two hundred pictures. The dashed line
+# shows a head that looks at all patches equally.
+#
+# A small distance alone does not prove that a head looks at neighbors. If every query looked at the patch in the middle
+# of the picture, the distance would be only 12.4 pixels, although nobody looks near. So the measurement needs a
+# control: in each picture we give every query the *same* attention, the average over all queries. A head is local as
+# far as its distance lies *below* that of its control.
+
 
 # %%
-sizes = config.grid_size, config.patch_size
+def averaged(layer):
+    """The control: attention among patches, where every query of a picture has the average of all queries."""
+    patches = layer[..., -config.num_patches :, -config.num_patches :]
+    return patches.mean(dim=2, keepdim=True).expand_as(patches)
+
+
+def show_distances(images, trained, fresh):
+    """How far the heads of a trained and of a fresh model look, and the trained one's control."""
+    weights, sizes, count = look(images, trained)[1], (config.grid_size, config.patch_size), config.num_patches
+    layers = {"trained": weights, "its control": [averaged(each) for each in weights], "fresh": look(images, fresh)[1]}
+    distances = {name: [mean_attention_distance(each, *sizes) for each in group] for name, group in layers.items()}
+    for block, pairs in enumerate(zip(distances["trained"], distances["its control"], strict=True)):
+        heads = [f"{head:.1f} (control {same:.1f})" for head, same in zip(*pairs, strict=True)]
+        print(f"block {block}: {', '.join(heads)}")
+    everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
+    return plot_attention_distance(distances, everywhere.item())
+
+
 torch.manual_seed(1)
 fresh = new_model(config)
-distances = {}
-for name, somebody in {"trained": model, "fresh": fresh}.items():
-    _, weights = look(pictures.images[:200], somebody)
-    distances[name] = [mean_attention_distance(layer, *sizes) for layer in weights]
 count = config.num_patches
-everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
-reveal("all-patches-alike", everywhere, within=2)
-plot_attention_distance(distances, everywhere.item())
+uniform = torch.full((1, 1, count, count), 1 / count)
+everywhere = mean_attention_distance(uniform, config.grid_size, config.patch_size)
+reveal("all-patches-alike", everywhere.item(), within=2)
+show_distances(pictures.images[:200], model, fresh)
 
 # %% [markdown]
-# There are no local heads in this model, in no block. Trained or untrained, all of them stay within two pixels or so of
-# the dashed line. So near and far patches get about the same attention. *From local to global* does not come out here,
-# and then one has to say so.
+# In our run no head is local, in no block: equal attention to the eight neighbors would be 4.8 pixels. Trained or
+# untrained, all heads stay within about two pixels of the dashed line, and most of the trained ones within one pixel of
+# their own control. So if a head lies below the line, the reason is mostly *what* all queries look at, such as a shape
+# in the middle, and hardly *from where* they look. A head may still be sharply focused: on the shape, wherever it is.
+# We do not find *from local to global* here, and an honest report says so.
 
 # %% [markdown]
-# What is different from the paper? Nearly everything: three blocks and not twelve or more, a grid of 8 × 8 and not 14 ×
-# 14, six thousand drawings of one thing on an empty background and not millions of photos, and six epochs.
+# What is different from the paper? Nearly everything: we have three blocks instead of twelve or more, a grid of 8 × 8
+# instead of 14 × 14, six thousand drawings of one shape on an empty background instead of millions of photos, and six
+# epochs.
 #
 # With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
 # has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
-# nothing is drawn, and nothing later needs them.
+# nothing is drawn, and nothing later needs them. If you get the plot, compare it with the paper's sentence: are there
+# heads near 0 in the first blocks, beside others near the dashed line? Are there any in the last blocks?
 
 # %% tags=["experiment"]
 import torchvision
@@ -405,11 +431,11 @@ figure
 #
 # ### BEGIN SOLUTION
 # For instance the data. One shape stands on an empty ground, so a patch learns little from its neighbors and much from
-# other parts of the shape; in photos texture and edges make neighbors telling. Experiment: the same model, settings and
-# number of steps, once on the drawings and once on CIFAR-10 (or on drawings with a small pattern that decides the
-# class), three seeds each; measure the smallest mean distance of a head in block 0 on 200 held-out pictures. If the
-# heads on CIFAR-10 lie as close to the dashed line as those on drawings, within the spread of the seeds, the idea is
-# wrong.
+# other parts of the shape; in photos, texture and edges make neighboring patches informative. Experiment: the same
+# model, settings and number of steps, once on the drawings and once on CIFAR-10 (or on drawings with a small pattern
+# that decides the class), three seeds each; measure on 200 held-out pictures how far the heads of block 0 lie below
+# their controls. If those on CIFAR-10 lie no further below than those on drawings, within the spread of the seeds, the
+# idea is wrong.
 #
 # **Rubric.** 1 point: one difference, with a mechanism by which it could act on the distance (not only "it is
 # smaller"). 1 point: a fair experiment: one thing changed, the rest kept, the distance measured, two seeds or more, and
@@ -417,39 +443,43 @@ figure
 # ### END SOLUTION
 
 # %% [markdown]
-# Is your idea on paper? Then here is a model between ours and the paper's: the same grid, four blocks, 20 epochs of
-# 45,000 photos of CIFAR-10. Above, which patches have reached the middle: for convolutions, and by rollout for this
-# model. Below, how far its heads look.
+# Have you written your idea down? Then look at a model between ours and the paper's: the same grid, four blocks,
+# trained for 20 epochs on 45,000 photos of CIFAR-10. It pools by the mean of all tokens. The upper half of the figure
+# shows what has reached the middle of the picture: for convolutions by counting paths, pixel by pixel, and for this
+# trained model by rollout, patch by patch. The lower half shows how far its heads look.
 #
 # ![Maps by depth: through 3 by 3 convolutions the middle of a picture sees a square that grows by two pixels a layer;
 # through attention it can see the whole picture from the first layer on.](../figures/receptive_growth.svg)
 
 # %% [markdown]
-# After four layers of 3 × 3 a convolution sees 9 × 9 pixels and no more. Attention may look everywhere, and here at
-# least one head has learned to look nearer than the rest. One head of the second layer looks 12.2 pixels far, where a
-# head that ignores distance comes to 16.55. That is nearer than any of ours, yet not local: equal attention to the
-# eight neighbors would be 4.8. And the *first* layer has no near head.
+# Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. One head of
+# the second layer has a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and equal
+# attention to the eight neighbors 4.8. So even this head is far from local, and 12.2 is also what a head gets that
+# looks at the middle of every picture (12.4, see above). This log has no control, so it cannot tell the two apart. The
+# *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in photos the
+# subject is mostly in the middle. The light around it need not be a neighborhood that grows.
 #
-# This does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once, and
-# it is one run of one seed.
+# So this does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once,
+# and it is one run with one seed.
 
 # %% [markdown]
 # ## What the first layers have learned
 #
-# Attention is not all that there is to see. Two tables of weights can be looked at directly. First the positions: they
-# began as noise with a spread of 0.02, and the model was never given the row and the column of a patch.
+# Attention is not all that there is to see. Two tables of weights can be looked at directly. First the positions. They
+# were initialized as noise with a standard deviation of 0.02, and nobody told the model the row and column of a patch.
 #
-# **Predict first.** Each small map below belongs to one patch, and shows how alike its position is to all the others.
+# **Predict first.** Each small map below belongs to one patch, and shows how similar its position is to all the others.
 # Will the map of a patch in the middle and of one in the corner look the same?
 
 # %%
 show_position_similarity(model.positions.detach(), config.grid_size)
 
 # %% [markdown]
-# After six epochs neighbors are similar, and something else has appeared: all positions of the rim are similar to one
-# another. Some of our drawings reach it, but on average the shape is in the middle and the rim is background. So what
-# helps most to know about a place is not its row or its column, but whether it is *inside*. The model has learned a
-# property of our data set.
+# After six epochs, the positions of neighboring patches are similar. Something else has appeared, too: all positions
+# along the border are similar to one another. Some of our drawings reach it, but on average the shape is in the middle
+# and the rim is background. A likely reason: what helps most to know about a place is not its row or its column, but
+# whether it is *inside*. Then the model has learned a property of our data set. To test this, train on drawings whose
+# shapes may stand anywhere.
 
 # %% [markdown]
 # Then the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
@@ -459,14 +489,17 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 # %% tags=["experiment"]
 from vit_course.interpret import patch_filters
 
-filters, shares = patch_filters(model.patch_embedding.projection.weight, config.in_channels, count=14)
+trained_filters = model.patch_embedding.projection.weight.detach()
+cosine = F.cosine_similarity(first_filters.flatten(), trained_filters.flatten(), dim=0)
+print(f"cosine of the filters before and after training: {cosine:.2f}")
+filters, shares = patch_filters(trained_filters, config.in_channels, count=14)
 show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 
 # %% [markdown]
-# Noise, for the most part. In the paper's models this picture shows waves and edges (figure 7). Ours began as noise and
-# changed little in so short a training, and it did not need to change: a random projection to 64 numbers keeps nearly
-# everything that is in a patch of 48 numbers. A first layer that looks untrained does not prove that a model is bad,
-# and a neat one does not prove that it is good.
+# Noise, for the most part. In the paper's models this picture shows waves and edges (figure 7). Our filters began as
+# noise, and the printed cosine says how little a training of six epochs has turned them. They did not need to change: a
+# random projection from 48 numbers to 64 keeps everything that is in a patch, since 64 equations determine 48 unknowns.
+# A first layer that looks untrained does not prove that a model is bad, and a neat one does not prove that it is good.
 
 # %% [markdown]
 # ## Reading what forward does not return
@@ -489,14 +522,14 @@ handles = [
 ]
 try:
     model(pictures.normalize(pictures.images[:2]))
-finally:  # a hook that stays would be called for ever
+finally:  # a hook that is not removed runs in every later call
     for handle in handles:
         handle.remove()
 
 # %% [markdown]
-# One line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks. There are
-# two kinds. `register_forward_hook` calls you with (module, inputs, output) once the module is done;
-# `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
+# There is one line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks.
+# PyTorch has two kinds of hooks. `register_forward_hook` calls you with (module, inputs, output) once the module is
+# done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
 #
 # Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
 # with the same input you can call it again: `attention(x, return_weights=True)`, as you built it in lesson 03.
@@ -505,18 +538,18 @@ finally:  # a hook that stays would be called for ever
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# The hook is called again, which calls the module, which calls the hook ... Python allows a thousand calls inside one
-# another and each round takes about five: after some two hundred rounds there is a `RecursionError`. So keep the input,
-# remove the hook, and call the module afterward.
+# The hook is called again, which calls the module, which calls the hook ... By default Python allows a thousand calls
+# inside one another, and each round takes about five: after some two hundred rounds there is a `RecursionError`. So
+# keep the input, remove the hook, and call the module afterward.
 #
 # </details>
 
 # %% [markdown]
 # ## From a row of weights to a map
 #
-# Leave the model as you found it. It may be in the middle of its training: evaluation mode has to be switched on (or
-# dropout changes the answer), and afterward each of its modules has to be in the mode in which it was. No gradient
-# should be kept, no hook left behind, not even after an error.
+# Leave the model as you found it. It may be in the middle of its training: switch to evaluation mode for your question
+# (otherwise dropout changes the answer), and afterward put each module back into the mode it was in. No gradient should
+# be kept, no hook left behind, not even after an error.
 #
 # ### Exercise: `predict_with_attention` (15 minutes, 4 points)
 
@@ -529,11 +562,11 @@ def predict_with_attention(model, image):
              patch_embedding (with a patch_size), class_token, positions, blocks, norm, head; each block
              has norm1, attention, norm2, mlp. model(images) takes images and nothing else, and
              block.attention(x, return_weights=True) gives (output, weights).
-    image:   (channels, height, width), normalised already
+    image:   (channels, height, width), normalized already
     returns: probabilities (num_classes,), and a map (rows, columns): the class token's attention to the
              patches in the last block, the mean over the heads, divided by its sum
 
-    Ask in evaluation mode and without gradients. Afterwards the model is as it was: its mode put back, no
+    Ask in evaluation mode and without gradients. Afterward the model is as it was: its mode put back, no
     hook left, nothing frozen. Listening with a hook is one way; walking through the parts by hand is another.
 
     >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
@@ -570,9 +603,9 @@ def predict_with_attention(model, image):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "RecursionError"? Your hook calls what it is hooked to. A map that sums to 0.98? One token of the row is not on the
-# map, and took its share along. Right in evaluation mode only? Then dropout was on when you asked. One axis too many?
-# You gave the model a batch of one.
+# "RecursionError"? Your hook calls what it is hooked to. A map that sums to 0.98? The class token's own share is
+# missing, since it is not on the map: divide by the sum. Right in evaluation mode only? Then dropout was on when you
+# asked. One axis too many? You gave the model a batch of one.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -584,9 +617,10 @@ def predict_with_attention(model, image):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# a list to hear with; a pre-hook on the last block's attention puts its input there
+# an empty list; a pre-hook on the last block's attention appends the input to it
 # remember the mode; evaluation mode; no gradients:
-#     logits of a batch of one; hook off; ask the attention again with what was heard
+#     logits of a batch of one; remove the hook
+#     call the attention again with the stored input, and ask for the weights this time
 # the old mode back
 # weights: image 0, all heads, row 0, without column 0; mean over heads; divide by the sum; into rows and columns
 # softmax of the logits
@@ -606,29 +640,30 @@ for image in pictures.images[chosen]:
 show_lit(pictures.images[chosen], torch.stack(maps), titles)
 
 # %% [markdown]
-# Would you have known the shape from the lit patches alone? An arm of the cross here, the bend of a crescent there.
-# This is the last block: the others have contributed already. The covering test at the end of the lesson comes back to
-# this.
+# Would you have recognized the shape from the lit patches alone? You see an arm of a cross here and the bend of a
+# crescent there. This is only the last block; the blocks before it have already collected information. The covering
+# test below comes back to this.
 
 # %% [markdown]
-# ## Another bug, drawn for you (5 minutes)
+# ## A bug hunt (5 minutes)
 #
-# One last bug hunt, with many things that can go wrong: a mode, a hook, a row, a sum. A seed draws the bug from the
-# library. **Predict first:** will you see it on the map, in the probabilities, or only in the model afterward?
+# Here is a bug hunt in code where much can go wrong: a mode, a hook, a row, a sum. The seed chooses one of the course's
+# known mistakes.
 
 # %%
-SEED = 1  # any whole number: your own, or the one that your instructor gave you
+SEED = 7  # any whole number: your own, or the one that your instructor gave you
 suspect = hunt("predict_with_attention", SEED)
 suspect
 
 # %% [markdown]
-# It is used on three drawings, with the model in training mode. `listeners.clear()` removes hooks that were left
-# behind.
+# **Predict first**, once you have read the program: will you see the bug on the map, in the probabilities, or only in
+# the model afterward? The next cell uses it on three drawings, with the model in training mode. Its last line removes
+# hooks that were left behind.
 
 # %% tags=["raises-exception"]
 model.train()
 told = [suspect(model, pictures.normalize(each[None])[0]) for each in pictures.images[chosen[:3]]]
-listeners = model.blocks[-1].attention._forward_pre_hooks
+listeners = model.blocks[-1].attention._forward_pre_hooks  # private: torch has no public list of hooks
 print("still training:", model.training, " hooks left:", len(listeners))
 print("sums:", [(round(shares.sum().item(), 3), round(seen.sum().item(), 3)) for shares, seen in told])
 listeners.clear()
@@ -640,7 +675,7 @@ show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"
 # Repair a copy, and check it.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in the place of None
+mended = None  # paste the program above this line, mend it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -686,9 +721,9 @@ reveal("how-sure", 100 * probabilities.max(), within=10)
 show_maps(mine, {"where it looked": seen})
 
 # %% [markdown]
-# A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever the image. So it names the best
-# of ten bad answers, and sometimes with great confidence. There is a map for a question that makes no sense, just as
-# for one that does.
+# A model cannot say "that is no shape at all": its ten probabilities sum to 1, whatever the image, and nothing in its
+# training taught it to spread them evenly when no class fits. So it names the best of ten bad answers, and sometimes
+# with great confidence. And you get a map for a question that makes no sense, too.
 
 # %% [markdown]
 # ## Does the map mean anything?
@@ -700,11 +735,11 @@ show_maps(mine, {"where it looked": seen})
 
 # %%
 def covered(images, order):
-    """The images with the first eighth of the patches of `order` (batch, num_patches) in their mean color."""
+    """The images, the patches in the first eighth of `order` (batch, num_patches) painted in the image's mean color."""
     chosen = torch.zeros(order.shape).scatter_(1, order[:, : order.shape[1] // 8], 1.0)
     mask = F.interpolate(chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size).bool()
-    mean_colour = images.float().mean(dim=(2, 3), keepdim=True)
-    return torch.where(mask, mean_colour, images.float()).to(torch.uint8)
+    mean_color = images.float().mean(dim=(2, 3), keepdim=True)
+    return torch.where(mask, mean_color, images.float()).to(torch.uint8)
 
 
 # %%
@@ -713,49 +748,101 @@ def right(images):
     return (look(images)[0].argmax(dim=1) == pictures.labels[: len(images)]).float().mean().item()
 
 
+def cover_anything(images, times=10):
+    """Accuracy with nothing covered, and with an eighth of the patches chosen at random, so many times."""
+    generator = torch.Generator().manual_seed(0)
+    orders = torch.rand(times, len(images), config.num_patches, generator=generator).argsort(dim=2)
+    each = torch.tensor([right(covered(images, order)) for order in orders])
+    print(f"nothing covered   {right(images):.0%} right")
+    print(f"random patches    {each.mean():.0%} right, from {each.min():.0%} to {each.max():.0%} in {times} choices")
+
+
 images = pictures.images[:500]
-anywhere = torch.rand(500, config.num_patches, generator=torch.Generator().manual_seed(0)).argsort(dim=1)
-print(f"nothing covered  {right(images):.0%} right")
-print(f"any eighth       {right(covered(images, anywhere)):.0%} right")
+cover_anything(images)
 
 # %% [markdown]
-# Any eight patches cost a few in a hundred. Now for three maps: that of the last block, rollout, and the rollout of the
+# So much for eight patches at random. Now for three maps: that of the last block, rollout, and the rollout of the
 # *fresh* model, which has never learned anything.
 #
-# **Predict first, in writing.** For each map two numbers: what is left when the most looked-at patches are covered, and
-# when the least looked-at are? Six numbers, please. A good map has a low one and a high one.
+# **Predict first, in writing.** Write down two numbers for each map: the accuracy when its most looked-at patches are
+# covered, and when its least looked-at patches are. For a good map the first number is low and the second is high.
+
 
 # %%
 predict("what-it-looks-at-most", 50)  # in % right, when the last block's most looked-at patches are covered
 
+
 # %%
+def cover_by_maps(images, seen, number):
+    """Accuracy without the patches that each map (batch, num_patches) names most, and least; a picture of one image."""
+    hidden = {"": images[number]}
+    print(f"{'covered by':12}{'most':>6}{'least':>7}")
+    for name, shares in seen.items():
+        most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
+        print(f"{name:12}{right(most):6.0%}{right(least):7.0%}")
+        hidden |= {f"{name}:\nmost": most[number], f"{name}:\nleast": least[number]}
+    return show_images(torch.stack([*hidden.values()]), titles=[*hidden])
+
+
 _, weights = look(images)
 seen = {
     "last block": class_token_maps(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
     "rollout": attention_rollout(weights)[:, 0, 1:],
     "fresh model": attention_rollout(look(images, fresh)[1])[:, 0, 1:],
 }
-hidden = {"": images[23]}
-print(f"{'covered by':12}{'most':>6}{'least':>7}")
-for name, shares in seen.items():
-    most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
-    print(f"{name:12}{right(most):6.0%}{right(least):7.0%}")
-    if name == "last block":
-        reveal("what-it-looks-at-most", 100 * right(most), within=10)
-    hidden |= {f"{name}:\nmost": most[23], f"{name}:\nleast": least[23]}
-show_images(torch.stack([*hidden.values()]), titles=[*hidden])
+cover_by_maps(images, seen, number=23)
+most = covered(images, seen["last block"].argsort(dim=1, descending=True))
+reveal("what-it-looks-at-most", 100 * right(most), within=10)
 
 # %% [markdown]
 # Read the table slowly. Covering where the model looks costs a good deal of accuracy, so these maps do say something
-# about the answer. But the last block's map misses something: its *least* looked-at patches cost more than eight
-# patches chosen at random. Find them in the picture: they lie on the shape. The class token collected from them in
-# earlier blocks (look at the heads again). Rollout, your first exercise, includes these blocks. It has both the lowest
-# number and the highest.
+# about the answer. Then compare the second column with the random patches. In some of our runs, and not in all,
+# covering the *least* looked-at patches of the last block cost **more** than covering random ones. Is yours such a run?
+# Then find these patches in the picture: they lie on the shape. A likely reason: the class token had collected from
+# them in earlier blocks, and the last block had no need to look again (see the heads above). Is yours not such a run?
+# Then the last block's map has missed little in it; another seed may show you the other case.
+#
+# Rollout, your first exercise, includes the earlier blocks. In each of our runs it had the lowest number and the
+# highest. If it has not in yours, you have found how much one run can prove.
 
 # %% [markdown]
-# And the untrained model? Its map is not bad at all! It finds the shape because the shape differs from the background,
-# and random weights respond to that too. A map that lies on the object does not prove that the model has learned
-# anything (Adebayo et al. 2018 found the same for other maps).
+# And the untrained model? Its map is not bad at all! Probably it finds the shape because the shape differs from the
+# background, and random weights respond to that, too. A map that lies on the object does not prove that the model has
+# learned anything. (Adebayo et al. 2018 found this for some gradient maps.)
+#
+# Covering changes the picture. We can also change the *model*: let one head give nothing but zeros, and see what the
+# others can do without it. That is called **ablation**. **Predict first:** which of the twelve heads will the model
+# miss most? Look at the maps of the heads again before you choose.
+
+
+# %%
+def right_without(block, head, images):
+    """Accuracy when one head adds nothing: its part of what the projection reads becomes zero."""
+    own = slice(head * config.head_dim, (head + 1) * config.head_dim)
+
+    def silence(module, inputs):
+        heads = inputs[0].clone()
+        heads[..., own] = 0
+        return (heads,)  # what a pre-hook returns replaces the input
+
+    handle = model.blocks[block].attention.projection.register_forward_pre_hook(silence)
+    try:
+        return right(images)
+    finally:
+        handle.remove()
+
+
+print(f"all heads: {right(images):.1%} right")
+for block in range(config.depth):
+    each = [right_without(block, head, images) for head in range(config.num_heads)]
+    print(f"block {block}, without head 0, 1, ...: ", "  ".join(f"{share:.1%}" for share in each))
+
+# %% [markdown]
+# Was it the head that you chose? In our run the model missed each head of block 0 more than any head of the last block,
+# and yet it is the last block whose maps are usually shown. A head with a striking map may be one that the model can do
+# without, and a head with a dull map may be needed. What an ablation shows is narrower than it looks, too: how much the
+# model misses this head when all others stay as they are. Two heads that can replace each other look useless one by
+# one. Silence both, and they may not be.
 
 # %% [markdown] question="does-it-explain" points=2
 # ### Question: does it explain? (6 minutes, 2 points)
@@ -770,8 +857,8 @@ show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 # and these pictures): it is an intervention, and it has to be compared with other patches and an untrained model.
 # Neither shows *how* they are used. For "counts" one would have to vary the number of tips and nothing else (stars with
 # four, five, six tips, same size and color) and see whether the answer, or something inside the model from which the
-# number can be read, follows the number; or cover one tip at a time. Covering has a trap of its own: a gray patch is a
-# picture that the model has never seen, so part of the loss may be surprise.
+# number can be read, follows the number; or cover one tip at a time. Covering has a trap of its own: the model has
+# never seen pictures with gray patches, so part of the drop in accuracy may come from that.
 #
 # **Rubric.** 1 point: the map shows where, the covering test shows dependence; neither shows how. 1 point: a
 # measurement in which the claimed cause is varied while the rest is kept.
@@ -780,19 +867,20 @@ show_images(torch.stack([*hidden.values()]), titles=[*hidden])
 # %% [markdown]
 # ## Your own model
 #
-# Ten kinds of drawings are an easy data set. `vit_cifar.safetensors`, your model of lesson 07, was trained on another.
-# Put the file beside this notebook and run on. (On Colab files are deleted with their runtime: download it in 07, then
-# upload it here with the folder symbol on the left.) Without it the ViT that comes with the course takes its place: it
-# was trained on CIFAR-10 too, in 18 minutes.
+# Drawings of ten shapes are an easy data set. `vit_cifar.safetensors`, your model of lesson 07, was trained on another.
+# Put the file beside this notebook and continue. (On Colab files are deleted with their runtime: download it in 07,
+# then upload it here with the folder symbol on the left.) Without it the ViT that comes with the course takes its
+# place: it was trained on CIFAR-10 too, in 18 minutes.
 #
 # **Predict first, in writing**, each with a reason:
 #
-# 1. Will its heads look at the thing itself, as they did with drawings, or at what is around it?
+# 1. Will its heads look at the object itself, as they did with drawings, or at its surroundings?
 # 2. Will a head of its first block look clearly nearer than the dashed line?
-# 3. Positions: will those of the rim be similar again, or do you expect rows and columns?
+# 3. Positions: will those of the border be similar again, or do you expect rows and columns?
 # 4. Covering: which map will find the patches that it needs, and will the fresh model's do nearly as well?
 #
-# Your own picture is used again, after the heads. Try a thing that is among its ten classes, and then yourself.
+# After the heads, the model gets your own picture again. Try an object from its ten classes, and then a photo of
+# yourself.
 
 # %% tags=["experiment"]
 mine_of_07 = Path("vit_cifar.safetensors")
@@ -807,7 +895,7 @@ fresh = VisionTransformer(config)
 
 # %% tags=["experiment"]
 def taken(layer):
-    """(batch, num_heads, rows, columns): what the class token gives to each patch, or all tokens where none is."""
+    """(batch, num_heads, rows, columns): the class token's attention to each patch; without one, all tokens' mean."""
     asking = layer[:, :, :1] if config.pooling == "class_token" else layer
     return asking[..., -config.num_patches :].mean(dim=2).unflatten(-1, config.grid_size)
 
@@ -834,12 +922,7 @@ from vit_course.explore import explore_attention
 explore_attention(mine, weights, config.grid_size, attention_rollout)
 
 # %% tags=["experiment"]
-sizes, count, distances = (config.grid_size, config.patch_size), config.num_patches, {}
-for name, somebody in {"trained": model, "fresh": fresh}.items():
-    _, weights = look(pictures.images[:100], somebody)
-    distances[name] = [mean_attention_distance(layer, *sizes) for layer in weights]
-everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
-plot_attention_distance(distances, everywhere.item())
+show_distances(pictures.images[:100], model, fresh)
 
 # %% tags=["experiment"]
 figure = None
@@ -848,36 +931,39 @@ if model.positions is not None:  # a model without positions has nothing to show
 figure
 
 # %% tags=["experiment"]
+figure = None
 if pictures.classes == classes:  # otherwise nobody can say what is right
     images = pictures.images[:200]
-    anywhere = torch.rand(200, count, generator=torch.Generator().manual_seed(0)).argsort(dim=1)
-    print(f"nothing covered {right(images):.0%} right, any eighth {right(covered(images, anywhere)):.0%}")
+    cover_anything(images)
     _, weights = look(images)
     seen = {
         "last block": taken(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
         "rollout": taken(attention_rollout(weights)[:, None]).flatten(1),
         "fresh model": taken(attention_rollout(look(images, fresh)[1])[:, None]).flatten(1),
     }
-    for name, shares in seen.items():
-        most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
-        print(f"{name:12} most {right(most):4.0%}   least {right(least):4.0%}")
+    figure = cover_by_maps(images, seen, number)
+figure
 
 # %% [markdown]
-# Compare with what you wrote, then with the drawings: the heads, the dashed line, the rim, the order of the three maps.
-# In our run with the course's model most heads look at parts of the animal, those of the first block a little nearer
-# than the dashed line; positions are like those of their neighbors. Covering costs far less than with drawings: 73 %
-# are right with nothing covered, 65 % without the patches that rollout names and 73 % without those that it ignores. On
-# 200 images chance alone is worth three or four points, so ignore small gaps. And where the two models differ, data,
-# size and training have all changed together: you have found a question, and not yet its answer.
+# Compare with what you wrote, then with the drawings: the heads, the dashed line and the controls, the border, the
+# order of the three maps. In our run with the course's model most heads look at parts of the animal; positions are like
+# those of their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those
+# of the last two within a pixel of theirs: a little of *from local to global*, which the dashed line alone hardly
+# shows. Covering costs far less than with drawings: 73 % are right with nothing covered, 65 % without the patches that
+# rollout names and 73 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points, so
+# ignore small gaps. And where the two models differ, data, size and training have all changed together: you have found
+# a question, and not yet its answer.
 
 # %% [markdown]
 # ## A harder one, without points
 #
-# A weight says how much of a patch was mixed in, and not whether that mattered for the class. Multiply each attention
-# weight by the gradient of the class's logit with respect to it, drop what is negative, and take the mean over heads;
-# then roll out as you did (Chefer et al. 2021). You need the weights in the graph: run the attention with
-# `return_weights=True` and call `retain_grad()` on them. Put your map into the covering experiment above, beside the
-# others. Is it better than they are? Is it better than what the fresh model's map is worth?
+# An attention weight says how much of a patch was mixed in. It does not say whether that mattered for the class.
+# Multiply each attention weight by the gradient of the class's logit with respect to it, set what is negative to zero,
+# and take the mean over heads: that is the table $A$ of a layer. Start from $R = 1$, the identity, and go through the
+# layers with $R \leftarrow R + A R$; rows are not divided by their sums (Chefer et al. 2021, *Generic Attention-model
+# Explainability*). You need weights that are in the graph of the logits. `record(model, images)` outside of `no_grad`
+# gives them, and `torch.autograd.grad(logits[0, label], weights)` the gradients. Put your map into the covering
+# experiment above, beside the others. Is it better than rollout, and how far is it above the fresh model's map?
 
 # %% [markdown]
 # ## Test yourself
@@ -892,7 +978,8 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 #
 # Neither. It is the mean distance between two patches of the grid, 16.55 pixels, about half the side of the picture:
 # our dashed line. A head that prefers far patches lies above it. One that gives all its weight evenly to the patches of
-# the rim comes to 18.97; the most is 31.43, where every patch looks at the corner that is farthest from it.
+# the rim comes to 18.97, and one that looks at patch 36, right beside the middle, to 12.4; the most is 31.43, where
+# every patch looks at the corner that is farthest from it.
 #
 # </details>
 # <details><summary>3. Your hook works, and the second call of your function records two inputs. What
@@ -917,10 +1004,11 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 #
 # You can cut a picture into tokens, write attention and blocks, build a Vision Transformer that runs torchvision's
 # weights, train it, and look into it, and you know how much such a look proves. Now take pictures of your own, with one
-# folder for each class: `vit-course recipes` lists ways to train; or take a trained model to them: `09_fine_tuning`.
-# What you wrote in this lesson works on the result, with one change. Most of our own recipes, `cpu-coffee` among them,
-# have no class token: they pool by the mean of all tokens, so every token's attention counts. Rollout and distance run
-# as they are. For the maps, use `taken` above, and in `predict_with_attention` replace row 0 by the mean over all rows:
+# folder for each class: `vit-course recipes` lists ways to train; or adapt a trained model to them, in
+# `09_fine_tuning`. What you wrote in this lesson works on the result, with one change. Most of our own recipes,
+# `cpu-coffee` among them, have no class token: they pool by the mean of all tokens, so every token's attention counts.
+# Rollout and distance run as they are. For the maps, use `taken` above, and in `predict_with_attention` replace row 0
+# by the mean over all rows:
 #
 # ```python
 # seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads and queries
@@ -929,8 +1017,8 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 # **Further reading.** Abnar and Zuidema 2020, *Quantifying Attention Flow in Transformers*: rollout. Raghu et al. 2021,
 # *Do Vision Transformers See Like Convolutional Neural Networks?*: near and far heads, and how much data they need.
 # Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not
-# Explanation*: what a map can show. Darcet et al. 2024, *Vision Transformers Need Registers*: bright patches that mean
-# nothing.
+# Explanation*: what a map can show. Darcet et al. 2024, *Vision Transformers Need Registers*: bright patches that say
+# nothing about their own place.
 
 # %%
 progress()

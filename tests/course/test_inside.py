@@ -108,10 +108,13 @@ def test_the_distances_of_the_second_question_are_right():
         "alike": torch.full((64, 64), 1 / 64),
         "rim": (rim / rim.sum()).expand(64, 64),
         "far": torch.eye(64)[farthest],
+        "middle": torch.eye(64)[36].expand(64, 64),
     }
     found = {name: mean_attention_distance(head.double()[None, None], (8, 8), 4).item() for name, head in heads.items()}
     assert f"patches of the grid, {found['alike']:.2f} pixels" in TEXT
-    assert f"the rim comes to {found['rim']:.2f}; the most is {found['far']:.2f}" in TEXT
+    assert f"the rim comes to {found['rim']:.2f}, and one that looks at patch 36" in TEXT
+    assert f"right beside the middle, to {found['middle']:.1f}; the most is {found['far']:.2f}" in TEXT
+    assert f"middle of the picture, the distance would be only {found['middle']:.1f} pixels" in TEXT
 
 
 def test_the_time_of_the_model_from_between_is_that_of_its_run():

@@ -100,6 +100,15 @@ def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
     assert told in text_of("10_modern")
 
 
+def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
+    told = text_of("10_modern")
+    assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in told
+    assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in told
+    assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in told
+    seconds = sum(sum(run["seconds"]) for runs in log("modern.json")["results"].values() for run in runs.values())
+    assert f"that took us {seconds / 60:.0f} minutes" in told
+
+
 def models(name: str) -> dict[str, list[float]]:
     """The accuracies of the right model and of eight broken ones, in per cent."""
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}
@@ -203,6 +212,15 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
 
 
+def test_the_readme_tells_the_fair_bet_as_it_was():
+    found = models("fair_bet.json")
+    gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
+    assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
+    readme = " ".join(README.read_text(encoding="utf-8").split())
+    assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
+    assert "none of the eight was above the right model by more than chance" in readme
+
+
 def ways(per_class: int) -> dict[str, list[float]]:
     """Per cent of the test images right, for each way to learn from so many images a class."""
     found: dict[str, list[float]] = {}
@@ -235,19 +253,33 @@ def test_the_table_of_learning_rates_is_that_of_its_benchmark():
 
 
 def test_what_09_shows_in_seconds_is_what_its_benchmark_found():
-    shown = {name: 100 * share for name, share in log("fine_tuning.json")["shown"].items()}
+    found = log("fine_tuning.json")["shown"]
+    shown = {name: 100 * share for name, share in found.items()}
     resized, anew = shown["positions resized"], shown["positions drawn anew"]
     for words in (
-        f"{shown['features']:.1f} % from features, {shown['pixels']:.1f} % from pixels",
+        f"{shown['features']:.1f} % from features, {shown['logits']:.1f} % from logits",
         f"{shown['never trained']:.1f} % from the features of a model that was never trained",
-        f"{shown['mirrored, then divided: held back']:.0f} % on the images held back",
-        f"{shown['mirrored, then divided: new']:.0f} % on new ones",
+        f"{shown['pixels']:.1f} % from pixels",
         f"{resized:.1f} % at 48 pixels with resized positions",
         f"{anew:.1f} % with positions drawn anew",
         f"reaches {shown['positions resized, old probe']:.1f} % at 48",
     ):
         assert words in TRANSFER
-    assert {f"{shown[f'divided, then mirrored: {each}']:.0f}" for each in ("held back", "new")} == {"37"}
+    calls = {"features": "features", "logits": "logits", "never trained": "fresh features", "pixels": "pixels"}
+    for name, title in calls.items():
+        decay = found[f"{name}: weight decay"]
+        assert any(f'report("{title}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
+
+
+@pytest.mark.parametrize("decay", ["0.0001", "0.001", "0.01", "0.1"])
+def test_the_table_of_the_leak_is_that_of_its_benchmark(decay):
+    found = log("fine_tuning.json")["shown"]
+    cells = [
+        f"{100 * found[f'{split}, {decay}: {images}']:.0f} %"
+        for split in ("mirrored, then divided", "divided, then mirrored")
+        for images in ("held back", "new")
+    ]
+    assert f"| {decay} | {' | '.join(cells)} |" in TRANSFER
 
 
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
