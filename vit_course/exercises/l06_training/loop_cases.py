@@ -17,7 +17,6 @@ from exercise_kit.engine.compare import close, kind_of
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.reasons import Reason
 
 CLASSES, PIXELS = 5, (3, 4, 2)
 RAGGED = (6, 6, 2)  # images in each batch, the last one not full
@@ -91,7 +90,7 @@ def number_in(returned: Any, name: str, wanted: str) -> float:
     if isinstance(returned, Real) and not isinstance(returned, bool):
         return float(returned)
     look = "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
-    raise Failure(f"{name} {kind_of(returned)}", wanted, look, Reason.KIND)
+    raise Failure(f"{name} {kind_of(returned)}", wanted, look)
 
 
 def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:

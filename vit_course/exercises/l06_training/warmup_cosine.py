@@ -48,6 +48,7 @@ def _factors(student: Student, warmup_steps: int, total_steps: int, steps: Seque
             found.append(number_in(returned, name, "a number"))
         except Failure as odd:
             student.record.append(("odd", odd.seen))
+            odd.reason = Reason.KIND  # which the first check is about
             raise
     factors = torch.tensor(found)
     student.record.append(factors)
@@ -83,7 +84,7 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
                 else "Which library's cos takes a plain number?"
             )
             seen = f"{_called(student, step, *CASES[0])} is {kind_of(returned)}"
-            raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look, Reason.KIND)
+            raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look)
 
 
 @warmup_cosine.check
