@@ -53,7 +53,7 @@ DRAWS = re.compile(r"^(?:plt\.show|show_\w+|plot_\w+|explore_\w+|draw)\(", re.MU
 MOVES = re.compile(r"^explore_\w+\(", re.MULTILINE)  # has to show controls
 IN_HTML = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
 FIGURE_IN_WORDS = re.compile(r"<[\w.]*(?:Figure|Axes|PIL)\b")
-console = Console(highlight=False)
+console = Console(highlight=False, width=110)
 
 
 @dataclass
