@@ -129,6 +129,7 @@ OTHERS = {
     "nbgrader/class_folder.py",
     "nbgrader/submission_exporter.py",
     "authoring/release.py",
+    "progress/log.py",
 }
 
 
