@@ -78,7 +78,7 @@ def proof() -> str:
         ),
         (
             "mutants of the solutions, as wrong answers that nobody foresaw",
-            f"{totals['mutants named']} get a name; in {totals['rightly']} cases the right one, in every check",
+            f"{totals['mutants named']} get a name; for {totals['rightly']} it describes the behavior in every check",
         ),
     ]
     return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])

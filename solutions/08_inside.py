@@ -274,8 +274,8 @@ show_maps(image, maps)
 # They found heads that look near and heads that look far side by side in the first blocks, and mostly far ones in the
 # deep blocks (Dosovitskiy et al. 2021, figure 7). This is often summed up as *from local to global*.
 #
-# **Predict first.** A head that looks at all patches equally has a mean distance, too: on our grid 16.55 pixels, half
-# the side of the picture. In which blocks of our small model will heads lie clearly below that?
+# **Predict first.** A head that looks at all patches equally has a mean distance, too. How large will it be on our
+# pictures, which are 32 pixels wide and high? And in which blocks of our small model will heads lie clearly below that?
 
 # %%
 predict("all-patches-alike", 16)  # pixels

@@ -48,6 +48,7 @@ def namespace(pooling: str) -> dict[str, Any]:
         "own_picture": own_picture,
         "photo": photo,
         "predict_with_attention": predict_with_attention,
+        "reveal": lambda *_, **__: None,
         "record": record,
         "show_maps": show_maps,
         "show_position_similarity": show_position_similarity,
