@@ -463,7 +463,8 @@ check("add_class_token", add_class_token)
 # split it, the shapes do not fit, and torch stops.
 #
 # Back to the experiment that started this lesson: the photo and the shuffled photo, read by attention, now with a class
-# token in front and your 2-D positions. The positions stay in their order, and only the patches are shuffled.
+# token in front and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict
+# first:** does attention give the class token the same vector for both?
 
 # %%
 predict("with-positions", "the same", choices=("the same", "something else"))

@@ -179,6 +179,10 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 
 
 # %%
+predict("stuck-rows", 10)  # in %: how many of the rows, for head_dim 256 and undivided?
+
+
+# %%
 def rows_and_gradients(head_dim, divisor):
     """Which rows have a weight above 0.99, and how long the gradient is that each row's query gets."""
     query, key = torch.randn(2, 50, 64, head_dim)
@@ -194,6 +198,8 @@ for head_dim in (4, 64, 256):
         print(f"head_dim {head_dim:>3}, {name:>9}: {stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
         there = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
         print(f"    typical gradient of a query: in these rows {there}, in the others {gradient[~stuck].median():.2f}")
+        if head_dim == 256 and divisor == 1:
+            reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
 
 # %% [markdown]
 # Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. And
@@ -531,9 +537,6 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 # At the end a second Linear, `projection`, reads the merged heads. Without it the first `head_dim` numbers of the
 # output would hold only what head 0 has found, and so on; the projection mixes the results of all heads.
 
-# %%
-predict("with-6-heads", "as many", choices=("fewer", "as many", "more"))  # than with 3 heads
-
 # %% [markdown]
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
 
@@ -615,7 +618,10 @@ class MultiHeadSelfAttention(nn.Module):
 check("MultiHeadSelfAttention", MultiHeadSelfAttention)
 
 # %% [markdown]
-# **Predict first.** Does a layer with 6 heads have twice as many parameters as one with 3, as many, or fewer?
+# **Predict first.** Does a layer with 6 heads have more parameters than one with 3, as many, or fewer?
+
+# %%
+predict("with-6-heads", "as many", choices=("fewer", "as many", "more"))  # than with 3 heads
 
 # %%
 counts = {}
