@@ -44,11 +44,14 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[tuple[CheckResult
 
 
 def _key(result: CheckResult) -> object:
-    """What is alike in checks that stumbled over the same; None for those that found what they looked for."""
-    if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS:
+    """What is alike in checks that stumbled over the same; None for those that found what they looked for.
+
+    A known mistake has its name and its explanation, whichever check it is told in.
+    """
+    if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS or result.causes:
         return None
     over = "" if result.reason in (Reason.KIND, Reason.DEVICE) else result.stumbled_over or result.seen
-    return result.reason, over, tuple(cause.name for cause in result.causes)
+    return result.reason, over
 
 
 def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
