@@ -26,8 +26,8 @@ _FEWEST = 2
 _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
 
 
-def with_first_causes(results: Sequence[CheckResult]) -> tuple[tuple[CheckResult, ...], tuple[CheckResult, ...]]:
-    """A failure for each thing that several checks stumbled over; and the results, in which these wait for it."""
+def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _key(result)
@@ -40,7 +40,7 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[tuple[CheckResult
     ]
     homes = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=homes.get(each.waits_for) or each.waits_for) for each in waiting]
-    return tuple(leading.values()), tuple(waiting)
+    return (*leading.values(), *waiting)
 
 
 def _key(result: CheckResult) -> object:
