@@ -26,8 +26,8 @@ _FEWEST = 2
 _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
 
 
-def with_first_causes(results: Sequence[CheckResult]) -> tuple[tuple[CheckResult, ...], tuple[CheckResult, ...]]:
-    """A failure for each thing that several checks stumbled over; and the results, in which these wait for it."""
+def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _key(result)
@@ -40,15 +40,18 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[tuple[CheckResult
     ]
     homes = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=homes.get(each.waits_for) or each.waits_for) for each in waiting]
-    return tuple(leading.values()), tuple(waiting)
+    return (*leading.values(), *waiting)
 
 
 def _key(result: CheckResult) -> object:
-    """What is alike in checks that stumbled over the same; None for those that found what they looked for."""
-    if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS:
+    """What is alike in checks that stumbled over the same; None for those that found what they looked for.
+
+    A known mistake has its name and its explanation, whichever check it is told in.
+    """
+    if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS or result.causes:
         return None
     over = "" if result.reason in (Reason.KIND, Reason.DEVICE) else result.stumbled_over or result.seen
-    return result.reason, over, tuple(cause.name for cause in result.causes)
+    return result.reason, over
 
 
 def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:

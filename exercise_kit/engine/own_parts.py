@@ -214,7 +214,7 @@ def _is_right(report: Report) -> bool:
 def _why(report: Report) -> str:
     if report.problem or report.note:
         return str(report.problem or report.note)
-    failed = next((each for each in (*report.first_causes, *report.results) if each.verdict != "pass"), None)
+    failed = next((each for each in report.results if each.verdict != "pass"), None)
     return f'This check does not pass: "{failed.claim}"' if failed else "Nothing in it could be checked."
 
 

@@ -269,8 +269,7 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
     complete = not (unwritten and known.is_class)
-    first_causes, results = with_first_causes(results)
-    return Report(known.name, results, points, problem, complete=complete, note=note, first_causes=first_causes)
+    return Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
 
 
 def last_passed(exercise: Exercise) -> Mapping[str, object] | None:

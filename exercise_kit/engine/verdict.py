@@ -163,8 +163,7 @@ class Report:
     Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
     (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
     of a class still has to be written: what it inherits or has by default earns nothing; a ``note``, a sentence
-    that comes before the results; and an ``offer``, one that comes after them; ``first_causes``, what several checks
-    stumbled over, which wait for it.
+    that comes before the results; and an ``offer``, one that comes after them.
     """
 
     exercise: str
@@ -174,7 +173,6 @@ class Report:
     complete: bool = True
     note: str | None = None
     offer: str | None = None
-    first_causes: tuple[CheckResult, ...] = ()
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -215,8 +213,7 @@ class Report:
     @property
     def misconceptions(self) -> tuple[str, ...]:
         """Names of the misconceptions found, each once, in the order of the checks."""
-        found = (each.misconception for each in (*self.first_causes, *self.results))
-        return tuple(dict.fromkeys(name for name in found if name))
+        return tuple(dict.fromkeys(each.misconception for each in self.results if each.misconception))
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
@@ -226,7 +223,6 @@ class Report:
             "max_score": self.points,
             "misconception": self.misconceptions[0] if self.misconceptions else None,
             "problem": self.problem or self.note,
-            "first_causes": [each.message for each in self.first_causes],
             "checks": [
                 {
                     "name": each.name,
@@ -242,8 +238,8 @@ class Report:
 
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
-        passing = sum(each.verdict == Verdict.PASS for each in self.results)
-        total = len(self.results)
+        checks = [each for each in self.results if not each.leads]
+        passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"
         line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
         if self.score is not None:
@@ -278,7 +274,7 @@ def as_text(report: Report) -> str:
     if report.problem:
         return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
     lines = [report.summary(), *([_wrapped(report.note, "  ", "  ")] if report.note else [])]
-    for result, behind in folded((*report.first_causes, *report.results)):
+    for result, behind in folded(report.results):
         lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
         lines += [_wrapped(_because(result, behind), f"{_INDENT}○ ", _INDENT)] if behind else []
@@ -295,7 +291,7 @@ def as_html(report: Report) -> str:
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     heading += paragraph(rich(report.note)) if report.note else ""
-    entries = "".join(entry(result, behind) for result, behind in folded((*report.first_causes, *report.results)))
+    entries = "".join(entry(result, behind) for result, behind in folded(report.results))
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
     offer = paragraph(rich(report.offer)) if report.offer else ""
     return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
