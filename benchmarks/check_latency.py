@@ -48,7 +48,8 @@ def percentile_95(seconds: list[float]) -> float:
 
 
 def measured(rounds: int) -> dict[str, Any]:
-    names = [name for name, each in course().exercises.items() if not each.file]
+    hunts = {name for name in course().exercises if name.startswith("fix_")}  # the same checks once more
+    names = [name for name, each in course().exercises.items() if not each.file and name not in hunts]
     lessons = {course().exercises[name].lesson: name for name in reversed(names)}
     first = {name: first_of(name) for name in sorted(lessons.values(), key=names.index)}
     for name in names:
