@@ -162,7 +162,7 @@ def _is_bool(answer: object) -> bool:
 
 
 Attention = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-TEST = "03_attention, A test that knows attention"
+TEST = "03_attention, A test for attention"
 
 
 class _Case(NamedTuple):

@@ -148,7 +148,7 @@ def _where_from(x: Tensor) -> Describe:
     return describe
 
 
-HEADS = "03_attention, Heads are views"
+HEADS = "03_attention, Several heads, several questions"
 
 
 def _split(x: Tensor, num_heads: int) -> Tensor:

@@ -232,7 +232,7 @@ extract_features.example("""
 """)
 
 
-TAKEN = "09_fine_tuning, Features, taken once"
+TAKEN = "09_fine_tuning, Computing features once"
 Taken = tuple[Tensor, Tensor]
 
 

@@ -185,7 +185,7 @@ QKNormAttention.example("""
 """)
 
 
-NORM = "10_modern, Scores that stay small"
+NORM = "10_modern, Scores that stay bounded"
 
 
 class _Wrong(nn.Module):

@@ -202,7 +202,7 @@ rotary_2d.example("""
 """)
 
 
-TURN = "10_modern, A place that turns"
+TURN = "10_modern, Positions as rotations"
 
 
 def _places(grid_size: Grid) -> list[tuple[int, int]]:
