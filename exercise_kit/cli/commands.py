@@ -13,6 +13,7 @@ from rich.console import Console
 
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.cli.export import export
 from exercise_kit.cli.progress import progress
 from exercise_kit.cli.report import report
 from exercise_kit.cli.roster import roster
@@ -167,7 +168,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(build)
     app.command("new-class")(new_class)
     app.command()(release)
-    for command in (grade, doctor, simulate, report, roster, similarity, misconceptions, progress):
+    for command in (grade, doctor, simulate, report, export, roster, similarity, misconceptions, progress):
         app.command()(command)
 
 

@@ -34,7 +34,7 @@ class GradesWithFlags(ExportPlugin):
             for student in gradebook.students:
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
                     row = self._row(gradebook, assignment, student)
-                    writer.writerow({name: _cell(row.get(name)) for name in COLUMNS})
+                    writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
         self.log.info("Exporting grades to %s", target)
         write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
 
@@ -60,7 +60,7 @@ class GradesWithFlags(ExportPlugin):
         return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
 
 
-def _cell(value: object) -> str:
+def harmless_cell(value: object) -> str:
     """A value as a spreadsheet shows it and nothing else: a student may have called a file ``=HYPERLINK(…)``."""
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, float | int) else text

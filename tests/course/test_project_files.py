@@ -1,12 +1,14 @@
 """The files around the package agree with each other and name nothing that they should not."""
 
 import itertools
+import json
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -61,6 +63,61 @@ def test_the_citation_has_the_package_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {PROJECT['version']}" in text
     assert PROJECT["version"] in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_everybody_cites_the_same_work():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    zenodo = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    _, head, text = (ROOT / "paper.md").read_text(encoding="utf-8").split("---\n", 2)
+    paper = yaml.safe_load(head)
+    assert citation["title"] == zenodo["title"] == paper["title"]
+    assert citation["title"].startswith(PROJECT["name"].replace("-", "_"))
+    assert citation["version"] == zenodo["version"] == PROJECT["version"]
+    assert f"version {PROJECT['version']}" in text
+    assert citation["license"] == zenodo["license"] == PROJECT["license"]
+    assert f"under the {PROJECT['license']} License" in " ".join(text.split())
+    authors = [each["name"] for each in citation["authors"]]
+    assert authors == [each["name"] for each in PROJECT["authors"]]
+    assert authors == [each["name"] for each in zenodo["creators"]] == [each["name"] for each in paper["authors"]]
+    assert citation["keywords"] == zenodo["keywords"]
+    assert {each["affiliation"] for each in paper["authors"]} == {each["index"] for each in paper["affiliations"]}
+
+
+def test_the_paper_cites_what_its_bibliography_holds():
+    keys = re.findall(r"^@\w+\{(\S+),$", (ROOT / "paper.bib").read_text(encoding="utf-8"), re.M)
+    cited = re.findall(r"\[@([\w-]+)\]", (ROOT / "paper.md").read_text(encoding="utf-8"))
+    assert len(keys) == len(set(keys))
+    assert set(cited) == set(keys)
+
+
+def test_the_paper_quotes_the_logs_that_it_names():
+    text = " ".join((ROOT / "paper.md").read_text(encoding="utf-8").split())
+    named = re.findall(r"`((?:benchmarks|vit_course|docs)/[\w/.]+)`", text)
+    assert named
+    assert [each for each in named if not (ROOT / each).exists()] == []
+    log = {name: json.loads((ROOT / f"benchmarks/results/{name}.json").read_bytes()) for name in ("proof", "grading")}
+    totals = log["proof"]["totals"]
+    assert f"For {len(log['proof']['exercises'])} exercises there are {totals['public checks']} public" in text
+    assert f"and {totals['hidden checks']} hidden checks; {totals['right variants']} right variants" in text
+    assert f"in {totals['reference mutants']:,} ways: {totals['caught']:,} were caught" in text
+    assert f"the other {totals['equivalent']} are listed" in text
+    assert f"Of {totals['misconceptions']} known mistakes whose own name" in text
+    assert f"{totals['unknown but named']} were given the name of another" in text
+    seconds = [log["grading"][name]["median_ms"] / 1000 for name in ("judge", "stock_nbgrader")]
+    assert f"takes {seconds[0]:.2f} s (median, one core), where stock nbgrader takes {seconds[1]:.1f} s" in text
+    known = re.search(r"^\| ([\d,]+) known mistakes \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert f"{known[1]} known mistakes fail" in text
+
+
+@pytest.mark.parametrize("path", [".github/workflows/release.yml", "exercise_kit/templates/grade_workflow.yml"])
+def test_a_workflow_is_yaml_whose_actions_are_pinned_and_which_grades_nothing_unguarded(path):
+    workflow = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"[\w./-]+@(v\d+|release/v\d+)", each) for each in used), used
+    assert not any("--no-sandbox" in step.get("run", "") for step in steps)
+    assert "write" not in json.dumps(workflow["permissions"])
 
 
 def test_no_committed_file_names_a_path_of_one_machine():

@@ -1,0 +1,125 @@
+"""What ``vit-course grade --json`` wrote, as a table: a grade for a student and a lesson, or a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exercise_kit.judge.result import VERSION, Result, one_line
+from exercise_kit.nbgrader.export import harmless_cell
+
+
+class ExportError(Exception):
+    """Nothing can be exported; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Grades:
+    """The grades that can be handed on.
+
+    Attributes: ``students`` and ``lessons`` with a grade, in the order in which they came, ``maximum`` points of a
+    lesson, ``results`` by student and lesson, and a sentence for each ``problem``: what was left out, and why.
+    """
+
+    students: tuple[str, ...]
+    maximum: dict[str, float]
+    results: dict[tuple[str, str], Result]
+    problems: tuple[str, ...]
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """The columns of a table."""
+        return tuple(self.maximum)
+
+    def without(self, student: str, why: str) -> Grades:
+        """The same less one student, of whom a sentence tells."""
+        kept = {place: result for place, result in self.results.items() if place[0] != student}
+        return _table(kept, (*self.problems, f"{one_line(student)} {why}"))
+
+
+def read(path: Path) -> list[Result]:
+    """The results in a file of ``vit-course grade --json``.
+
+    Raises:
+        ExportError: it is no such file.
+        OSError: it cannot be read.
+    """
+    try:
+        published = json.loads(path.read_bytes())
+        version = published["version"]
+        if version != VERSION:
+            raise ExportError(f"{path} is of version {version!r}; this command reads version {VERSION}")
+        return [Result.from_dict(entry) for entry in published["submissions"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        advice = "make one with: vit-course grade submitted --json results.json"
+        raise ExportError(f"{path} is no file that 'vit-course grade --json' wrote; {advice}") from None
+
+
+def collect(results: Sequence[Result], listed: Collection[str] | None = None) -> Grades:
+    """The table of grades.
+
+    Args:
+        results: as they were graded.
+        listed: ids of the students in the roster; None: there is no roster, and everybody counts.
+
+    Raises:
+        ExportError: not one grade is left.
+    """
+    found: dict[tuple[str, str], list[Result]] = {}
+    problems = []
+    for result in results:
+        if problem := _problem(result, listed):
+            problems.append(one_line(f"{result.path}: {problem}"))
+        else:
+            found.setdefault((result.student or "", result.assignment or ""), []).append(result)
+    for (student, lesson), several in found.items():
+        if len(several) > 1:
+            where = " and ".join(each.path for each in several)
+            which = "none of them is exported; leave the one that counts, and grade again"
+            problems.append(one_line(f"{student} has {len(several)} results for {lesson} ({where}): {which}"))
+    grades = _table({place: several[0] for place, several in found.items() if len(several) == 1}, problems)
+    if not grades.results:
+        raise ExportError("\n".join((*problems, "There is no grade to export.")))
+    return grades
+
+
+def _problem(result: Result, listed: Collection[str] | None) -> str | None:
+    if result.status == "rejected":
+        return f"no grade, for it was rejected: {result.reason}"
+    if result.status != "graded":
+        return f"no grade, for the grader failed: {result.reason}; grade it again"
+    if not result.student:
+        return "no student, so no grade: grade a tree of submitted/STUDENT/LESSON/, whose folders name the students"
+    if not result.assignment:
+        return "no lesson, so no grade"
+    if listed is not None and result.student not in listed:
+        return f"{result.student} is not in the roster: left out"
+    if harmless_cell(result.student) != result.student:
+        return f"{result.student} begins as a formula of a spreadsheet does: enter this grade by hand"
+    return None
+
+
+def _table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> Grades:
+    points: dict[str, set[float]] = {}
+    for (_, lesson), result in results.items():
+        points.setdefault(lesson, set()).add(result.max_score)
+    said = list(problems)
+    for lesson, several in points.items():
+        if len(several) > 1:
+            worth = " and ".join(f"{each:g}" for each in sorted(several))
+            sentence = f"{one_line(lesson)} has results out of {worth} points: grade all of it by one command"
+            said += [sentence] * (sentence not in said)
+    students = tuple(dict.fromkeys(student for student, _ in results))
+    return Grades(students, {lesson: max(several) for lesson, several in points.items()}, results, tuple(said))
+
+
+def number(points: float) -> str:
+    """Points as the systems take them: two digits at most, a point before them."""
+    return f"{round(points, 2):g}"
+
+
+def row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
+    """A student's cells, those of each lesson from its result (None: there is none)."""
+    return [each for lesson in grades.lessons for each in cell(grades.results.get((student, lesson)))]

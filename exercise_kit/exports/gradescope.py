@@ -1,0 +1,71 @@
+"""Gradescope: the ``results.json`` that an autograder leaves for one submission.
+
+A test for each exercise, with its points and what the student reads. Flags are for the instructor and not in it.
+https://gradescope-autograders.readthedocs.io/en/latest/specs/
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Any
+
+from exercise_kit.exports.grades import ExportError
+from exercise_kit.judge.result import ExerciseResult, Result, legible
+
+MARKS = {"pass": "✓", "fail": "✗"}
+NOTHING = "There is no notebook and no .py file of a lesson in what was handed in."
+
+
+class Visibility(StrEnum):
+    """When students see the tests."""
+
+    VISIBLE = "visible"
+    AFTER_DUE_DATE = "after_due_date"
+    AFTER_PUBLISHED = "after_published"
+    HIDDEN = "hidden"
+
+
+def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE) -> str:
+    """The JSON of the one submission; of a file that cannot be graded, no points and the reason.
+
+    Raises:
+        ExportError: there are several, or the grader failed, which must not read as a zero.
+    """
+    graded = [each for each in results if each.status == "graded"]
+    if failed := [each for each in results if each.status not in ("graded", "rejected")]:
+        raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
+    if len(graded) > 1 or (not graded and len(results) > 1):
+        raise ExportError(f"Gradescope takes one submission at a time, and here are {len(results)}; grade one alone")
+    if graded:
+        made = _graded(graded[0])
+    else:
+        reason = f"It could not be graded: {results[0].reason}" if results else NOTHING
+        made = {"score": 0, "output": legible(reason), "tests": []}
+    made |= {"output_format": "text", "visibility": visibility.value, "stdout_visibility": "hidden"}
+    return json.dumps(made, indent=1) + "\n"
+
+
+def _graded(result: Result) -> dict[str, Any]:
+    tests = [
+        {
+            "name": each.name,
+            "score": round(each.score, 4),
+            "max_score": round(each.max_score, 4),
+            "status": "passed" if each.score >= each.max_score else "failed",
+            "output": "\n".join(_lines(each)),
+            "output_format": "text",
+        }
+        for each in result.exercises
+    ]
+    return {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+
+
+def _lines(exercise: ExerciseResult) -> Iterator[str]:
+    if exercise.misconception:
+        yield f"This looks like: {exercise.misconception}"
+    for check in exercise.checks:
+        yield f"{MARKS.get(check.verdict, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
+        if check.message and check.verdict != "pass":
+            yield from (f"    {line}" for line in legible(check.message).splitlines())

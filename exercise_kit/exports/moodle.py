@@ -1,0 +1,64 @@
+"""Moodle: the CSV file that *Grades > Import > CSV file* reads.
+
+Its columns are free, for Moodle asks which one identifies the user (an email address or an ID number, matched to the
+letter) and to which grade item each other one goes. Grade and feedback of an item belong into one import: feedback
+alone empties the grade. A user whom Moodle does not know stops the whole import, and a line whose identifier is empty
+gives its grades to the student of the line above, so such a line is never written.
+https://docs.moodle.org/en/Grade_import
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+
+from exercise_kit.exports.grades import Grades, number, row
+from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.export import harmless_cell
+from exercise_kit.nbgrader.roster import Student
+
+ID_NUMBER, EMAIL = "ID number", "Email address"
+NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a grade empty
+
+
+def identified(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
+    """The same less the students who have no email address, where the others have one."""
+    if people is not None and _by_email(grades, people):
+        for student in grades.students:
+            if not people[student].email:
+                grades = grades.without(student, "has no email address in the roster, and Moodle needs one: left out")
+    return grades
+
+
+def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
+    """The CSV file's text: who, then a grade and a feedback for each lesson.
+
+    Args:
+        grades: as :func:`identified` left them.
+        people: the roster's students; None: there is no roster, and the id is taken for the ID number.
+    """
+    by_email = people is not None and _by_email(grades, people)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    who = ("First name", "Last name", ID_NUMBER, *([EMAIL] if by_email else ())) if people is not None else (ID_NUMBER,)
+    writer.writerow([*who, *(harmless_cell(f"{each}{end}") for each in grades.lessons for end in ("", " (feedback)"))])
+    for student in grades.students:
+        person = people[student] if people is not None else Student(student)
+        columns = (person.first_name, person.last_name, person.id, person.email) if people is not None else (person.id,)
+        writer.writerow([*map(harmless_cell, columns[: len(who)]), *row(grades, student, _grade)])
+    return text.getvalue()
+
+
+def _by_email(grades: Grades, people: Mapping[str, Student]) -> bool:
+    return any(people[student].email for student in grades.students)
+
+
+def _grade(result: Result | None) -> tuple[str, str]:
+    if result is None:
+        return NO_GRADE, ""
+    parts = []
+    for each in result.exercises:
+        looks = f" (looks like: {each.misconception})" if each.misconception else ""
+        parts.append(f"{each.name} {number(each.score)} of {number(each.max_score)}{looks}")
+    return number(result.score), harmless_cell("; ".join(parts))

@@ -1,0 +1,240 @@
+"""`vit-course export`: the columns that Canvas, Moodle and Gradescope document, and a sentence for what is left out."""
+
+import csv
+import json
+import re
+import stat
+
+import pytest
+from typer.testing import CliRunner
+
+from vit_course.cli import app
+
+ROSTER = "id,first,last,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,Bit,\ncleo,Cleo,Côté,cleo@example.org\n"
+# as Canvas exports it: a byte-order mark, a line of the assignments' points, and columns that are read-only
+CANVAS = (
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Essay (11),Final Score\n"
+    "    Points Possible,,,,,10,(read only)\n"
+    '"Lovelace, Ada",1001,S-7,ada,Mondays,8,80\n'
+    '"Bit, Ben",1002,S-8,ben@uni.example,Mondays,,\n'
+)
+
+
+def result(student="ada", lesson="01_patchify", score=9.5, **changes):
+    """A published result of two exercises, out of 10 points."""
+    checks = [
+        {"name": "test_tokens_run_row_by_row", "verdict": "pass", "message": None, "misconception": None},
+        {"name": "test_shape", "verdict": "fail", "message": "Seen: (2, 3)\nExpected: (3, 2)", "misconception": None},
+    ]
+    first = {"name": "patchify", "score": 8.0, "max_score": 8.0, "misconception": None, "checks": checks[:1]}
+    second = {"name": "unpatchify", "score": 1.5, "max_score": 2.0, "misconception": "column order", "checks": checks}
+    made = {"path": f"submitted/{student}/{lesson}/{lesson}.ipynb", "student": student, "assignment": lesson}
+    made |= {"status": "graded", "reason": None, "score": score, "max_score": 10.0, "seconds": 0.4, "flags": []}
+    return made | {"exercises": [first, second]} | changes
+
+
+def rejected(student="ben", **changes):
+    """A published result of a file that cannot be graded."""
+    reason = {"status": "rejected", "reason": "the file is empty", "score": 0.0, "max_score": 0.0, "exercises": []}
+    return result(student) | reason | changes
+
+
+@pytest.fixture
+def results_file(tmp_path):
+    """Writes results into a file."""
+
+    def write(*entries):
+        path = tmp_path / "results.json"
+        path.write_text(json.dumps({"version": 1, "submissions": entries}))
+        return path
+
+    return write
+
+
+def export(path, system, *options):
+    return CliRunner().invoke(app, ["export", str(path), "--to", system, *map(str, options)])
+
+
+def roster(tmp_path, text=ROSTER):
+    path = tmp_path / "roster.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(text):
+    return list(csv.reader(text.splitlines()))
+
+
+def test_canvas_gets_its_own_columns_and_the_points_possible(results_file):
+    entries = result(), result("ben", score=7.125), result("ada", "02_positions", 4.0, max_score=20.0)
+    done = export(results_file(*entries), "canvas")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == (
+        "Student,ID,SIS User ID,SIS Login ID,Section,01_patchify,02_positions\n"
+        "    Points Possible,,,,,10,20\n"
+        "ada,,,ada,,9.5,4\n"
+        "ben,,,ben,,7.12,\n"
+    )
+
+
+def test_canvas_s_own_gradebook_is_a_roster(results_file, tmp_path):
+    path = results_file(result(), result("S-8"), result("dan"))
+    done = export(path, "canvas", "--roster", roster(tmp_path, CANVAS))
+    assert done.exit_code == 1
+    assert "dan is not in the roster" in done.stderr
+    assert rows(done.stdout)[2:] == [
+        ["Lovelace, Ada", "1001", "S-7", "ada", "Mondays", "9.5"],
+        ["Bit, Ben", "1002", "S-8", "ben@uni.example", "Mondays", "9.5"],
+    ]
+
+
+def test_moodle_gets_who_then_a_grade_with_its_feedback(results_file, tmp_path):
+    entries = result(), result("cleo", "02_positions", 3.0)
+    done = export(results_file(*entries), "moodle", "--roster", roster(tmp_path))
+    assert (done.exit_code, done.stderr) == (0, "")
+    said = "patchify 8 of 8; unpatchify 1.5 of 2 (looks like: column order)"
+    lessons = ["01_patchify", "01_patchify (feedback)", "02_positions", "02_positions (feedback)"]
+    assert rows(done.stdout) == [
+        ["First name", "Last name", "ID number", "Email address", *lessons],
+        ["Ada", "Lovelace", "ada", "ada@example.org", "9.5", said, "-", ""],
+        ["Cleo", "Côté", "cleo", "cleo@example.org", "-", "", "3", said],
+    ]
+
+
+def test_moodle_gets_no_line_whose_identifier_is_empty(results_file, tmp_path):
+    """Moodle would give that line's grades to the student above it."""
+    done = export(results_file(result(), result("ben")), "moodle", "--roster", roster(tmp_path))
+    assert done.exit_code == 1
+    assert "ben has no email address in the roster" in done.stderr
+    assert [row[2] for row in rows(done.stdout)[1:]] == ["ada"]
+    without = roster(tmp_path, "id,first\nada,Ada\nben,Ben\n")
+    by_id = export(results_file(result(), result("ben")), "moodle", "--roster", without)
+    assert by_id.exit_code == 0
+    assert rows(by_id.stdout)[0][:4] == ["First name", "Last name", "ID number", "01_patchify"]
+    assert [row[2] for row in rows(by_id.stdout)[1:]] == ["ada", "ben"]
+
+
+@pytest.mark.parametrize("system", ["canvas", "moodle"])
+def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, tmp_path, system):
+    entries = (
+        *(result(), rejected(), result("eve"), result("cleo"), result("cleo", path="submitted/cleo/copy.ipynb")),
+        *(result(None, path="inbox/x.ipynb"), result("ada", None), rejected("ada", status="error", reason="no torch")),
+    )
+    done = export(results_file(*entries), system, "--roster", roster(tmp_path))
+    assert done.exit_code == 1
+    told = done.stderr.splitlines()
+    assert len(told) == 6
+    for words in (
+        "ben.*rejected: the file is empty",
+        "eve is not in the roster: left out",
+        "cleo has 2 results for 01_patchify .*copy.ipynb.*none of them is exported",
+        "inbox/x.ipynb: no student",
+        "no lesson",
+        "the grader failed: no torch",
+    ):
+        assert len([line for line in told if re.search(words, line)]) == 1, words
+    assert "cleo" not in done.stdout
+    assert "9.5" in done.stdout
+
+
+def test_a_graded_file_beside_a_rejected_one_is_no_second_result(results_file):
+    done = export(results_file(result(), rejected("ada")), "canvas")
+    assert rows(done.stdout)[2][-1] == "9.5"
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_formulas_are_defused_and_an_id_that_is_one_is_not_exported(results_file, tmp_path):
+    listed = roster(tmp_path, "id,first,last,email\nada,=1+1,@SUM(A1),ada@example.org\n")
+    done = export(results_file(result()), "moodle", "--roster", listed)
+    assert rows(done.stdout)[1][:2] == ["'=1+1", "'@SUM(A1)"]
+    done = export(results_file(result(), result("=HYPERLINK(1)")), "canvas")
+    assert "enter this grade by hand" in done.stderr
+    assert "HYPERLINK" not in done.stdout
+
+
+def test_results_out_of_different_points_are_told(results_file):
+    done = export(results_file(result(), result("ben", max_score=8.0)), "canvas")
+    assert done.exit_code == 1
+    assert "01_patchify has results out of 8 and 10 points" in done.stderr
+
+
+def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(results_file, tmp_path):
+    out = tmp_path / "out.json"
+    path = results_file(result(None, flags=["reference-copied"]))
+    done = export(path, "gradescope", "--out", out, "--visibility", "after_due_date")
+    assert done.exit_code == 0
+    assert "not exported: submitted/None/01_patchify/01_patchify.ipynb: reference-copied" in done.stderr
+    made = json.loads(out.read_text())
+    assert {name: made[name] for name in made if name != "tests"} == {
+        "score": 9.5,
+        "execution_time": 0.4,
+        "output_format": "text",
+        "visibility": "after_due_date",
+        "stdout_visibility": "hidden",
+    }
+    first, second = made["tests"]
+    assert first["output"] == "✓ tokens run row by row"
+    assert second == {
+        "name": "unpatchify",
+        "score": 1.5,
+        "max_score": 2.0,
+        "status": "failed",
+        "output_format": "text",
+        "output": "This looks like: column order\n✓ tokens run row by row\n"
+        "✗ shape\n    Seen: (2, 3)\n    Expected: (3, 2)",
+    }
+    assert "reference-copied" not in out.read_text()
+
+
+def test_gradescope_tells_a_student_why_nothing_could_be_graded(results_file):
+    made = json.loads(export(results_file(rejected()), "gradescope").stdout)
+    assert (made["score"], made["output"]) == (0, "It could not be graded: the file is empty")
+    assert "There is no notebook" in json.loads(export(results_file(), "gradescope").stdout)["output"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([result(), result("ben")], "one submission at a time, and here are 2"),
+        ([rejected(status="error", reason="no torch")], "that is no zero: no torch"),
+    ],
+)
+def test_gradescope_gets_no_file_that_would_read_as_a_wrong_grade(results_file, tmp_path, entries, words):
+    out = tmp_path / "out.json"
+    done = export(results_file(*entries), "gradescope", "--out", out)
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("no JSON", "is no file that 'vit-course grade --json' wrote"),
+        ("[]", "is no file that"),
+        ('{"version": 1, "submissions": [{}]}', "is no file that"),
+        ('{"version": 9, "submissions": []}', "is of version 9"),
+        ('{"version": 1, "submissions": []}', "There is no grade to export"),
+        (None, "No such file"),
+    ],
+)
+def test_what_holds_no_results_gets_a_sentence(tmp_path, content, words):
+    path = tmp_path / "results.json"
+    if content is not None:
+        path.write_text(content)
+    done = export(path, "canvas", "--out", tmp_path / "out.csv")
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_grades_are_written_for_their_owner_alone(results_file, tmp_path):
+    out = tmp_path / "out.csv"
+    assert export(results_file(result()), "canvas", "--out", out).exit_code == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_a_system_or_visibility_that_does_not_exist_is_a_usage_error(results_file):
+    assert export(results_file(result()), "blackboard").exit_code == 2
+    assert export(results_file(result()), "gradescope", "--visibility", "never").exit_code == 2
