@@ -126,7 +126,8 @@ class Course:
     examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
     practices (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
     been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
-    ``own_parts``, the name of the file in which students keep theirs; ``title``; ``highlights``, by the names of
+    ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
+    asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
     predictions what a card says of their results, as "{:.1f} % right".
     """
 
@@ -142,6 +143,7 @@ class Course:
     copied_from: tuple[str, ...] = ()
     prescribed: frozenset[str] = frozenset()
     own_parts: str = "my_parts.py"
+    built_upon: frozenset[str] = frozenset()
     title: str = ""
     highlights: Mapping[str, str] = field(default_factory=dict)
 

@@ -252,7 +252,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if not report.passed:
         return report
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
-    if report.note or not is_part(known):
+    if report.note or known.lesson not in course().built_upon or not is_part(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
 
@@ -278,7 +278,7 @@ def last_passed(exercise: Exercise) -> Mapping[str, object] | None:
 
 
 def is_part(exercise: Exercise) -> bool:
-    """Whether later lessons ask for the answer to an exercise: the course's package has a part of the same name."""
+    """Whether the answer to an exercise can be kept: the course's package has a part of the same name."""
     return not exercise.file and set(exercise.objects) <= set(getattr(import_module(package()), "__all__", ()))
 
 

@@ -19,6 +19,7 @@ from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.notebook import setup_source
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
+from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -169,6 +170,20 @@ def points_shown(cell: nbformat.NotebookNode) -> float:
     """The points that nbgrader reads from a check cell; on stderr or with an error it would give none."""
     assert [output.output_type for output in cell.outputs] == ["execute_result"], cell.outputs
     return float(cell.outputs[0].data["text/plain"])
+
+
+@every_lesson
+def test_where_to_look_is_a_heading_of_the_lesson(name):
+    headings = re.findall(r"^# #+ (.+)$", (ROOT / "solutions" / f"{name}.py").read_text("utf-8"), re.MULTILINE)
+    causes = (wrong.cause for each in EXERCISES.values() if each.lesson == name for wrong in each.misconceptions)
+    sections = {cause.section.removeprefix(f"{name}, ") for cause in causes}
+    assert {each for each in sections if not any(head.startswith(each) for head in headings)} == set()
+
+
+@every_lesson
+def test_a_passed_check_offers_to_keep_where_the_lesson_does(name):
+    keeps = re.search(r"^keep\(", (ROOT / "solutions" / f"{name}.py").read_text("utf-8"), re.MULTILINE)
+    assert (name in COURSE.built_upon) == bool(keeps)
 
 
 @every_lesson
