@@ -7,6 +7,7 @@ from exercise_kit.engine.expect import expect_device_of_input, expect_value_erro
 from vit_course.exercises.l10_modern.drop_path import (
     IMAGES,
     case_of,
+    expect_half,
     expect_identity,
     expect_new_draws,
     expect_rescaled,
@@ -74,8 +75,9 @@ def test_a_probability_out_of_range_is_refused(student, probe):
 
 @pytest.mark.exercise("DropPath", points=0.1)
 def test_it_draws_where_the_branch_is(student, probe):
-    """What it draws is on the device of the branch."""
+    """What it draws is on the device of the branch, and in half precision where the branch is."""
     _whole(student, probe)
+    expect_half(student, case_of(probe, 4, *probe.sizes(2), probability=_probability(probe)))
     expect_device_of_input(student, probe.normal(4, *probe.sizes(2)), arguments=(0.5,))
 
 

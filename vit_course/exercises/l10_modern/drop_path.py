@@ -7,7 +7,7 @@ image was multiplied, and asks for what holds whatever was drawn. The known mist
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -222,8 +222,15 @@ def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> Non
 
 @DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
-    """What it draws is on the device of the branch."""
+    """What it draws is on the device of the branch, and in half precision where the branch is."""
+    expect_half(student, case_of(probe, 4, 3, 2))
     expect_device_of_input(student, probe.normal(4, 3, 2), arguments=(0.5,))
+
+
+def expect_half(student: Student, case: Case) -> None:
+    """Fail unless a branch in float16 comes back in float16."""
+    factors_of(student, replace(case, branch=case.branch.half()))
+    student.record.append(("half",))
 
 
 DropPath.example("""
