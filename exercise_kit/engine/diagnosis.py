@@ -140,8 +140,9 @@ def explain_by_two(
 
     Returns:
         ``found`` with the cause of a pair at every failure at which the pair gives what the student gave. The pair
-        agrees with the student in all checks that both fail, explains more of them than any one misconception, and
-        one by more than an exception; of several the ones that agree in the most checks.
+        agrees with the student in all checks that both fail, explains more of them than any one misconception and than
+        it fails of those that the student passes, and one by more than an exception; of several the ones that agree in
+        the most checks.
     """
 
     def seen(wrong: Misconception, check_name: str) -> tuple[bool, bool]:
@@ -152,9 +153,12 @@ def explain_by_two(
         return dict(found)
     unexplained = [name for name in failed if name in found and not found[name] and _has_values(records[name])]
     alone = Counter(cause for causes in found.values() for cause in causes)
+    passed = [name for name in records if name not in failed]
     fitting: list[tuple[int, Pair, list[str]]] = []
     for pair in _likely(exercise, {name: records[name] for name in unexplained[:MOST_EVIDENCE]}, alone, observe):
-        explained = _explained(pair, [*unexplained, *(name for name in failed if name not in unexplained)], seen)
+        explained = _explained(
+            pair, [*unexplained, *(name for name in failed if name not in unexplained)], passed, seen
+        )
         if len(explained) > max(alone.values(), default=0) and (not unexplained or {*unexplained} & {*explained}):
             fitting.append((len(explained), pair, explained))
     best = [each for each in fitting if each[0] == max(count for count, _, _ in fitting)]
@@ -170,15 +174,22 @@ def explain_by_two(
     return {**found, **dict.fromkeys(explained_by_pair, causes)}
 
 
-def _explained(pair: Pair, failed: Sequence[str], seen: Callable[[Misconception, str], tuple[bool, bool]]) -> list[str]:
-    """The failures at which a pair gives what the student gave; none where it gives something else at one of them."""
+def _explained(
+    pair: Pair,
+    failed: Sequence[str],
+    passed: Sequence[str],
+    seen: Callable[[Misconception, str], tuple[bool, bool]],
+) -> list[str]:
+    """The failures at which a pair gives what the student gave; none where it gives something else at one of them, or
+    fails as many of the checks that the student has passed.
+    """
     explained = []
     for name in failed:
         fails, agrees = seen(pair, name)
         if fails and not agrees:
             return []
         explained += [name] * fails
-    return explained
+    return explained if sum(seen(pair, name)[0] for name in passed) < len(explained) else []
 
 
 def _likely(
