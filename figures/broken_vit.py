@@ -1,6 +1,6 @@
 """Figures of lessons 00 and 07: how well the right model and the wrong ones learn, read from the benchmarks' results.
 
-Lesson 00 has the models that were each trained with the learning rate that suits it, lesson 07 those that were all
+Lesson 00 has the models that were each trained with the best of three learning rates, lesson 07 those that were all
 trained with one rate, and with positions that hardly count.
 """
 
@@ -64,8 +64,8 @@ def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
 
 
 def broken_vit() -> Canvas:
-    """Each model with the learning rate that suits it."""
-    return _drawn("fair_bet.json", "each model with the rate that suits it")
+    """Each model with the best of three learning rates."""
+    return _drawn("fair_bet.json", "each model with the best of three rates")
 
 
 def broken_vit_untuned() -> Canvas:

@@ -28,7 +28,7 @@ def softmax_scale() -> Canvas:
     scaled = np.array([row_statistics(int(size), size**-0.5) for size in HEAD_DIMS])
     raw = np.array([row_statistics(int(size), 1.0) for size in HEAD_DIMS])
     subtitle = f"Softmax rows over {TOKENS} tokens; query and key drawn from N(0, 1)."
-    canvas = Canvas(402, "Without the root, each row collapses onto one token", subtitle)
+    canvas = Canvas(402, "Without the root, rows collapse onto one token", subtitle)
     panels = [
         ("Entropy of a row, in bits", (0, 6.9), np.log2(TOKENS), (80, 1.35), (60, 4.4)),
         ("Largest weight in a row", (0, 1.0), 1 / TOKENS, (7, 0.83), (60, 0.25)),

@@ -96,11 +96,13 @@ reveal("token-0", "a bit of flag" if is_flag else "something else")
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
-# Confetti. `reshape` never changes the order of the numbers. It takes them in the order in which they lie in memory,
-# pixel row after pixel row, and only cuts this long line at other places. So each "patch" consists of a few rows of one
-# channel, cut and stacked into a square. It shows colors because the first third of its numbers is drawn as red, the
-# next as green, the last as blue, although all of them come from one channel. And a model trained on confetti learns:
-# after three epochs on CIFAR-10 ours reached 40.1 %, the right one 40.9 % (`benchmarks/results/broken_vit_all.json`).
+# Confetti. `reshape` never changes the order of the numbers. It reads them index by index, the last index fastest
+# (here: pixel row after pixel row), and only cuts this long line at other places. In a fresh tensor that is also the
+# order in memory. `permute` changes the order of the indices and moves nothing; a `reshape` after it reads in the new
+# order, and usually copies. So each "patch" consists of a few rows of one channel, cut and stacked into a square. It
+# shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
+# of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
+# 40.1 % in one run, the right one 40.9 % as a mean of three (`benchmarks/results/broken_vit_all.json`).
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` will not make it.
 
@@ -112,9 +114,9 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # token.](../figures/patchify_axes.svg)
 #
 # Split the height axis into two axes: *which row of patches*, and *which pixel row inside the patch*. Split the width
-# axis in the same way. Now every number has six coordinates. Three of them say **which patch** it belongs to (of which
-# image, in which row and column of patches), the other three say **where inside that patch** it lies. The result needs
-# the first three axes in front and the last three behind them.
+# axis in the same way. Now every number has six coordinates. Three coordinates name **the patch**: the image, the patch
+# row and the patch column. The other three name the place **inside the patch**: the channel, the pixel row and the
+# pixel column. The result needs the first three axes in front and the last three behind them.
 
 # %%
 tiny = torch.arange(16).reshape(1, 1, 4, 4)
@@ -122,7 +124,7 @@ print(tiny[0, 0])
 
 # %% [markdown]
 # **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
-# Which are in the second? Use paper; the docstring below has the answer.
+# Which are in the second? Use paper, and cover the docstring below: its example is the answer.
 
 # %% [markdown]
 # ### Exercise: `patchify` (20 minutes, 8 points)
@@ -162,7 +164,7 @@ def patchify(images, patch_size):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # Your shape is right but the check says that token 1 starts somewhere odd? Then your last reshape ran over axes that
-# were still in memory order. A reshape at the end is fine; something has to happen before it.
+# were still in the order of the image. A reshape at the end is fine; something has to happen before it.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -190,9 +192,9 @@ patches = patchify(picture, patch_size)
 show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
-# There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now
-# shuffle the *sentence*. An attention layer cannot tell this heap of words from the photo. Lesson 02 helps it, by
-# adding to each word the place where it stands.
+# There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now we
+# shuffle the *words*. Attention alone cannot tell this heap from the photo. In lesson 02 we add to each word where it
+# stands.
 
 # %%
 words = patchify(picture, 48)[0]
@@ -209,6 +211,10 @@ from vit_course.explore import explore_patches
 
 path = ""  # such as "my_photo.jpg"; without one it is the photo above
 explore_patches(own_picture(path, otherwise=photo()), patchify)
+
+# %% [markdown]
+# Half the patch size: four times as many tokens, each with a quarter of the numbers, and sixteen times as many pairs.
+# So small patches are expensive, as the next question makes you count.
 
 # %% [markdown] question="patches-or-pixels" points=2
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
@@ -230,9 +236,9 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # ## And back again
 #
 # A good first test of `patchify` is its inverse. If `unpatchify(patchify(images))` is not `images`, one of the two is
-# wrong. If it is, both may still be wrong *in the same way*: strips, unpatchified as strips, give the photo back as
-# well. So write this function from the convention in the docstring, not from your own code, and let the check compare
-# single numbers.
+# wrong. If it is, both can still be wrong *in the same way*. For example, cut the photo into strips and put the strips
+# back: you get the photo, too. So write this function from the convention in the docstring, not from your own code, and
+# let the check compare single numbers.
 #
 # ### Exercise: `unpatchify` (10 minutes, 5 points)
 
@@ -360,10 +366,11 @@ check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
 # **Predict first.** Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And
-# with 192, or 48? We leave the weights random and undo the Linear as well as possible, with its pseudo-inverse.
+# with 192, or 48? We leave the weights random and undo the Linear as well as possible, with its pseudo-inverse (the
+# matrix that comes closest to an inverse).
 
 # %%
-predict("random-directions", 50)  # in %: what is left of the picture (of the sum of its squares) with 192 numbers?
+predict("random-directions", 50)  # in %: 192 numbers keep how much of the picture's sum of squares?
 
 # %%
 recovered = []
@@ -383,11 +390,13 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # keeps random directions, and most of a patch lies outside them.
 #
 # Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
-# the best ones for this very picture (its principal components). To be fair, both start from the mean patch and keep
-# what a patch adds to it. **Predict first:** how many of the best directions do you need to recognize her?
+# the best ones for this very picture (its principal components: the directions in which its patches vary most; `svd`
+# finds them, and `qr` makes random directions that stand at right angles to each other). To be fair, in both cases we
+# subtract the mean patch first, and keep only a part of the rest. **Predict first:** how many of the best directions do
+# you need to recognize her?
 
 # %%
-predict("best-directions", 80)  # in %: how much of what patches add to their mean do the best 12 keep?
+predict("best-directions", 80)  # in %: how much of the variance do the best 12 directions keep?
 
 # %%
 mean = patches[0].mean(dim=0)
@@ -406,8 +415,8 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 
 # %% [markdown]
 # Twelve are enough to recognize her. The percentage says how much of the variance is kept: 48 random directions keep
-# less than 3 best ones do. So a token can be short if its Linear keeps the right directions; training looks for
-# directions that help with the task. In lesson 08 you will see those that a trained ViT has found.
+# less than the best 3. So a token can be short if its Linear keeps the right directions; training looks for directions
+# that help with the task. In lesson 08 you will see those that a trained ViT has found.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -590,8 +599,8 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # %% [markdown]
 # ## A second bug hunt, with a random bug (5 minutes)
 #
-# Those bugs are the same in every copy of this notebook. The next one is chosen by a seed, from the mistakes that our
-# checks know. Its program uses another tool: `unfold(axis, size, step)` slides a window along an axis, so
+# The two bugs above are the same for everybody. The next one is chosen by a seed, from the mistakes that our checks
+# know. Its program uses another tool: `unfold(axis, size, step)` slides a window along an axis, so
 # `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4, 5]]. **Predict first:** what will the photo look like when
 # this program cuts it?
 
@@ -639,8 +648,8 @@ suspect.check(mended)
 #
 # Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`, beside this
 # notebook. In a class where each lesson has its own folder, the file lies beside these folders; on Colab it lies in
-# your Drive, if you have mounted it. It is plain Python, yours to read and to change. What has not passed its check is
-# left out, and the next lesson then uses the course's own part and says so.
+# your Drive, if you have mounted it. It is plain Python, yours to read and to change. A part that has not passed its
+# check is not kept. The next lesson then uses our version and tells you.
 
 # %%
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
@@ -658,8 +667,8 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 #
 # <details><summary>1. Why does <code>reshape</code> alone not turn an image into patches?</summary>
 #
-# It keeps the numbers in memory order, and in memory a row of pixels runs through several patches (unless a patch is as
-# wide as the image).
+# It keeps the numbers in the order of their indices, and in this order a row of pixels runs through several patches
+# (unless a patch is as wide as the image).
 #
 # </details>
 # <details><summary>2. An image of 3 × 32 × 48 with patches of 8: how many tokens, how long?</summary>
@@ -669,16 +678,16 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # </details>
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
-# On images with one row or one column of patches, and on square grids where the patch in row r and column c always
-# equals the patch in row c and column r, for example on an image of one color. That is why the checks use tall and wide
-# images in which no two pixels are equal.
+# On images where both orders give the same sequence of patches: with one row or one column of patches, on square grids
+# where the patch in row r and column c always equals the patch in row c and column r, and, on any grid, where all
+# patches are equal. That is why the checks use tall and wide images in which no two pixels are equal.
 #
 # </details>
 # <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do
 # you tell them?</summary>
 #
 # Each of their tokens mixes numbers from different patches. That the model learns proves little.
-# `flatten(2).transpose(1, 2)` is right, and it copies nothing.
+# `flatten(2).transpose(1, 2)` is right, and usually it copies nothing.
 #
 # </details>
 #

@@ -174,7 +174,7 @@ def sinusoidal_positions(num_positions, embed_dim):
 # <details><summary>Hint 2: a question</summary>
 #
 # Which two shapes must positions and speeds have, so that their product has one entry for each pair of position and
-# hand? (Lesson 00 had a picture of that.) And where could a new last axis of length 2 help?
+# hand? (In lesson 00 a shape of (4, 1) met a width of 6.) And where could a new last axis of length 2 help?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -192,11 +192,12 @@ def sinusoidal_positions(num_positions, embed_dim):
 check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
-# Now look at your clock. With `embed_dim = 6` it has three hands, for seconds, minutes and hours, so to speak.
-# **Predict first:** at position 30, where does each hand point? (Their speeds are 1, 0.046 and 0.002 radians per step.)
+# Now look at your clock. With `embed_dim = 6` it has three hands, numbered 0, 1 and 2, for seconds, minutes and hours,
+# so to speak. **Predict first:** at position 30, where does each hand point? (Their speeds are 1, 0.046 and 0.002
+# radians per step.)
 
 # %%
-predict("minute-hand", 3)  # what o'clock does the second hand of the three show?
+predict("minute-hand", 3)  # at which hour does the minute hand (hand 1) point?
 
 
 # %%
@@ -219,8 +220,8 @@ reveal("minute-hand", 6 / torch.pi * torch.atan2(clock[30, 2], clock[30, 3]), wi
 show_clocks(clock, positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
-# From position 0 to 1 you see only the thin second hand move. At 30 the minute hand is close to three o'clock, and at
-# 300 even the hour hand has passed one o'clock. No two of these positions show the same time.
+# From position 0 to 1 you see only the thin hand of the seconds move. At 30 the minute hand is close to three o'clock,
+# and at 300 even the hour hand has passed one o'clock. No two of these positions show the same time.
 #
 # What does a *dot product* of two positions say? (Attention is made of dot products.) **Predict first:** sketch the
 # 64 × 64 matrix of all of them.
@@ -236,8 +237,8 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 #
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But in
 # attention a weight matrix stands between two positions. **Predict first:** is there *one* matrix of 32 × 32 numbers
-# that turns each row of the table into the row five places before it? We look for it by least squares, and then let
-# every position ask for the row that the matrix gives.
+# that turns each row of the table into the row five places before it? We find it by least squares. Then each position
+# uses the matrix to make a query, and looks for the row that fits best.
 
 # %%
 rows = table.double()
@@ -247,9 +248,10 @@ weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # 10 makes the softmax s
 show_matrix(weights, "asking position", "position", title="look five to the left")
 
 # %% [markdown]
-# There is, up to rounding, because each hand only has to be turned back by a fixed angle. So one set of query and key
-# weights can express "look five to the left", and it works at every position that has a neighbor five to the left. That
-# is the reason that Vaswani et al. give for their table.
+# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, on positions alone, one
+# set of query and key weights can express "look five to the left", and it works at every position that has a neighbor
+# five to the left. (With the patch's content added, the scores contain further terms.) Vaswani et al. give this as the
+# reason for their table.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -258,12 +260,12 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 # hand alone, and something about the stripes above. (cos a · cos b + sin a · sin b = cos(a − b) may help.)
 #
 # ### BEGIN SOLUTION
-# With its sine alone a hand is ambiguous: it points equally far to the right above and below the middle (sin a = sin(π
-# − a)), so one number fits two angles. Sine and cosine together give the tip of the hand, and each angle has its own
-# tip.
+# With its sine alone a hand is ambiguous: two hands, one above and one below the middle, reach equally far to the
+# right, so they have the same sine (sin a = sin(π − a)). Sine and cosine together give the tip of the hand, and each
+# angle has its own tip.
 #
-# The dot product of two positions is, hand by hand, sin a · sin b + cos a · cos b = cos(a − b). It depends on the
-# difference of the angles, and so on the distance of the positions alone. With sines only, sin a · sin b would be left,
+# The dot product of two positions is, hand by hand, sin a · sin b + cos a · cos b = cos(a − b). It depends only on the
+# difference of the angles, so only on the distance between the positions. With sines only, sin a · sin b would be left,
 # which depends on where the two are: the stripes would be gone, and the rows of the table would not even have the same
 # length.
 #
@@ -274,25 +276,26 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 # %% [markdown]
 # ## Images are not sentences
 #
-# A sentence has one direction, a picture has two. Take 6 rows of 8 patches: patch 10 stands in row 1, and patch 18
-# right below it. **Predict first:** according to a 1-D table, is patch 10 more similar to patch 18, or to patch 15, at
-# the right end of its row?
+# A sentence has one direction, a picture has two. Take 6 rows of 8 patches: patch 10 stands in row 1, patch 11 beside
+# it, and patch 18 right below it. **Predict first:** according to a 1-D table, is patch 10 more similar to patch 18, or
+# to patch 15, at the right end of its row? And how much more similar is it to patch 11?
 
 # %%
 predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
 
 # %%
 line = sinusoidal_positions(48, 64)
-similar = {patch: F.cosine_similarity(line[10], line[patch], dim=0).item() for patch in (18, 15)}
+similar = {patch: F.cosine_similarity(line[10], line[patch], dim=0).item() for patch in (18, 15, 11)}
 for patch, similarity in similar.items():
     print(f"similarity of patches 10 and {patch}: {similarity:.2f}")
-reveal("nearer-to-patch-10", f"patch {max(similar, key=similar.get)}")
+reveal("nearer-to-patch-10", "patch 18" if similar[18] > similar[15] else "patch 15")
 show_position_similarity(line, grid_size=(6, 8))
 
 # %% [markdown]
 # Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*:
-# the patch below is eight positions away and looks farther than the patch five to the right. And the last patch of a
-# row has a bright neighbor at the start of the next row: to this table a picture is one long line.
+# the patch below, eight positions away, has a similarity of 0.70, the one beside it has 0.97, though both touch patch
+# 10. The patch below is even less similar than the patch five to the right. And the last patch of a row has a bright
+# neighbor at the start of the next row: to this table a picture is one long line.
 #
 # ![On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D table those above
 # and below too.](../figures/positions_2d.svg)
@@ -374,8 +377,9 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # trained one.
 
 # %% [markdown]
-# Compare them patch by patch. "Learned" is a ViT that was trained on 45,000 small photos and was never given a row or
-# a column. **Predict first:** which patch will it find most similar to the corner in row 7, column 0? And your tables?
+# Compare them patch by patch. The table "learned" comes from a ViT that was trained on 45,000 small photos. Nobody told
+# it rows and columns. **Predict first:** which patch will it find most similar to the corner in row 7, column 0? And
+# your tables?
 
 # %%
 from vit_course.explore import explore_positions
@@ -384,6 +388,12 @@ from vit_course.trained import trained_vit
 tables = {"1-D": sinusoidal_positions(64, 96), "2-D": sinusoidal_positions_2d((8, 8), 96)}
 tables["learned"] = trained_vit().model.positions
 explore_positions(tables, grid_size=(8, 8))
+
+# %% [markdown]
+# For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
+# above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table is a surprise:
+# first the *other* lower corner (0.38), then the patches to the right (0.34) and above (0.32). So what a model learns
+# is not only nearness. Lesson 08 looks at learned positions again.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -486,7 +496,9 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # *can* tell "dog bites man" from "man bites dog".
 #
 # Whether it does is another question. In our benchmark of three epochs (`benchmarks/results/broken_vit_all.json`) a ViT
-# that never adds its positions reached 41.1 %, the right one 40.9 %. Lesson 07 finds out why.
+# that never adds its positions reached 41.1 %, the right one 40.9 %. (One run against the mean of three.) That is no
+# mistake: with 16 patches, three epochs, and positions that start near zero, positions hardly count. Lesson 07 finds
+# out when they do.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -507,9 +519,9 @@ for pixels in (224, 384, 512):
 reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
-# It needs 577, but training has made only 197. But neighboring patches have similar learned positions, as you will see
-# in lesson 08: each dimension, laid out on the grid, is a little picture. And a picture can be enlarged (Dosovitskiy et
-# al. 2021, section 3.2).
+# It needs 577, and training has made only 197. Fortunately, neighboring patches have similar learned positions, as you
+# will see in lesson 08: each dimension, laid out on the grid, is a little picture. And a picture can be enlarged
+# (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -642,9 +654,12 @@ show_position_similarity(theirs, new_grid)
 check("resize_positions", resize_from_the_internet)
 
 # %% [markdown]
-# Two reshapes without the transposes that belong to them, and no test of the number of rows. The second reshape undoes
-# the first as long as the grid stays the same, and the author tested nothing else. A good test looks where right and
-# wrong *differ*.
+# There are two reshapes without the transposes that belong to them, and the number of rows is never tested. The second
+# reshape undoes the first as long as the grid stays the same, and the author tested nothing else. A good test looks
+# where right and wrong *differ*.
+#
+# Almost any other grid will do, for example (9, 12). There the maps no longer show a blob around each patch, but dots
+# and stripes that repeat, wherever the patch stands.
 #
 # A model with such positions loads, runs, and answers. If it is worse on larger pictures, it is easy to blame the
 # pictures.
@@ -705,9 +720,10 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 #
 # For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Above, least
 # squares found it for us. Now find it for `sinusoidal_positions` by hand: what do sine and cosine of a sum have to do
-# with those of its parts? Build it, 16 × 16, for k = 3, and compare `table[:-3] @ matrix.T` with `table[3:]`, the table
-# in float64: they differ by less than a millionth. Your matrix only rotates pairs of numbers. Why does it follow that
-# the dot product of two rows depends on their distance alone? Lesson 10 makes attention of this.
+# with those of its parts? Build it, 16 × 16, for k = 3, and compare `table[:-3] @ matrix.T` with `table[3:]`, both in
+# float64 (`table.double()`): for tables of a few hundred rows they differ by less than a millionth. Your matrix only
+# rotates pairs of numbers. Why does it follow that the dot product of two rows depends on their distance alone? Lesson
+# 10 makes attention of this.
 
 # %% [markdown]
 # ## Test yourself
@@ -728,8 +744,8 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # <details><summary>3. For one image, a friend writes <code>torch.cat([class_token, tokens + positions], dim=1)</code>,
 # with a position for each patch. Is that wrong?</summary>
 #
-# No. The class token's position is only ever added to the class token, so the token can learn the sum. But published
-# tables have 1 + tokens rows: add row 0 to the class token before you use the others.
+# No. The class token's position is only ever added to the class token, so the class token can simply learn the sum of
+# both. If you load published weights with 1 + tokens rows (most have them), add row 0 to the class token first.
 #
 # </details>
 # <details><summary>4. Why is the class token's row left alone when positions are resized?</summary>

@@ -140,8 +140,8 @@ reveal("dot-product-of-256", products.std(), within=2)
 
 # %% [markdown]
 # Each product adds 1 to the *variance*, so the variance of the sum is `head_dim`, and its typical size is the root of
-# that: 2, 8, 16. For a softmax that is too large. It depends on *differences* of scores, and a difference of 16 means
-# that one key gets e¹⁶ times, nine million times, the weight of the other.
+# that: 2, 8, 16. For a softmax that is too large. A softmax depends only on *differences* of scores, and a difference
+# of 16 means that one key gets e¹⁶ times, nine million times, the weight of the other.
 
 
 # %%
@@ -170,8 +170,9 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
 # If the numbers of query and key have standard deviation 1, a head of 256 numbers gives about nine tenths of its weight
-# to one token before it has learned anything. With the root it starts with some weight for all of them, whatever its
-# size. The numbers that two new Linears make are smaller, but the root matters there as well: compare the last line.
+# to one token before it has learned anything. With the root, every token gets some weight at the start, whatever the
+# head's size. The numbers that two new Linears make are smaller, but the root matters there as well: compare the last
+# line.
 #
 # **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
 # tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
@@ -204,19 +205,25 @@ for head_dim in (4, 64, 256):
 # %% [markdown]
 # Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. And
 # such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to
-# learn from. Its query gets about a hundredth of the gradient that the other rows get, or less. The gradient of these
-# others is large, and the more so the larger the head. Divided by the root, no row is stuck, and the gradient is about
-# the same for each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is what the root is good for.)
+# learn from. (If score j grows a little, weight i changes by weight i · (1 − weight i) times that for i = j, and by −
+# weight i · weight j times that for the others. When one weight is 1 and the others are 0, all of these are 0.) Its
+# query gets about a hundredth of the gradient that the other rows get, or less. The other rows get a large gradient,
+# and it grows with the size of the head. Divided by the root, no row is stuck, and the gradient is about the same for
+# each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is what the root is good for.)
 
 # %% [markdown]
 # Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
-# softmax.) For each `head_dim`, find the divisor that leaves the largest weight at about a quarter. **Predict first:**
-# which divisor is it for 256?
+# softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼. **Predict first:** which
+# divisor is it for 256?
 
 # %%
 from vit_course.explore import explore_softmax
 
 explore_softmax()
+
+# %% [markdown]
+# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16 these random
+# numbers want something between 2 and 4.)
 
 # %% [markdown] question="why-scale" points=2
 # ### Question: why the root? (5 minutes, 2 points)
@@ -225,11 +232,13 @@ explore_softmax()
 # by `head_dim` itself, "to be on the safe side". Answer both, using what you saw above.
 #
 # ### BEGIN SOLUTION
-# To the first: they could, in principle. But at the start the scores have a standard deviation of √head_dim, and the
-# softmax of many rows is saturated: nearly all the weight lies on one key, chosen by chance. Such a row gets about a
-# hundredth of the gradient of the others, or less, so just the rows that have to change hardly can. For head_dim 64
-# that is almost every fifth row, for 256 almost every second. In lesson 00 the model without the division had the best
-# of three learning rates, and still ended at 47.0 % against 52.8 %.
+# To the first: they could, in principle. But where query and key have standard deviation 1, the scores have a standard
+# deviation of √head_dim, and the softmax of many rows is saturated: nearly all the weight lies on one key, chosen by
+# chance. Such a row gets about a hundredth of the gradient of the others, or less, so just the rows that have to change
+# hardly can. For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
+# make smaller numbers: for head_dim 64 hardly any row is stuck, for 256 about 6 %.) And it matters in training: in
+# lesson 00 the model without the division, with the best of three learning rates, ended at 47.0 % against 52.8 %. That
+# run does not show that stuck rows are the cause; its heads have only 16 numbers.
 #
 # To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
 # makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
@@ -322,7 +331,7 @@ for which, name in enumerate(("query", "key", "value")):
     print(f"its {name} changes the rows {change.abs().amax(dim=1).nonzero().flatten().tolist()} of the output")
 
 # %% [markdown]
-# A token's query concerns only its own output; its key and its value concern everybody's.
+# A token's query changes only its own output. Its key and its value can change the output of every token.
 #
 # Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the *hue* of the patch: its mean
 # color minus the mean color of the photo, made a vector of length 1. So the dot product is large for similar hues.
@@ -379,8 +388,8 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
 
 # %% [markdown]
 # The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy blue,
-# too, so the mean lies between flag and uniform, at the edge of her collar, which is not blue at all. A mean of places
-# can be a place that none of them is. So key and value are two things: what a token is found by, and what it passes on.
+# too, so the mean lies between flag and uniform, at her collar, which is not blue. The mean of several places can be a
+# place where nothing fits. So key and value are two things: what a token is found by, and what it passes on.
 
 # %% [markdown]
 # ## Several heads, several questions
@@ -408,7 +417,7 @@ show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | he
 
 # %% [markdown]
 # Head 0 holds all of token 0 and four of the six numbers of token 1, and nothing of the others. The numbers were cut in
-# memory order, into pieces of ten, where we wanted *columns*. It is the confetti of lesson 01 again.
+# the order of their indices, into pieces of ten, where we wanted *columns*. It is the confetti of lesson 01 again.
 #
 # ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
 
@@ -491,8 +500,8 @@ show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 
 
 # %% [markdown]
 # Every head has a part of every token. And it costs nothing: splitting an axis and swapping two axes move no number in
-# memory; they only change how the same numbers are *read*. Torch calls that a view. So whoever writes into a head
-# writes into `x`:
+# memory; they only change how the same numbers are *read*. Torch calls that a view. So if you write into a head, you
+# also write into `x`:
 
 # %%
 heads = split_heads(x, 3)
@@ -736,16 +745,16 @@ for name, attend in suspects.items():
 # - Output and weights **belong together**: the output is the mean of the values under those very weights.
 # - A **constant** passes through: if all values are equal, so is the output.
 # - **Shuffle** keys and values alike, and no output changes; shuffle the queries, and the outputs follow.
-# - An image **alone** gets the same answer as in a batch.
+# - An image gets the same answer **alone** and in a batch.
 # - **Large** scores give no NaN: with queries a thousand times as large the weights still sum to one.
 # - One small **example**, worked out with a pencil.
 
 # %% [markdown]
-# Only the last one catches "hot-headed" and "deaf": all the others hold for these two. So take a pencil.
+# Only the last one catches "hot-headed" and "deaf": for these two, all the other facts are true. So take a pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
 # the six weights? What would they be without the division, or with the root of the number of *keys* in place of
-# `head_dim`? The sizes 2, 3 and 4 all differ, so that each wrong one gives other weights.
+# `head_dim`? The sizes 2, 3 and 4 all differ, so that dividing by the root of a wrong size gives other weights.
 
 
 # %%
@@ -756,6 +765,12 @@ def three(first):
 print("attention: query 0", three(1.0), "query 1", three(-1.0))
 print("undivided: query 0", three(2.0), "query 1", three(-2.0))
 print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3)))
+
+# %% [markdown]
+# With this example you know six weights for certain. But look at what it cannot see: head_dim is 4, so its root 2 and
+# a plain 2 are the same number. The keys have length 1 or 0, and only the first coordinate is used. Choose an example
+# of your own for the exercise, in which fewer things agree by accident. And no finite test *proves* that a function is
+# right: each fact rules out some wrong ones.
 
 # %% [markdown]
 # ### Exercise: `is_attention` (25 minutes, 8 points)
@@ -791,8 +806,8 @@ def is_attention(attend):
     shuffled, _ = attend(query, key[:, :, order], value[:, :, order])
     alone, _ = attend(query[1:], key[1:], value[1:])
     _, steep = attend(1000 * query, key, value)
-    two_queries = torch.tensor([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
-    three_keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    two_queries = F.pad(torch.tensor([[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]), (0, 6))  # head_dim 9, and its root 3
+    three_keys = F.pad(torch.tensor([[2.0, -1.0, 1.0]]), (0, 6, 0, 2))  # scores ±(2 - 2 + 3), 0 and 0
     _, by_pencil = attend(two_queries, three_keys, torch.tensor([[1.0], [0.0], [0.0]]))
     high, low = math.e / (math.e + 2), 1 / (1 + 2 * math.e)
     facts = [
@@ -819,7 +834,8 @@ def is_attention(attend):
 #
 # For each suspect that slips through: what does it do differently from attention, and on which inputs could anybody
 # see that? With `query = key = value`, with one image, or with all sizes equal, whole families of mistakes are
-# invisible.
+# invisible. And in your pencil example: which numbers could a wrong attention leave out, or make a vector of length 1,
+# and you would not notice? Could the number 2 stand there for something else?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -956,7 +972,7 @@ flipped[:48] = pixels[:48].unflatten(0, (3, 4, 4)).flip(2).flatten(0, 2)  # the 
 with torch.no_grad():
     for parameter in layer.parameters():
         parameter.zero_()
-    # what the three heads ask; the factors make the softmax sharp, the root of 64 makes 15, 1.5 and 7.5 of them
+    # what the three heads ask; the factors make the softmax sharp; after the division by 8 they are 15, 1.5 and 7.5
     layer.qkv.weight[0:192] = torch.cat([120 * its_hue, 12 * place, 60 * mirrored])
     layer.qkv.weight[192:384] = torch.cat([its_hue, place, place])  # how their tokens are found
     layer.qkv.weight[384:576] = torch.cat([pixels, pixels, flipped])  # what they pass on
@@ -985,7 +1001,7 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 
 # %% [markdown]
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
-# too. To average what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
+# too. Averaging what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
 # But no convolution layer can mirror a picture: it looks at the same neighbors, relative to each place, everywhere, and
 # the mirror image lies in another direction for each column. What trained heads look at, you will see in lesson 08.
 
@@ -1039,9 +1055,9 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # </details>
 
 # %% [markdown]
-# **What you can do now:** you can write multi-head attention, and you have a test that tells right attention from
-# wrong. But its output is only a weighted *mean* of values. Next lesson: `04_block`, in which each token is also
-# transformed on its own.
+# **What you can do now:** you can write multi-head attention, and you have a test that tells attention from all the
+# look-alikes that you have met. But attention's output is only a weighted *mean* of values. Next lesson: `04_block`, in
+# which each token is also transformed on its own.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the
 # heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after

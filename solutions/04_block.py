@@ -20,7 +20,7 @@
 # **After this lesson you can**
 # - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
 # - say what a GELU does, and what two Linears without it cannot represent;
-# - build an encoder block, and test how it is wired by setting its weights to zero;
+# - build an encoder block, and test how it is wired, with zero weights and against a block that you trust;
 # - measure gradients and losses with the norms on the branches and on the residual stream, and say what they show.
 #
 # | exercise | minutes | points |
@@ -94,10 +94,10 @@ reveal("variance", token.var(correction=0))
 reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=0.01)
 
 # %% [markdown]
-# The mean is 3, the variance 4, so the result is −1, −1, 1, 1. The token times 1000, plus 7, gives the same. (Only the
-# sign matters: the third line, the token times −1, comes out with its signs turned.) LayerNorm removes a token's
-# **scale and offset** and keeps its **pattern**. Then `weight` and `bias`, one learned number per dimension, set a new
-# scale and offset, the same for all tokens.
+# The mean is 3, the variance 4, so the result is −1, −1, 1, 1. The token times 1000, plus 7, gives the same. (The
+# factor's sign matters, its size does not: the token times −1, in the third line, comes out with all signs turned.)
+# LayerNorm removes a token's **scale and offset** and keeps its **pattern**. Then `weight` and `bias`, each with one
+# learned number per dimension, set a new scale and offset, the same for all tokens.
 
 # %% [markdown]
 # ## Which axis?
@@ -121,10 +121,10 @@ for name, norm in norms.items():
     print(f"{name}: {difference.abs().max().item():.2g}")
 
 # %% [markdown]
-# With BatchNorm in training mode, what the network computes for your picture depends on the other pictures of its
-# batch. (In evaluation mode it uses stored averages instead, so it does not compute the same function as in training.)
-# With LayerNorm an image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch,
-# and the same in training mode and in evaluation mode.
+# In training mode BatchNorm uses the whole batch. So the result for your picture depends on the other pictures. (In
+# evaluation mode it uses stored averages instead, so it does not compute the same function as in training.) With
+# LayerNorm an image gets the same numbers in a batch of eight, alone, and in the last, smaller batch of an epoch, and
+# the same in training mode and in evaluation mode.
 
 # %% [markdown]
 # ## What eps is for
@@ -133,7 +133,7 @@ for name, norm in norms.items():
 # small number, eps, is added to the variance, *under* the root.
 #
 # It does more than that. It is a **threshold**: a token whose variance is far above eps is brought to variance 1, and
-# one whose variance is far below eps ends with a variance near 0 (about variance / eps).
+# one whose variance is far below eps ends with a variance of about (its old variance) / eps, which is near 0.
 
 # %% [markdown]
 # ### Exercise: `layer_norm` (10 minutes, 5 points)
@@ -224,8 +224,8 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 # ## A soft gate: GELU
 #
 # After attention comes the MLP. Each token goes on its own through two Linears: the first widens it to `hidden_dim`
-# numbers (usually 4 · `embed_dim`), the second brings it back to `embed_dim`. Between them stands the GELU (Hendrycks
-# and Gimpel 2016), which works like a gate:
+# numbers (usually 4 · `embed_dim`, a choice of the first Transformer that most models have kept), the second brings it
+# back to `embed_dim`. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
 #
 # $$\text{GELU}(x) = x \cdot \Phi(x) \qquad \Phi(x) = \text{the share of a normal distribution that lies below } x$$
 #
@@ -322,7 +322,7 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 
 # %% [markdown]
 # Without the GELU: a straight line, however many hidden units there are. A Linear of a Linear is one Linear. With it,
-# every hidden unit bends the curve at a place of its own.
+# every hidden unit can bend the curve at a place of its own.
 
 # %% [markdown]
 # ## The residual stream and its branches
@@ -337,8 +337,9 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # Build the one on the left.
 
 # %% [markdown]
-# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? There
-# is no cheaper test of a block: most wrongly wired blocks give something else.
+# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? This
+# is the cheapest test of a block. It catches whatever changes the stream besides the two additions, but nothing that is
+# wrong *inside* a branch.
 
 # %%
 predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normed"))
@@ -430,11 +431,40 @@ reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "somethin
 # %% [markdown]
 # Stream plus zero plus zero: a block whose branches add nothing is the identity. You will need this function again.
 #
+# But here is what the test cannot see. In the block below both branches leave from the input, side by side, and the MLP
+# never reads what attention has found. So we need a second test: the block gets *your* block's weights and has to give
+# the same output. **Predict first:** which of the two tests does this block pass?
+
+
+# %%
+def differs_from_yours(block_class):
+    """How far a block's output is from that of your block with the same weights, all of them random."""
+    yours, theirs = (each(embed_dim=8, num_heads=2) for each in (EncoderBlock, block_class))
+    for parameter in yours.parameters():
+        nn.init.normal_(parameter)  # the norms' too: fresh norms are all alike
+    theirs.load_state_dict(yours.state_dict())
+    tokens = torch.randn(2, 5, 8)
+    return (theirs(tokens) - yours(tokens)).abs().max().item()
+
+
+class SideBySide(EncoderBlock):
+    def forward(self, x):
+        return x + self.attention(self.norm1(x)) + self.mlp(self.norm2(x))
+
+
+print(f"with zeros it moves tokens by {moves_at_zero(SideBySide)}")
+print(f"with your weights it differs from yours by {differs_from_yours(SideBySide):.2f}")
+
+# %% [markdown]
+# It passes the first test and fails the second. Most of the wrong wirings that our checks know pass the first one,
+# which sees what stands on the stream and nothing else; all of them fail the second. But the second needs a block that
+# you trust, with the same names for its parts.
+#
 # And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
 # each part and for the whole block.
 #
 # **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and mark the cells that
-# you think will change with token 4.
+# you think will change when token 4 changes.
 
 # %%
 predict("cells-that-change", 12)  # how many of the 36?
@@ -452,9 +482,10 @@ title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
 show_matrix(torch.stack(moved), "part", "token", title)
 
 # %% [markdown]
-# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. In a ViT, information passes between
-# tokens only in attention. Here it is little: fresh attention is close to a plain mean over the nine tokens, so each
-# output gets about a ninth of the change. Next question: which part has the most parameters?
+# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. So 1 + 9 + 1 + 9 = 20 cells change.
+# In a ViT, information passes between tokens only in attention. Here it is little: fresh attention is close to a plain
+# mean over the nine tokens, so each output gets about a ninth of the change. Next question: which part has the most
+# parameters?
 
 # %%
 for name, part in block.named_children():
@@ -490,9 +521,9 @@ draw(lengths, "block", "mean length")
 
 # %% [markdown]
 # The stream grows, slowly: it is a sum, and every branch adds to it. The branches hardly grow, because each reads a
-# *normalized* copy: whatever the length of the stream, attention and MLP get tokens of the same scale. So in a deep
-# stack the stream can become long compared with what one block adds to it. Here, with twelve fresh blocks, a branch
-# stays near an eighth of the stream. In the next section the branches are larger, and you will see the effect.
+# *normalized* copy: whatever the length of the stream, attention and MLP get tokens of the same scale. So after many
+# blocks one branch is small beside the stream. Here, after twelve fresh blocks, it is about an eighth. In the next
+# section the branches are larger, and you will see the effect.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
@@ -508,7 +539,8 @@ draw(lengths, "block", "mean length")
 # first step. (`fc2`'s bias gets a gradient as well. In attention it is the same with `projection` and `qkv`.) After
 # that step `fc2` is no longer zero, and both learn. The start is good because a deep stack begins as a shallow model
 # that is easy to train, with a clear path for the gradient, and each block joins in when it has something useful to
-# add. (Goyal et al. 2017 start residual networks in this way.)
+# add. (Goyal et al. 2017 start residual networks in a similar way: the scale of the last BatchNorm of each branch
+# starts at zero.)
 #
 # **Rubric.** 1 point: identity, and so the stack's output is its input. 1 point: `fc2` learns at once, `fc1` only from
 # the second step on, with the reason (the zero weight of `fc2` lies between `fc1` and the loss); or, in its place, a
@@ -642,18 +674,20 @@ reveal("24-post-norm-blocks", deep["post-norm"][-1], within=0.2)
 draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
-# At this learning rate, post-norm is no better than guessing. Look at the numbers above the curves: within a few steps
-# its tokens are nearly the same for *every* picture. The stack has forgotten what it was shown, and nothing that comes
-# after it can bring that back. With pre-norm the tokens draw together, too, but they recover.
+# In this run (one seed, a small data set), and at this learning rate, post-norm is no better than guessing. Look at the
+# numbers above the curves: within a few steps its tokens are nearly the same for *every* picture. The stack has
+# forgotten what it was shown, and hardly anything that comes after it can bring that back. With pre-norm the tokens
+# draw together, too, but they recover.
 #
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
-# the warm-up they learn as long as the rate is still small; in our run their tokens collapsed only after it had reached
-# its full size. What post-norm does not stand is the size of these steps. The Transformer of 2017 and BERT were
-# post-norm, and were trained with a smaller rate that rose over thousands of steps. Two papers ask why this is needed.
-# Xiong et al. (2020) point to the large gradients near the output, which you have measured. That cannot be all, for
-# AdamW divides each gradient by its typical size, so its first steps have the same size in both stacks. Liu et al.
-# (2020) add that with post-norm the output depends more strongly on every branch, so that steps of the same size change
-# it more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is pre-norm.
+# warm-up they learn while the rate is small. In our run the tokens collapsed after the rate had reached its full size.
+# Post-norm cannot bear steps of this size. The Transformer of 2017 and BERT were post-norm, and were trained with a
+# smaller rate that rose over thousands of steps. Two papers ask why this is needed. Xiong et al. (2020) point to the
+# large gradients near the output, which you have measured. That cannot be all, for AdamW divides each gradient by its
+# typical size, so its first steps have the same size in both stacks. Liu et al. (2020) add: with post-norm every branch
+# has a larger share in the output. So a step of the same size changes the output more. Pre-norm forgives a rate that is
+# too large for post-norm, and a ViT is pre-norm. (Very deep ViTs often have two more helps, LayerScale and stochastic
+# depth; lesson 10 has both.)
 
 # %% [markdown]
 # ## Bug hunt
@@ -681,8 +715,8 @@ shallow = {name: train(block_class, 4, 250) for name, block_class in blocks.item
 draw(shallow, "step", "loss of 4 blocks")
 
 # %% [markdown]
-# From these curves nobody would suspect a bug. The loss falls, and the author is satisfied. Then a user sets
-# `depth=24`:
+# From these curves (one run of each) nobody would suspect a bug. The loss falls, and the author is satisfied. Then a
+# user sets `depth=24`:
 
 # %% tags=["experiment"]
 as_found = train(BlockFromTheInternet, 24, 80)
@@ -692,8 +726,7 @@ draw(losses, "step", "loss, from the internet")
 # %% [markdown]
 # You have seen that flat line before. A smaller learning rate might hide it again, so do not begin with the rate, and
 # do not begin with the code either. A bug like this is found with a **promise**: one sentence about a pre-norm block
-# that is true for every input, and that this block breaks. You know such a sentence since `moves_at_zero`. Write it
-# down.
+# that is true for every input, and that this block breaks. You met such a sentence at `moves_at_zero`. Write it down.
 #
 # Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out (an `nn.Identity`
 # passes on what it gets). **Predict first:** in which of the four cases do the tokens come out as they went in?
@@ -719,7 +752,8 @@ for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
 # %% [markdown]
 # ### Exercise: `fix_block` (10 minutes, 3 points)
 #
-# Taking the norms out would keep the promise, and would be wrong: the branches need them. Change what they work *on*.
+# Only without both norms do the tokens come out as they went in: each of the two moves them. Taking the norms out would
+# keep the promise, and would be wrong: the branches need them. Change which tensor they are applied to.
 
 
 # %% exercise="fix_block"
@@ -800,8 +834,8 @@ for name, parameter in block.named_parameters():
     print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
 
 # %% [markdown]
-# Both tests can pass although there is a bug; then load your own block's weights into it (`block.load_state_dict`) and
-# compare what comes out. Repair a copy.
+# Both tests can pass even when there is a bug. In that case use the second test, `differs_from_yours(suspect.program)`.
+# If that passes, too, try other arguments (`mlp_ratio`, `qkv_bias`) and, for the eps, very small tokens. Repair a copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
 # `fix_block` above (with its `__init__`, if the bug is there) and run the check again. A correct block is a correct
@@ -903,18 +937,19 @@ keep("Mlp", "EncoderBlock")
 # bias, plus the second bias.
 #
 # </details>
-# <details><summary>4. A friend's block gives NaN in its second week of training. Which term would you look at
-# first?</summary>
+# <details><summary>4. A friend wrote the norms by hand, and the block gives NaN in its very first step. Where do you
+# look first?</summary>
 #
-# The denominators: is there an eps under every root? One flat token is enough. In float16, look for an overflow as
-# well.
+# At the denominators: is there an eps under every root? One token whose numbers are all equal is enough, for example a
+# black patch to which no position has been added. When NaN comes only after days of training, look first for an
+# overflow (in float16), a learning rate that is too large, or attention scores that have grown.
 #
 # </details>
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
 #
 # Set the weights and biases of all its Linears to zero, and see whether tokens come out as they went in. If they do
-# not, the block is wrong. If they do, it may still be wrong: a block with both branches side by side passes this test
-# too.
+# not, the block is wrong. If they do, a branch may still be wrong: give it the (random) weights of a block that you
+# trust, those of the norms too, and compare the outputs.
 #
 # </details>
 
