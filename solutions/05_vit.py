@@ -15,7 +15,7 @@
 #
 # You have written patches, positions, attention and blocks. In this lesson they become one model, and a real one: at
 # the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as
-# torchvision's own model, up to rounding. On the way you meet broken models that learn like right ones.
+# torchvision's own model, up to rounding. On the way you meet models with bugs that learn as well as correct ones.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any image size and any depth;
@@ -411,7 +411,7 @@ plt.show()
 # Three curves that fall all the way. In our run the model with the scrambled tokens even *won*, and the one from the
 # internet ended some points below yours. (Yours may differ: one seed is one throw of the dice, and the same seed gives
 # other weights if your `__init__` draws its numbers in another order.) Would you have looked for a bug in a winner? And
-# a model that is some points behind: whoever has no right model next to it does not even know that it is behind.
+# if a model is some points behind, you notice only if you have a correct model to compare it with.
 #
 # Nor is it a peculiarity of our drawings. You know this figure from lesson 00: nine models on CIFAR-10, one right and
 # eight broken (`benchmarks/results/fair_bet.json`). From memory: how many of the eight ended clearly below the right
@@ -427,11 +427,11 @@ plt.show()
 
 # %% [markdown]
 # Three. The right model gets 53 % in this short training. Two lose six or seven points, and attention over the batch
-# stays at 10 %, which is guessing: there class tokens meet nothing but class tokens, and none of them ever sees a
-# picture. The other five cannot be told from the right model by their test accuracy, the scrambled tokens among them.
-# (By their *training* loss, three of the five can: scrambled tokens and heads split by `view` have a lower one than the
-# right model, softmax over the queries a higher one. But you need the right model next to them to see it, and a lower
-# loss makes nobody suspicious.)
+# stays at 10 %, which is guessing: there a class token attends only to the class tokens of other images, so it never
+# receives anything from a patch. The test accuracy of the other five does not distinguish them from the correct model,
+# the scrambled tokens among them. (By their *training* loss, three of the five can: scrambled tokens and heads split by
+# `view` have a lower one than the right model, softmax over the queries a higher one. But you need the right model next
+# to them to see it, and a lower loss makes nobody suspicious.)
 #
 # **Accuracy cannot grade correctness. Checks can.**
 
@@ -446,12 +446,12 @@ plt.show()
 # The scramble only moves numbers to other places, always the same ones. Nothing is lost and gradients flow through it,
 # so training fits the weights to whatever arrives: a network learns with the function that is there, not the one that
 # was meant. Why it sometimes wins is a question for an experiment. A possible reason: positions that start at 0.02, as
-# here, are hardly heard at first, and inside a scrambled token the *index* of a number tells from which patch it came.
-# If that is the reason, the lead must vanish when positions start larger (lesson 07 makes this test). Another: each
-# token sees a little of the whole picture at once; then the lead must stay. Tests without training: change one patch of
-# the image and see which tokens change (only one may); compare with an independent implementation on random weights;
-# load weights that are known to work and compare logits; permute the patches together with their positions and expect
-# the same logits.
+# here, are too small to have an effect at first, and inside a scrambled token the *index* of a number tells from which
+# patch it came. If that is the reason, the lead must vanish when positions start larger (lesson 07 makes this test).
+# Another possible reason: each token contains a little of the whole picture. In that case the lead must remain. Tests
+# without training: change one patch of the image and see which tokens change (only one may); compare with an
+# independent implementation on random weights; load weights that are known to work and compare logits; permute the
+# patches together with their positions and expect the same logits.
 #
 # **Rubric.** 1 point: information and gradients survive, so training adapts the weights to the wrong function (any
 # wording). A reason for the lead is asked for, but no point depends on which one. 1 point: two tests without training
@@ -471,7 +471,7 @@ plt.show()
 
 # %%
 def influence(model_class):
-    """How far the logits move, without blocks, when one patch of 8 x 8 pixels turns gray: (rows, columns)."""
+    """How far the logits of a model without blocks move when each patch turns gray in turn: (rows, columns)."""
     torch.manual_seed(0)
     model, image = model_class(replace(small, depth=0)), torch.rand(1, 3, 32, 32)
     moved = torch.zeros(4, 4)
@@ -487,15 +487,15 @@ for model_class in (VisionTransformer, ViTFromTheInternet):
     print(f"{model_class.__name__}\n{influence(model_class)}\n")
 
 # %% [markdown]
-# Say in one sentence what must be true of every right model without blocks, and what is true of this one instead. Now
-# you know what to look for. Read the program, and repair it.
+# Say in one sentence which rule every correct model without blocks obeys, and how this model breaks it. Now you know
+# what to look for. Read the program, and repair it.
 
 
 # %% exercise="fix_vit"
 class FixedViT(VisionTransformer):
     """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
 
-    Write the whole forward. Put a comment on the line that was wrong, with the sentence that it made false.
+    Write the whole forward. On the line that you repaired, write as a comment the rule that the old line broke.
     Allowed: what VisionTransformer allows. About 8 lines.
 
     >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
@@ -507,7 +507,7 @@ class FixedViT(VisionTransformer):
         x = self.patch_embedding(images)
         batch, num_patches, _ = x.shape
         cls_token = self.class_token.repeat(batch, 1, 1)
-        x = torch.cat((cls_token, x), dim=1)  # without blocks, no patch moves the logits; with it last, patch 0 did
+        x = torch.cat((cls_token, x), dim=1)  # without blocks no patch may move the logits; patch 0 did
         x = x + self.positions[:, : num_patches + 1]
         for block in self.blocks:
             x = block(x)
@@ -612,8 +612,8 @@ suspect.check(mended)
 # ## Somebody else's names
 #
 # There is one test that a wrong model hardly ever passes: load weights that somebody else trained, and compare the
-# outputs. torchvision has such weights, for a model that computes what yours should compute. Only the *names* of its
-# parts are different.
+# outputs. (It tests what evaluation computes. Dropout and initial weights need tests of their own.) torchvision has
+# such weights, for a model that computes what yours should compute. Only the *names* of its parts are different.
 
 # %%
 theirs = torchvision.models.VisionTransformer(
@@ -635,8 +635,10 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 # <details><summary>All partners found? Then look.</summary>
 #
 # The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two: a
-# convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Torch would not notice if you mixed
-# up `ln_1`, `ln_2` and `encoder.ln`, weights with weights and biases with biases: their shapes are alike.
+# convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes protect hardly anything: every
+# vector of 48 numbers fits in place of every other, all weights and biases of the norms and the biases of `conv_proj`,
+# `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`, (48, 192); in
+# ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
 #
 # </details>
 #
@@ -693,7 +695,8 @@ def load_torchvision(model, state_dict):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # "holds the numbers of … in another order"? You permuted before you flattened. "holds what it held before"? That pair
-# is missing from your list. Blocks 10 and 11 wrong, and only those? Look for a name that is the beginning of another.
+# is missing from your list. Blocks 10 and 11 wrong, and only those? The name `layer_1` is also the beginning of
+# `layer_10`.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -739,13 +742,40 @@ with torch.no_grad():
 
 # %% [markdown]
 # Now the test says something: the same numbers, up to rounding. And the two broken models, with the same weights? Their
-# curves gave you no proof, one way or the other.
+# loss curves could not show whether they are correct.
 
 # %%
 with torch.no_grad():
     for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
         difference = (load_torchvision(model, theirs.state_dict())(images) - theirs(images)).abs().max()
         print(f"{type(model).__name__:20} differs by {difference.item():.1e}")
+
+# %% [markdown]
+# That says *that* two models differ, and not *where*. So compare them stage by stage: the bug lies between the last
+# stage that agrees and the first that differs. `record`, from the first cell of this lesson, gives the stages of both.
+#
+# **Predict first.** What is the name of that stage for the model with scrambled tokens, and what for the one from the
+# internet? (The names are in the table that the first cell printed.)
+
+
+# %%
+def first_difference(model, reference, images):
+    """The name of the first stage in which two models with the same weights differ, or None."""
+    with torch.no_grad():
+        expected = record(reference, images)
+        for name, stage in record(model, images).items():
+            if not torch.allclose(stage, expected[name], rtol=1e-3, atol=1e-3):
+                return name
+
+
+for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
+    load_torchvision(model, theirs.state_dict())
+    print(f"{type(model).__name__:20} first differs in: {first_difference(model, mine, images)}")
+
+# %% [markdown]
+# `patch_embedding` for the one, `embedding` for the other: the patches were still the same there, so the mistake is in
+# how class token and positions join them. Whenever a model of yours and a reference disagree, look for the first stage
+# that differs before you read any code.
 
 # %% [markdown]
 # ## Three hundred thousand trained parameters
@@ -792,11 +822,11 @@ print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers mo
 # %% [markdown]
 # Now a photo: Grace Hopper in the uniform of the US Navy, resized, cropped and normalized as torchvision prescribes.
 #
-# **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. By how much will two
-# logits differ: 0, about 1e-6, or about 1e-2?
+# **Predict first.** Your model adds up hundreds of numbers in another order than torchvision's. Will two logits differ
+# not at all, by less than 0.0001, or by about 0.01?
 
 # %%
-predict("logits", "about 1e-6", choices=("0", "about 1e-6", "about 1e-2"))
+predict("logits", "by less than 0.0001", choices=("not at all", "by less than 0.0001", "by about 0.01"))
 
 # %% tags=["experiment"]
 weights = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1
@@ -805,7 +835,7 @@ with torch.no_grad():
     my_logits, their_logits = mine(image), famous(image)
 difference = (my_logits - their_logits).abs().max().item()
 print(f"largest logit {their_logits.abs().max().item():.2f}, largest difference {difference:.1e}")
-reveal("logits", "0" if difference == 0 else "about 1e-6" if difference < 1e-4 else "about 1e-2")
+reveal("logits", "not at all" if difference == 0 else "by less than 0.0001" if difference < 1e-4 else "by about 0.01")
 assert difference < 1e-4
 
 # %% tags=["experiment"]
@@ -823,7 +853,8 @@ show_images(photo(), titles=["What does your model say?"])
 # residuals. This Vision Transformer you did not import. You wrote it.
 #
 # What does it lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong together,
-# and so that a cat is found wherever it sits. A ViT has to learn both from data. That is the main finding of the paper
+# and so that a cat is found wherever it sits. In a ViT much less of this is built in: all patches pass through the same
+# Linear, but which of them are neighbors it has to learn from data. What that costs is the main finding of the paper
 # behind it (Dosovitskiy et al. 2021): trained on ImageNet's 1.3 million photos alone, without strong regularization, it
 # stays a few points behind CNNs of its size; trained first on 14 to 300 million, it overtakes them.
 #

@@ -47,9 +47,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own, predict, progress, reveal
-from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.data import Batches, load_dataset, shapes
-from vit_course.plots import show_images
+from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure, show_images
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")
@@ -167,7 +166,7 @@ check("split_indices", split_indices)
 # pictures among the training pictures as well. What share will it get right then? Write a formula.
 
 # %%
-predict("half-of-it-leaks", 60)  # in %, if an honest split gives 40 %
+predict("half-of-it-leaks", 60)  # in %, where an honest split gives 40 %
 
 # %%
 pixels = toys.images.flatten(1).float()
@@ -180,6 +179,7 @@ for name, known in (("honest split", train_indices), ("half of it leaks", leaky_
     shares.append(right.float().mean())
     print(f"{name:18} {shares[-1]:.1%}")
 honest, leaky = shares
+print("scaled to an honest split of 40 %:")
 reveal("half-of-it-leaks", 40 + 60 * (leaky - honest) / (1 - honest), within=5)
 
 # %% [markdown]
@@ -303,7 +303,7 @@ TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
 
 
 def new_model(config):
-    """A model of your class, with weights that start as those of the first ViT did."""
+    """A model of your class, with initial weights drawn as in the first ViT paper."""
     model = MyViT(config)
     if not isinstance(model, VisionTransformer):  # the course's own model has done this already
         model.config = config
@@ -329,9 +329,9 @@ draw(by_heart, "step", "loss on the one batch")
 
 # %% [markdown]
 # Pictures and labels that do not belong together are learned by heart as well: a loss near 0 on *training* pictures
-# says that the machinery works, and nothing about understanding. Blank images all get the same logits, so the best that
-# is left is to answer with how often each class occurs in the batch, and the loss gets stuck not far below log 10 =
-# 2.30. Whenever a training "does not learn", make this test first.
+# says that the machinery works, and nothing about understanding. Blank images all get the same logits, so the best
+# possible answer is the share of each class in the batch, and the loss gets stuck not far below log 10 = 2.30. Whenever
+# a training "does not learn", make this test first.
 #
 # Now all 1,000 drawings, five epochs; a few seconds. What share of *new* drawings will the model get right in the end?
 
@@ -462,14 +462,14 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # %% [markdown]
 # <details><summary>All six written down? Then look.</summary>
 #
-# **A** is a learning rate 100 times too high: the first steps are so large that after 300 more the model has hardly
-# recovered from them. **B** forgot `zero_grad`: every update uses the sum of all gradients since the beginning, most of
-# which are out of date. **C** has a softmax before the loss, which takes the softmax of a softmax: the loss cannot fall
-# below 1.46, and falls slowly (lesson 07 asks why). **D** sees its images sorted by class: within a class it learns to
-# answer "cat" to everything, and at the next class the loss jumps. Validation images are of all classes, so its dots
-# climb: whenever it is measured, it has just become more certain that everything is a cat, or whatever class came last.
-# **E** is a rate 100 times too low: correct, and far too slow. **F** has 500 images and learns them by heart: the
-# training loss falls to zero and the validation loss climbs. Only the validation loss shows it.
+# **A** is a learning rate 100 times too high: the first steps are so large that even after 300 steps the model has
+# hardly recovered from them. **B** forgot `zero_grad`: every update uses the sum of all gradients since the beginning,
+# most of which are out of date. **C** has a softmax before the loss, which takes the softmax of a softmax: the loss
+# cannot fall below 1.46, and falls slowly (lesson 07 asks why). **D** sees its images sorted by class: within a class
+# it learns to answer "cat" to everything, and at the next class the loss jumps. Validation images are of all classes,
+# so its dots climb: at each measurement it is more certain than before that every image belongs to the class that it
+# saw last. **E** is a rate 100 times too low: correct, and far too slow. **F** has 500 images and learns them by heart:
+# the training loss falls to zero and the validation loss climbs. Only the validation loss shows it.
 #
 # Real runs, all of them: `benchmarks/results/lesson_cifar.json`, drawn by `figures/training.py`.
 #
@@ -477,7 +477,10 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 #
 # Notice what is *not* among the six. A ViT with scrambled patches, a loop that evaluates in training mode, a leak in
 # the split: their curves look normal. A curve shows some faults, and not all. (A, C and E look much alike after step
-# 50: look at the first steps, or make the test with one batch: there C cannot get below 1.46, and E hardly moves.)
+# 50: look at the first steps, or make the test with one batch: there C cannot get below 1.46, and E hardly moves.) The
+# loss is also not all that you can watch. `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between `backward`
+# and `step`, returns the length of the gradient, and shortens it to 1 where it is longer. The course's own `fit` does
+# this; your loop can print the number.
 
 # %% [markdown]
 # ## A loop from the internet
@@ -524,7 +527,7 @@ def tiny_model():
 
 
 def moved(one_epoch, repetitions):
-    """How far the first weight moves while one and the same batch is seen so often."""
+    """How far the first weight moves when the same batch is used `repetitions` times."""
     model = tiny_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     one_epoch(model, [(images, labels)] * repetitions, optimizer, "cpu")
@@ -544,16 +547,16 @@ for one_epoch in (train_one_epoch, train_from_the_internet):
     print(f"{one_epoch.__name__:24} moves {units}, reports {losses}")
 
 # %% [markdown]
-# Write down the two facts that hold for your loop and not for theirs, each as one sentence, before you read theirs
-# again. The first row of theirs should remind you of something: 1, 1 + 2, 1 + 2 + 3, …
+# Before you read theirs again, write down two facts, each as one sentence: what is true of your loop and false of
+# theirs. The first row of theirs should remind you of something: 1, 1 + 2, 1 + 2 + 3, …
 
 
 # %% exercise="fix_training"
 def fix_training(model, loader, optimizer, device):
     """train_from_the_internet without its two bugs: arguments and result as in train_one_epoch.
 
-    Write the whole function. On each line that you changed, put the fact that it makes true as a comment.
-    About 12 lines.
+    Write the whole function. On each line that you changed, write as a comment which of the two facts
+    is true because of it. About 12 lines.
 
     By hand: three images in two batches, and a rate of 0, so that nothing moves. Logits are 0, so every
     image has a loss of log 2 = 0.693, however they are batched.
@@ -589,8 +592,7 @@ def fix_training(model, loader, optimizer, device):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# How often does each line run in an epoch of 100 batches, and how often should it? And what is `len(loader)` the number
-# of?
+# How often does each line run in an epoch of 100 batches, and how often should it? And what does `len(loader)` count?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -679,8 +681,8 @@ suspect.check(mended)
 # ## Warm-up and cosine
 #
 # No single learning rate suits a whole training. In the first steps AdamW has seen too few gradients to know their
-# typical size, and large steps can do lasting harm: in lesson 04, 24 post-norm blocks needed the slow start. In the
-# last steps the model is near a minimum, and large steps jump back and forth around it.
+# typical size, and large steps can do lasting harm: in lesson 04, 24 post-norm blocks needed the slow start. Toward the
+# end the steps have to become smaller for the loss to settle: large ones jump back and forth across a valley.
 #
 # So the rate rises linearly over `warmup_steps` (as in Vaswani et al. 2017), then falls along half a cosine to zero
 # (Loshchilov and Hutter 2017, *SGDR*):
@@ -846,7 +848,7 @@ reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% [markdown]
 # A third of the tensors, and nearly all of the numbers. Decaying everything would change little by count, but it would
-# pull on exactly those numbers that have a reason not to be near zero.
+# pull the scales of the norms away from 1, and biases, class token and positions toward zero for no good reason.
 
 # %% [markdown]
 # ## When to stop
@@ -866,7 +868,7 @@ reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% exercise="EarlyStopping"
 class EarlyStopping:
-    """Says when the validation loss has gone without a new best for `patience` epochs in a row.
+    """Says when the validation loss has not improved on its best value for `patience` epochs in a row.
 
     patience:   at least 1; raise ValueError, with the value of patience in its text, for less
     best:       the lowest loss so far; float("inf") before the first
@@ -937,8 +939,9 @@ for patience in (1, 2, 3):
     print(f"patience {patience}: stops after epoch {stops}, best loss so far {stopping.best}")
 
 # %% [markdown]
-# Patience 1 stopped before the best epoch. A larger patience costs only time, provided that you keep the weights of the
-# best epoch and not those of the last. `learn`, below, has a place for them.
+# Patience 1 stopped before the best epoch. With a constant rate a larger patience costs only time, provided that you
+# keep the weights of the best epoch and not those of the last. `learn`, below, has a place for them. With a schedule,
+# stopping has a price, too: see the end of "Overfitting on purpose".
 
 # %% [markdown]
 # ## All together
@@ -1022,9 +1025,10 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # rate.](../figures/rate_finder.svg)
 #
 # On the left the curve is flat: the steps are too small. Where it falls, the model learns. On the right the loss shoots
-# up. Take the peak rate from where the curve still falls, at about half the rate of the lowest point, since a whole
-# training needs a smaller rate than these 100 steps can survive. In our picture the lowest point is at 0.0048, so we
-# took 0.002. Compare your own: a single run with noisy batches, so trust it to a factor of two and no further.
+# up. Take the peak rate from where the curve still falls, since 100 steps can survive a rate that is too high for a
+# whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. The
+# fast.ai library suggests a tenth of the lowest point's rate. Where it matters, try both. Compare your own: a single
+# run with noisy batches, so trust it to a factor of two and no further.
 
 # %% [markdown]
 # ### A first training
@@ -1099,6 +1103,10 @@ print(f"best epoch: {sure_when_wrong(model):.0%} sure when it is wrong")
 # numbers say whether that is so. If you need probabilities, keep the weights of the best epoch. If you need only the
 # most likely class, you lose little by training on. (`benchmarks/results/lesson_cifar.json`, few images, seed 0.)
 #
+# Early stopping and a schedule disagree here. After epoch 8 of 30 the cosine still gives 92 % of the peak rate, so a
+# training that stops there never gets its calm last steps (question 4 at the end). What you have learned is about how
+# *long* to train: train anew, with a schedule of that length, and compare the two on validation images.
+#
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
 # ![Validation loss by epoch for a training on 2,000 images: lowest after epoch 5, then climbing. Under each epoch
@@ -1168,7 +1176,7 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 #
 # Nothing moves: `optimizer.step()` is missing, the rate is far too low, or the optimizer holds another model's
 # parameters. Nothing gets through: the head sees the same input for every image. (log 10 = 2.303: the model guesses.
-# With labels that belong to other images it would guess as well, but its loss would move.)
+# With shuffled labels it would also guess, but its loss would change a little.)
 #
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>

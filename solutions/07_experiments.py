@@ -139,23 +139,24 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.fl
 # %% [markdown]
 # One time in **four**. "My method won with all seeds" is worth little. So this lesson asks for an interval. The arms of
 # an experiment use the same seeds: the same split, the same order of batches, and, where the models draw the same
-# random numbers, the same initial weights. So subtract seed by seed. For *n* differences with mean *d* and standard
-# deviation *s*, the 95 % interval of Student (1908) is
+# random numbers, the same initial weights. So subtract seed by seed: whatever a seed adds to both arms drops out of the
+# difference. For *n* differences with mean *d* and standard deviation *s*, the 95 % interval of Student (1908) is
 #
 # $$d \pm t_n \cdot \frac{s}{\sqrt{n}}, \qquad t_2 = 12.7, \quad t_3 = 4.30, \quad t_4 = 3.18, \quad t_5 = 2.78$$
 #
 # **In this lesson, what stands after ± is always half the width of a 95 % interval.** (Tables list *t* by degrees of
 # freedom, *n* − 1: look for 4.30 at 2.) If 0 lies inside, the runs do not show a difference. If it lies outside, you
 # may claim one, and with two arms that are truly the same you will be wrong one time in twenty, as the cell has
-# counted. Look at how *t* falls: from two seeds to three the interval shrinks to about a quarter; no later seed gains
-# as much.
+# counted. Look at how *t* falls: from two seeds to three the interval shrinks to about a quarter; no further seed
+# shrinks it as much. (Student's rule assumes that differences are spread like normal random numbers. Those of the cell
+# are; those of trainings are roughly so, at best.)
 #
 # These errors add up. This lesson makes about twenty such comparisons: even if nothing mattered at all, we should
 # expect about one of them to pass. A claim is not proof, and a surprising one deserves a second experiment.
 #
 # There is a second source of noise: which 5,000 images happen to be in the validation set. At 46 % right, that alone is
-# ± 1.4 points. All arms are measured on the same images, so it shifts them together, and differences suffer less than
-# accuracies.
+# ± 1.4 points. All arms are measured on the same images, so this noise moves their accuracies mostly in the same
+# direction, and much of it disappears from the differences.
 #
 # **Predict first.** Somebody is patient: three seeds, a look at the interval; no luck, so a fourth seed and another
 # look, and so on up to eight seeds, stopping at the first interval without 0. The two settings are truly the same. How
@@ -277,7 +278,7 @@ configs = {"sine": replace(BASE, positions="sinusoidal"), "from 0.02": SMALL_POS
 for name, config in configs.items():
     torch.manual_seed(0)
     for when, model in (("before", VisionTransformer(config).to(device)), ("after", trained[Arm(config), 0])):
-        positions = model.positions.std(dim=1).mean()  # along the tokens: what two positions have in common is no help
+        positions = model.positions.std(dim=1).mean()  # along tokens: what all share cannot tell them apart
         patches = model.patch_embedding(some_images).std()
         print(f"{name:10} {when:6} positions {positions:.2f}, patches {patches:.2f}")
 
@@ -304,9 +305,9 @@ for name, config in configs.items():
 # ### END SOLUTION
 
 # %% [markdown]
-# From here on positions start at 0.5. Such a baseline can be defended. With 0.02, every later experiment would be about
-# models that hardly know where a patch is, and anything that happens to tell them would look like an improvement. Near
-# the end of this lesson you will see that happen.
+# From here on positions start at 0.5. This baseline is fair: it can tell where its patches are. With 0.02, every later
+# experiment would be about models that hardly know where a patch is, and anything that happens to tell them would look
+# like an improvement. Near the end of this lesson you will see that happen.
 #
 # What was tuned? Only the learning rate, by the test of lesson 06, and only for the baseline; all other arms use the
 # same rate. That favors the baseline: a part of what an arm loses below may be the wrong rate for it. Keep that in mind
@@ -481,8 +482,9 @@ def mixup(images, labels, num_classes, alpha, generator):
     alpha:     the share that each image keeps of itself is drawn from Beta(alpha, alpha), once for the batch
     generator: of NumPy, as numpy.random.default_rng(0) makes it. Everything is drawn from it and from nothing else:
                generator.beta(a, b) gives a number, generator.permutation(n) the numbers from 0 to n - 1, shuffled.
-    returns:   (images, targets): blended images, and (batch, num_classes) of their dtype and on their device.
-               The partners are the batch in a random order, so every image is a partner once.
+    returns:   (images, targets): the blended images, and the blended targets of shape (batch, num_classes), of the
+               images' dtype and on their device. The partners are the batch in a random order, so every image is used
+               as a partner exactly once.
 
     Two images of two pixels each. Each equals its one-hot label, so images and labels must come out equal.
 
@@ -528,7 +530,7 @@ def mixup(images, labels, num_classes, alpha, generator):
 # an alpha that is not above 0: ValueError
 # one share, by the generator; one shuffled order, by the generator
 # one-hot rows of the labels, in the images' dtype
-# images and rows alike: share · themselves + (1 − share) · themselves in the shuffled order
+# for x the images, and for x the one-hot rows: share · x + (1 − share) · x in the shuffled order
 # ```
 #
 # </details>
@@ -656,7 +658,8 @@ axes.figure
 # at the end, as in experiment 2. It reports 39.4 % on test images after five epochs. (`vit-course recipes
 # seed-a-cifar10` prints its settings.)
 #
-# We ask one question about it: what does the width cost? So one thing changes. Both models get sine positions, like the
+# We ask one question about it: what does being so small cost? Two things change together: the width, from 64 to 16, and
+# the number of heads, from 4 to 2. So if there is a loss, it belongs to both. Both models get sine positions, like the
 # lab sheet's, and both keep *our* patches of 8 pixels and our training; the lab sheet has patches of 4, all photos and
 # another optimizer, so its 39.4 % cannot be compared with the numbers below. The 64-wide model has 213,130 parameters.
 #
@@ -684,9 +687,10 @@ compare(
 # ### BEGIN SOLUTION
 # Our runs: 64 wide 45.3, 43.9 and 45.1 %, 16 wide 37.4, 35.6 and 36.0 %, with the softmax 33.6, 33.1 and 32.8 %. The
 # small model is −8.4 ± 1.5 from the large one, and the softmax costs it −3.2 ± 1.6. Neither interval contains 0. A
-# thirteenth of the parameters (16,426) keeps four fifths of the accuracy. (In experiment 2 the softmax cost the large
-# model nearly 9 points. That one had learned positions, so the two losses must not simply be compared; and both models
-# ran at the baseline's rate.)
+# thirteenth of the parameters (16,426) keeps four fifths of the accuracy, or three quarters of what is above guessing.
+# Width and number of heads have both changed; a model of width 16 with four heads would separate them. (In experiment 2
+# the softmax cost the large model nearly 9 points. That one had learned positions, so the two losses must not simply be
+# compared; and both models ran at the baseline's rate.)
 #
 # **Rubric.** 1 point: table with its interval, and the disproportion of parameters and accuracy noticed.
 # ### END SOLUTION
@@ -703,12 +707,52 @@ compare(
 # </details>
 
 # %% [markdown]
+# ### What pairing did to your verdicts
+#
+# You subtracted seed by seed. That makes an interval narrower where the two runs of a seed are good or bad *together*,
+# and it has a price. Three differences give $t = 4.30$. If one forgets who belongs to whom, the spread is estimated
+# from both arms, with two degrees of freedom from each, and $t = 2.78$:
+#
+# $$\bar{a} - \bar{b} \pm 2.78 \cdot \sqrt{\frac{s_a^2 + s_b^2}{3}}$$
+#
+# **Predict first.** Sine positions, patches of 4, the mean of the tokens: for which of the three is the interval
+# narrower with pairs? (Nothing is trained anew.)
+
+# %% tags=["experiment"]
+first = accuracies_of(Arm(), (0, 1, 2))
+for name, changed in (
+    ("sine", replace(BASE, positions="sinusoidal")),
+    ("patches of 4", replace(BASE, patch_size=4)),
+    ("mean", replace(BASE, pooling="mean")),
+):
+    each = accuracies_of(Arm(changed), (0, 1, 2))
+    difference, paired = interval([one - other for one, other in zip(each, first, strict=True)])
+    unpaired = 2.78 * ((stdev(each) ** 2 + stdev(first) ** 2) / 3) ** 0.5
+    print(f"{name:13} {difference:+.1f} ± {paired:.1f} with pairs, ± {unpaired:.1f} without")
+
+# %% [markdown]
+# <details><summary>Your table read? Then here is ours.</summary>
+#
+# Sine −1.2 ± 0.9 with pairs, ± 1.9 without; patches of 4 +2.3 ± 2.8 with, ± 1.5 without; the mean −2.1 ± 2.7 with, ±
+# 1.6 without. With sine positions, seed 1 is the worst in both arms and seed 0 the best, so pairs help. With the other
+# two the seeds do not agree, so pairs only cost. Three verdicts against the baseline hang on this choice, and these are
+# the three: without pairs sine would be no difference, and the other two would be differences.
+#
+# Which is right? Both rules are wrong one time in twenty, as long as you choose *before* you see the numbers. (The
+# second one also assumes that both arms are equally noisy, and that the runs are independent.) This lesson asked for
+# pairs before anything was run, so keep to them. Taking for each question the rule that gives the nicer answer would be
+# wrong more often than either. And three verdicts that turn with such a choice are weak ones, on either side: they call
+# for new runs with more seeds.
+#
+# </details>
+
+# %% [markdown]
 # ## A broken ViT still learns
 #
 # Back to the nine models of lesson 00: the right one and eight with a bug, trained on 25,000 photos for six epochs,
-# from three seeds each (`benchmarks/results/fair_bet.json`). The baseline is one that we would defend. Positions start
-# at 0.5, and every model has the best of three learning rates, chosen for it on validation images. The models of a seed
-# start from the same weights and see the same batches.
+# from three seeds each (`benchmarks/results/fair_bet.json`). The baseline is fair: positions start at 0.5, and every
+# model has the best of three learning rates, chosen for it on validation images. The models of a seed start from the
+# same weights and see the same batches.
 #
 # You may object that the table was measured on 5,000 *test* images. That is fine as long as the table only reports. If
 # you choose a model by it, you have used the test set for choosing.
@@ -752,7 +796,7 @@ compare(
 # Why did the bug win? Experiment 1 has the clue: the right model hardly uses positions that start at 0.02. By accident,
 # the bug supplies the missing information about place. With 16 tokens of 64 numbers, the first scrambled token holds
 # channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and so on. Inside a token, the *index* of a number
-# tells from which patch it came: place has become a channel. (Heads split by `view` may profit from something similar,
+# tells from which patch it came, with or without positions. (Heads split by `view` may profit from something similar,
 # since each head gets a run of consecutive tokens for itself. We have not tested that.)
 #
 # That is a suspicion, and a suspicion has to be tested.
@@ -800,10 +844,11 @@ compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 # ![Test accuracy of 114 broken ViTs as dots, lesson by lesson: 90 lie within two points of the right model or above
 # it.](../figures/broken_vit_dots.svg)
 #
-# 24 do. 85 lie within two points of the right model, and five are more than two points *better*. Two runs of our own
-# baseline, above, differ by 1.8 points, so we would not tell any of the 85 from the right model by one run. (With more
-# photos and more seeds some could be told, at the price of many more trainings.) Of the 24, five stay at chance, and
-# one ends in NaN at once.
+# 24 do. 85 lie within two points of the right model, and five are more than two points *better*. Do some of the 85
+# differ all the same? The three runs of the right model in *this* log end at 41.2, 40.9 and 40.6 %, with a standard
+# deviation *s* of 0.26, so by Student's rule one more run of it should lie within ± 1.3 points of their mean (4.30 · s
+# · √(1 + 1/3)). Nine of the 85 lie outside, and about four would by chance alone. So some of the nine probably are
+# different, and one run does not say which. Of the 24, five stay at chance, and one ends in NaN at once.
 #
 # And the five winners? They beat the baseline with small positions, the one that we have just called weak, so do not
 # believe in them yet. The largest lead, 12.1 points, belongs to a head that reads *all* tokens, one after the other:
@@ -838,16 +883,17 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 
 # %% [markdown]
 # In our list of 114, with one seed and the weak baseline, the shared block ended 1.6 points below the right model and
-# the missing norm 1.1 above it: neither can be told from it by one run. (Sharing blocks can also be meant: ALBERT, Lan
-# et al. 2020, does it to save parameters.) If your intervals say more, you know more than we do.
+# the missing norm 1.1 above it. By the ± 1.3 from above the first lies outside and the second does not; but it is one
+# of nine out of 85, about four of them by chance, so that run decides neither. (Sharing blocks can also be meant:
+# ALBERT, Lan et al. 2020, does it to save parameters.) Your three seeds can say more than our one.
 
 # %% [markdown]
 # ## A model to hand in
 #
 # Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in together with this notebook: the
 # judge measures it on test photos of CIFAR-10. They are drawn once, with a secret seed, and are the same for your whole
-# class. (On 1,000 photos a model at 60 % is measured to ± 3 points; large models are measured on fewer photos, down to
-# 250, and then to ± 6. So aim a few points above the threshold.)
+# class. (On 1,000 photos a model at 60 % is measured to ± 3 points; a large model is measured on fewer photos: on 250,
+# it is measured to ± 6. So aim a few points above the threshold.)
 #
 # At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. The
 # model must take images of 3 × 32 × 32 and give ten logits. Train it on photos: a model trained on drawings has never
@@ -859,13 +905,13 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 # | 40 % | + 1 | as they are | 1 to 3 |
 # | 50 % | + 1.5 | as they are, most likely: 25,000 photos gave 52.8 % in the table above | 1 to 3 |
 # | 60 % | + 1.5 | patches of 4 | 5 to 10 |
-# | 65 % | + 1.5 | and Muon, with `fit` as below | 5 to 10 |
-# | 70 % | + 1.5 | and `embed_dim=96`, `mlp_ratio=2.0`, `pooling="mean"` | 5 to 10 |
+# | 65 % | + 1.5 | the same, trained by `fit` with Muon, as below | 5 to 10 |
+# | 70 % | + 1.5 | the same, with `embed_dim=96`, `mlp_ratio=2.0`, `pooling="mean"` | 5 to 10 |
 #
-# Minutes are for two CPU cores, from fast to slow. Only the model of the last row was trained to the end; it reached
-# 70.5 to 71.0 % (three seeds). The other times are estimates from a few steps, and the ways to 50, 60 and 65 % are
-# advice that we have not tested. (Lesson 08 works with either kind: where there is no class token, it takes the mean
-# over all tokens.)
+# Minutes are for two CPU cores, on a fast and on a slow machine. Only the model of the last row was trained to the end;
+# it reached 70.5 to 71.0 % (three seeds). The other times are estimates from a few steps, and the ways to 50, 60 and 65
+# % are advice that we have not tested. (Lesson 08 works with either kind: where there is no class token, it takes the
+# mean over all tokens.)
 
 # %% [markdown]
 # **Predict first**, in writing: what will the first model reach? It is trained by your own functions on all 45,000
@@ -910,8 +956,8 @@ check("vit_cifar", "vit_cifar.safetensors")
 # Now improve it. Change one thing at a time, and write down what you expect before you run. The course's own loop,
 # `fit`, does what yours does and more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024),
 # an optimizer for the matrices in the blocks. Muon replaces the update of each matrix by (nearly) the closest
-# orthogonal matrix, so that it acts equally strongly in all directions. Put this in place of the last two lines of the
-# training cell:
+# orthogonal matrix, so that it acts equally strongly in all directions. In the training cell, put this in place of
+# everything from `history = learn(` to the end (`reveal` goes, too: your prediction was for the first model):
 #
 # ```python
 # from vit_course.training import TrainingSettings, fit
@@ -925,7 +971,7 @@ check("vit_cifar", "vit_cifar.safetensors")
 #     augmentation=Augmentation(flip=True),
 #     device=device,
 # )
-# history = fit(model, train, validation, settings)
+# history = fit(model, pictures, validation, settings)
 # print(f"validation: {history.validation_accuracy[-1]:.1%} right")
 # ```
 #

@@ -93,10 +93,9 @@ classes = pictures.classes
 show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
 
 # %% [markdown]
-# At the end you look into your own model of lesson 07, or into the one that comes with the course. By then you know
-# what to look for and have a model to compare it with. First we train the small one. **This takes about a minute on one
-# core**; the cell prints how long it took. There is one more wait in this lesson, for a download of 330 MB that you may
-# skip.
+# At the end you look into your own model of lesson 07, or into the one that comes with the course. By then you will
+# know what to look for. First we train the small one. **This takes about a minute on one core**; the cell prints how
+# long it took. There is one more wait in this lesson, for a download of 330 MB that you may skip.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -145,7 +144,7 @@ print(f"a {classes[pictures.labels[number]]}; the model says: {classes[logits.ar
 show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
-# The brighter, the more attention; each map is scaled to its own maximum. Most heads look at the shape from the first
+# Brighter means more attention; each map is scaled to its own maximum. Most heads look at the shape from the first
 # block on, and they differ. In our run three heads of the last block look at one tip of the star each, and one head of
 # block 1 spreads over the background. Change `number` a few times. Is "the head for tips" the same on every picture, or
 # did you see a pattern because you wanted one?
@@ -355,8 +354,8 @@ check("mean_attention_distance", mean_attention_distance)
 #
 # A small distance alone does not prove that a head looks at neighbors. If every query looked at the patch in the middle
 # of the picture, the distance would be only 12.4 pixels, although nobody looks near. So the measurement needs a
-# control: in each picture we give every query the *same* attention, the average over all queries. A head is local as
-# far as its distance lies *below* that of its control.
+# control: in each picture we give every query the *same* attention, the average over all queries. The further a head's
+# distance lies *below* that of its control, the more local it is.
 
 
 # %%
@@ -387,16 +386,16 @@ reveal("all-patches-alike", everywhere.item(), within=2)
 show_distances(pictures.images[:200], model, fresh)
 
 # %% [markdown]
-# In our run no head is local, in no block: equal attention to the eight neighbors would be 4.8 pixels. Trained or
+# In our run no head is local, in no block: equal attention to the neighbors alone would be about 4.8 pixels. Trained or
 # untrained, all heads stay within about two pixels of the dashed line, and most of the trained ones within one pixel of
-# their own control. So if a head lies below the line, the reason is mostly *what* all queries look at, such as a shape
-# in the middle, and hardly *from where* they look. A head may still be sharply focused: on the shape, wherever it is.
-# We do not find *from local to global* here, and an honest report says so.
+# their own control. So if a head lies below the line, it is mostly because all queries look at the same thing, such as
+# a shape in the middle, and not because each looks near itself. A head may still be sharply focused: on the shape,
+# wherever it is. We do not find *from local to global* here, and an honest report says so.
 
 # %% [markdown]
 # What is different from the paper? Nearly everything: we have three blocks instead of twelve or more, a grid of 8 × 8
-# instead of 14 × 14, six thousand drawings of one shape on an empty background instead of millions of photos, and six
-# epochs.
+# instead of 14 × 14, six thousand drawings, each of a single shape on an empty background instead of millions of
+# photos, and six epochs.
 #
 # With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
 # has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
@@ -454,10 +453,10 @@ figure
 # %% [markdown]
 # Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. One head of
 # the second layer has a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and equal
-# attention to the eight neighbors 4.8. So even this head is far from local, and 12.2 is also what a head gets that
-# looks at the middle of every picture (12.4, see above). This log has no control, so it cannot tell the two apart. The
-# *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in photos the
-# subject is mostly in the middle. The light around it need not be a neighborhood that grows.
+# attention to the neighbors alone about 4.8. So even this head is far from local, and a head that always looks at the
+# middle gets nearly the same, 12.4. This log has no control, so it cannot tell the two apart. The *first* layer has no
+# near head. Take care with the maps, too: they follow the patch in the middle, and in photos the subject is mostly in
+# the middle. The light around it need not be a neighborhood that grows.
 #
 # So this does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once,
 # and it is one run with one seed.
@@ -477,14 +476,14 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 # %% [markdown]
 # After six epochs, the positions of neighboring patches are similar. Something else has appeared, too: all positions
 # along the border are similar to one another. Some of our drawings reach it, but on average the shape is in the middle
-# and the rim is background. A likely reason: what helps most to know about a place is not its row or its column, but
-# whether it is *inside*. Then the model has learned a property of our data set. To test this, train on drawings whose
-# shapes may stand anywhere.
+# and the rim is background. A likely reason: to know whether a patch is *inside* helps more than to know its row or its
+# column. Then the model has learned a property of our data set. To test this, train on drawings whose shapes may stand
+# anywhere.
 
 # %% [markdown]
 # Then the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
-# pixels. Here are the strongest directions among them, their principal components, and the share of all weight that
-# each one holds.
+# pixels. Here are their principal components, the strongest first, each with its share of the sum of squares of all
+# weights.
 
 # %% tags=["experiment"]
 from vit_course.interpret import patch_filters
@@ -682,7 +681,7 @@ suspect.check(mended)
 # <details><summary>A hint, whatever the bug</summary>
 #
 # Four things are changed and have to be undone: a mode, a hook, the gradients, an axis. Find the line that undoes each.
-# For the map, say for every index which axis it picks from (heads, queries, keys), and what is left.
+# For the map, say for every index which axis it picks from (heads, queries, keys), and which axes remain.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -729,13 +728,13 @@ show_maps(mine, {"where it looked": seen})
 # ## Does the map mean anything?
 #
 # So far we have only looked at maps. Now we test them: if the model needs what it looks at, then covering those patches
-# must cost accuracy, and covering what it does not look at must not. We paint 8 of the 64 patches over with the
-# picture's mean color.
+# must cost accuracy, and covering other patches must cost nothing. We paint 8 of the 64 patches over with the picture's
+# mean color.
 
 
 # %%
 def covered(images, order):
-    """The images, the patches in the first eighth of `order` (batch, num_patches) painted in the image's mean color."""
+    """Copies of the images; the first eighth of the patches in `order` (batch, num_patches) has the mean color."""
     chosen = torch.zeros(order.shape).scatter_(1, order[:, : order.shape[1] // 8], 1.0)
     mask = F.interpolate(chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size).bool()
     mean_color = images.float().mean(dim=(2, 3), keepdim=True)
@@ -796,14 +795,14 @@ reveal("what-it-looks-at-most", 100 * right(most), within=10)
 
 # %% [markdown]
 # Read the table slowly. Covering where the model looks costs a good deal of accuracy, so these maps do say something
-# about the answer. Then compare the second column with the random patches. In some of our runs, and not in all,
-# covering the *least* looked-at patches of the last block cost **more** than covering random ones. Is yours such a run?
-# Then find these patches in the picture: they lie on the shape. A likely reason: the class token had collected from
-# them in earlier blocks, and the last block had no need to look again (see the heads above). Is yours not such a run?
-# Then the last block's map has missed little in it; another seed may show you the other case.
+# about the answer. Then compare the second column with the random patches. In some of our runs, covering the *least*
+# looked-at patches of the last block cost **more** than covering random ones. If it does in yours, find these patches
+# in the picture: they lie on the shape. A likely reason: the class token had collected from them in earlier blocks, and
+# the last block had no need to look again (see the heads above). If it does not, this map has missed little in your
+# model. With another seed it may miss more.
 #
-# Rollout, your first exercise, includes the earlier blocks. In each of our runs it had the lowest number and the
-# highest. If it has not in yours, you have found how much one run can prove.
+# Rollout, your first exercise, includes the earlier blocks. In each of our runs it was best in both columns. If it is
+# not in yours, take that as a warning about single runs.
 
 # %% [markdown]
 # And the untrained model? Its map is not bad at all! Probably it finds the shape because the shape differs from the
@@ -842,7 +841,8 @@ for block in range(config.depth):
 # and yet it is the last block whose maps are usually shown. A head with a striking map may be one that the model can do
 # without, and a head with a dull map may be needed. What an ablation shows is narrower than it looks, too: how much the
 # model misses this head when all others stay as they are. Two heads that can replace each other look useless one by
-# one. Silence both, and they may not be.
+# one. Silence both, and they may not be. And no head ever gives exactly zeros, so a part of the drop may come from
+# numbers that the next layers have never seen. The usual control puts the head's *mean* output in its place.
 
 # %% [markdown] question="does-it-explain" points=2
 # ### Question: does it explain? (6 minutes, 2 points)
@@ -913,8 +913,9 @@ for share, index in zip(*logits[0].softmax(dim=0).topk(3), strict=True):
 show_maps(mine, {"where it looked": taken(weights[-1])[0].mean(dim=0)})
 
 # %% [markdown]
-# That is one query in one block. Ask for any: choose a patch, a block and a head, then go from raw attention to your
-# rollout. **Predict first:** a patch of the background asks. Will it look at the thing, in block 0, and in the last?
+# That is one query in one block. You can see any other query, too: choose a patch, a block and a head, then go from raw
+# attention to your rollout. **Predict first:** a patch of the background asks. Will it look at the thing, in block 0,
+# and in the last?
 
 # %% tags=["experiment"]
 from vit_course.explore import explore_attention
@@ -950,9 +951,10 @@ figure
 # those of their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those
 # of the last two within a pixel of theirs: a little of *from local to global*, which the dashed line alone hardly
 # shows. Covering costs far less than with drawings: 73 % are right with nothing covered, 65 % without the patches that
-# rollout names and 73 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points, so
-# ignore small gaps. And where the two models differ, data, size and training have all changed together: you have found
-# a question, and not yet its answer.
+# rollout names and 73 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points. All
+# three are measured on the same 200, so their differences are more precise than that (lesson 07), but not precise
+# enough for small gaps. And where the two models differ, data, size and training have all changed together: you have
+# found a question, and not yet its answer.
 
 # %% [markdown]
 # ## A harder one, without points
@@ -974,7 +976,7 @@ figure
 # attention adds.
 #
 # </details>
-# <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or as far as can be?</summary>
+# <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or the maximum?</summary>
 #
 # Neither. It is the mean distance between two patches of the grid, 16.55 pixels, about half the side of the picture:
 # our dashed line. A head that prefers far patches lies above it. One that gives all its weight evenly to the patches of

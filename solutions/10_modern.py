@@ -14,13 +14,13 @@
 # # 10 · The ViT of today
 #
 # The model that you built is the one of 2020. Open the code of a current one and you meet words that no lesson has
-# mentioned: drop path, LayerScale, registers, rotary positions, QK-norm. Each of them is a few lines. In this lesson
+# explained: drop path, LayerScale, registers, rotary positions, QK-norm. Each of them is a few lines. In this lesson
 # you write them, put each into the ViT that you know, and use the rule of lesson 07 to decide which of them a *small*
 # model should have. At the end a model learns from images without a single label.
 #
 # **After this lesson you can**
 # - find these parts in the code of a current ViT and say what each is for;
-# - drop and scale the branches of a block, keep attention scores small, and say what each of these is for;
+# - drop and scale the branches of a block, and keep attention scores bounded;
 # - encode the positions of patches by rotating queries and keys;
 # - decide from your own runs whether to keep a change;
 # - hide three quarters of an image and train a model to fill them in.
@@ -84,11 +84,11 @@ warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 #
 # In most libraries this part is called DropPath. It stands between the end of a branch and the addition.
 #
-# **Predict first.** A branch is dropped with probability 0.25. In evaluation nothing is dropped. By what factor would
-# the sum of many branches differ between training and evaluation, if nothing corrected for it?
+# **Predict first.** A branch is dropped with probability 0.25. In evaluation nothing is dropped. If nothing corrected
+# for it, by how many per cent would the sum of many branches be larger in evaluation than in training?
 
 # %%
-predict("a-quarter-dropped", 25)  # in %, of what it is in training
+predict("a-quarter-dropped", 25)  # % larger in evaluation
 
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
@@ -109,9 +109,9 @@ class DropPath(nn.Module):
     probability: the probability that an image loses its branch, in [0, 1). Raise ValueError for anything else, with
                  the value in the text
     branch:      (batch, ...), of any number of axes and any floating point dtype
-    returns:     the same shape and dtype. While training the branch of each image becomes zero with this probability,
-                 all of it, and is divided by 1 - probability otherwise; each image has its own chance, drawn in every
-                 call by torch's global generator. In evaluation mode the branch comes out as it went in.
+    returns:     a tensor of the same shape and dtype. While training the branch of each image becomes zero with this
+                 probability, all of it, and is divided by 1 - probability otherwise. This is drawn for each image, anew
+                 in every call, from torch's global generator. In evaluation mode the branch comes out as it went in.
 
     >>> drop_path = DropPath(0.5)
     >>> branch = torch.ones(1000, 2, 3)
@@ -184,8 +184,8 @@ reveal("a-quarter-dropped", 100 * (1 / kept.float().mean() - 1), within=2)
 #
 # At the start of training the branches have learned nothing, and a deep model adds up the random output of all of them.
 # LayerScale (Touvron et al. 2021) multiplies each branch by numbers that start near zero, one for each dimension, and
-# lets them learn. So a deep model starts out almost like the identity, and each block's contribution grows as far as
-# training finds it useful.
+# lets them learn. So a deep model starts out almost like the identity, and the contribution of each block grows where
+# training finds that useful.
 
 # %% [markdown]
 # ### Exercise: `LayerScale` (5 minutes, 2 points)
@@ -276,11 +276,11 @@ reveal("sixteen-blocks", growth[None], within=0.5)
 # %% [markdown]
 # ## Tokens without a place
 #
-# Attention has to look somewhere, as you saw in lesson 08: a head that finds nothing for a query still shares out
-# weights that sum to 1. Large ViTs that train for a long time find a way out: they take patches with little information
-# of their own, such as sky or a wall, and use *those* tokens to store information about the whole image. Those tokens
-# become ten times as long as others, and attention maps show bright spots where nothing is. Darcet et al. (2024) give
-# the model what it lacks: a few extra learned tokens that belong to no patch. They call them *registers*.
+# Some large ViTs, trained for a long time, have a few tokens that are about ten times as long as the others. They lie
+# on patches with little information of their own, such as sky or a wall, and attention maps show bright spots there.
+# Darcet et al. (2024) found that these tokens say little about their own patch, and more than others about the whole
+# image: it seems that the model stores information in them. So they give it what it lacks, a few extra learned tokens
+# that belong to no patch, and call them *registers*.
 #
 # Does the course's trained model have such tokens? It is small, so measure before you add registers to it.
 
@@ -431,15 +431,15 @@ def rotary_2d(query, key, grid_size):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Tokens have another length than before? Then nothing was rotated: look for the minus, and whether both terms use the
-# same angle. Dot products depend on the place? Query and key are not rotated by the same rule. Lengths and dot products
-# behave, but the values differ? Check your pairs: (0, 1), (2, 3), ..., not (0, n/2), (1, n/2 + 1), ...
+# Has the length of a token changed? Then what you computed is no rotation: look for the minus, and whether both terms
+# use the same angle. Dot products depend on the place? Query and key are not rotated by the same rule. Lengths and dot
+# products behave, but the values differ? Check your pairs: (0, 1), (2, 3), ..., not (0, n/2), (1, n/2 + 1), ...
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
 # Make a table of angles first, with a row for each token and a column for each pair. What are the angles in the class
-# token's row? From which two numbers of a patch do its angles follow?
+# token's row? Which two numbers of a patch determine its angles?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -593,8 +593,8 @@ reveal("ten-times", without, within=0.1)
 
 # %% [markdown]
 # Without norms the weights concentrate on one key. With them, the scale of `qkv` drops out: for fresh norms no score
-# can exceed √head_dim = 4. That is a bound, and not smallness: at factor 1 the weights with QK-norm are *sharper* than
-# those without. (The norms have weights of their own, and those can still grow.)
+# can exceed √head_dim = 4. This limits the scores; it does not make them small: at factor 1 the weights with QK-norm
+# are *sharper* than those without. (The norms have weights of their own, and those can still grow.)
 #
 # **One more norm.** Many current models have RMSNorm instead of LayerNorm (Zhang and Sennrich 2019): it divides by the
 # root mean square, and neither subtracts a mean nor has a bias. Torch has it as `nn.RMSNorm`; it goes into the
@@ -786,9 +786,9 @@ def compare(arms):
 
 
 # %% [markdown]
-# **Predict first, in the answer cell.** First we try each change in the plain setting, where none of the problems
-# occurs that they were made for. Choose the *two* of the six about which you are most certain: does each help, harm, or
-# make no visible difference, and why?
+# **Predict first, in the answer cell.** First we try each change in the plain setting, which has none of the problems
+# that these changes were invented for. Choose the *two* of the six about which you are most certain: does each help,
+# harm, or make no visible difference, and why?
 
 # %% tags=["experiment"]
 compare(
@@ -832,22 +832,22 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, change="D
 # Our runs. In the plain setting the model without changes has 46.9, 45.1 and 46.0 %. The differences from it are:
 # registers −0.4 ± 3.2, LayerScale +0.3 ± 3.2, DropPath −1.5 ± 3.7, QK-norm +1.1 ± 3.1 and RMSNorm +0.0 ± 3.1, five
 # intervals that contain 0. That does not show that these changes do nothing: a gain of three points might not have
-# shown. Rotary instead of learned positions: −1.9 ± 1.5, a little worse. This is one of nine intervals, and with nine
-# changes that do nothing about one such table in three would show a difference by chance. (A guess, not a result: a
-# table for sixteen patches is easy to learn; and with rotary positions alone, positions affect only the attention
-# scores and never the tokens. To test this, give the model both.)
+# shown. Rotary instead of learned positions: −1.9 ± 1.5, a little worse. This is one of nine intervals, and if all nine
+# changes did nothing, about one table in three would still show a difference by chance. (A guess, not a result: a table
+# for sixteen patches is easy to learn; and with rotary positions alone, positions affect only the attention scores and
+# never the tokens. To test this, give the model both.)
 #
 # On the problems that they were made for, the result is different. At five times the learning rate the plain model
-# falls to 35.7, 36.7 and 39.0 %. QK-norm gains +5.7 ± 3.0 of that back, and stays below the plain model at the normal
-# rate (−3.1 ± 2.3). Sixteen blocks alone have 40.3, 38.0 and 40.0 %, which is *worse* than four blocks (−6.6 ± 1.4);
-# with LayerScale they gain +10.4 ± 3.4 and are better than the four (+3.8 ± 3.0). Depth is one possible cause; the
-# learning rate, which was chosen for four blocks, is another, and a lower one might do what LayerScale does. With few
-# images, 33.3, 35.1 and 35.2 %, DropPath gives +0.6 ± 3.3, so three seeds show no difference.
+# falls to 35.7, 36.7 and 39.0 %. QK-norm wins some of that back, +5.7 ± 3.0 points, and stays below the plain model at
+# the normal rate (−3.1 ± 2.3). Sixteen blocks alone have 40.3, 38.0 and 40.0 %, which is *worse* than four blocks (−6.6
+# ± 1.4); with LayerScale they gain +10.4 ± 3.4 and are better than the four (+3.8 ± 3.0). Depth is one possible cause;
+# the learning rate, which was chosen for four blocks, is another, and a lower one might do what LayerScale does. With
+# few images, 33.3, 35.1 and 35.2 %, DropPath gives +0.6 ± 3.3, so three seeds show no difference.
 #
-# So for an afternoon on a laptop we would keep four blocks plain, or take sixteen with LayerScale if there is time for
-# them, and learned positions. QK-norm costs next to nothing and softens a rate that is too high, though not all of it.
-# Registers and DropPath wait for a larger model and a longer training. A table like this one says what a change is
-# worth *here*.
+# So for an afternoon on a laptop we would keep learned positions and either four plain blocks or sixteen with
+# LayerScale. These took nearly four times as long, and we have not tried what four blocks reach in that time. QK-norm
+# costs next to nothing and softens a rate that is too high, though not all of it. Registers and DropPath wait for a
+# larger model and a longer training. A table like this one says what a change is worth *here*.
 #
 # **Rubric.** One point: prediction, both tables, and for each of the nine differences whether its interval contains 0.
 # One point: a choice that follows from the tables, and what would change it: more blocks, a higher rate, few images, a
@@ -856,9 +856,12 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, change="D
 
 # %% [markdown]
 # Here is our log of both tables, as differences with their intervals. Look at it when you have written your answer. In
-# the plain setting our runs show one difference, and it is a loss (rotary); gains of up to three points might not have
-# shown. On the problem that they were made for, QK-norm and LayerScale help clearly; for DropPath three seeds show
-# nothing.
+# the plain setting one of six intervals does not contain 0: rotary positions *instead of* learned ones, −1.9 ± 1.5. Do
+# not make much of it. With nine intervals in the two tables, about one time in three at least one would miss 0 by
+# chance alone; and we have not tried rotary positions *beside* learned ones. Gains of up to three points might not have
+# shown. On the problem that they were made for, the runs show a gain for QK-norm and for LayerScale, and nothing for
+# DropPath. Sixteen blocks with LayerScale also took nearly four times as long as four blocks, and we have not given
+# four blocks that time.
 #
 # ![Nine changes to a small ViT, each with the points of accuracy that it gains and a 95 %
 # interval.](../figures/modern_changes.svg)
@@ -881,9 +884,8 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, change="D
 # <details><summary>Written down? Then look.</summary>
 #
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
-# understood for that. With three quarters gone, a hidden patch has on average fewer than one visible neighbor of four,
-# and more than a third have none. Then it helps to know what kind of thing this is. (Texts are denser: there 15 % is
-# enough.)
+# understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor, and more than
+# a third of them have none. Then it helps to know what kind of thing this is. (Texts are denser: there 15 % is enough.)
 #
 # </details>
 #
@@ -1020,11 +1022,11 @@ spread, center = (torch.tensor(each).view(-1, 1, 1) for each in (validation.std,
 show_images((rows * spread + center).clamp(0, 1), columns=8)
 
 # %% [markdown]
-# The result is blurred, but colors and large shapes are in the right places. It is blurred because the squared error is
-# lowest for the mean of all pictures that are possible. The model never saw a label. Whether its encoder has learned
-# something that helps with a task, this picture cannot tell: for that you need a probe or fine-tuning. He et al. did it
-# at a larger scale. With 800 epochs on a million images, the fine-tuned ViT-L reaches 84.9 % on ImageNet, and the same
-# model trained from scratch 82.5 %.
+# The result is blurred, but colors and large shapes are in the right places. It is blurred because, to keep the squared
+# error low, the model paints the mean of all pictures that would fit. The model never saw a label. Whether its encoder
+# has learned something that helps with a task, this picture cannot tell: for that you need a probe or fine-tuning. He
+# et al. did it at a larger scale. With 800 epochs on a million images, the fine-tuned ViT-L reaches 84.9 % on ImageNet,
+# and the same model trained from scratch 82.5 %.
 
 # %% [markdown]
 # ## A harder one, without points
@@ -1068,7 +1070,7 @@ suspect.check(mended)
 # </summary>
 #
 # No. The training loss is measured with branches missing, the validation loss with all of them. Put the model into
-# evaluation mode, and measure on training images: that number is usually lower.
+# evaluation mode, and measure on training images: that loss is usually lower.
 #
 # </details>
 # <details><summary>2. With rotary positions, does the order of patches still matter without any table?</summary>
@@ -1092,7 +1094,9 @@ suspect.check(mended)
 # </details>
 #
 # **What you can do now:** you can find these parts in the code of a current ViT, you know what each is for, and you can
-# measure, with an interval, what the next new part is worth in *your* setting.
+# measure, with an interval, what the next new part is worth in *your* setting. Try the first: open timm's
+# `vision_transformer.py` and look for `DropPath`, `LayerScale`, `reg_token` and `qk_norm`; rotary positions are in its
+# `eva.py`.
 #
 # **Further reading.** Touvron et al. 2022, *DeiT III*: LayerScale and stochastic depth in a plain recipe. Siméoni et
 # al. 2025, *DINOv3*: registers and rotary positions in a model without labels. Vryniotis 2021, *How to train

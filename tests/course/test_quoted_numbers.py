@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from math import sqrt
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
@@ -72,6 +73,20 @@ def test_which_intervals_hold_0_is_said_as_it_is():
     assert ARMS.keys() - beyond == {"base", "few images", "patches of 4", "mean of the tokens", "scrambled"}
     gap, half = paired_interval(ARMS["no positions"], ARMS["small positions"])
     assert abs(gap) < half
+
+
+@pytest.mark.parametrize("arm", ARMS.keys() - {"base", "few images"} - BASELINES.keys())
+def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
+    gap, paired = paired_interval(ARMS[arm], ARMS["base"])
+    unpaired = 2.78 * sqrt((stdev(ARMS[arm]) ** 2 + stdev(ARMS["base"]) ** 2) / 3)
+    turns = (abs(gap) > paired) != (abs(gap) > unpaired)
+    assert turns == (arm in ("sine positions", "patches of 4", "mean of the tokens"))
+    if turns:
+        told = f"{gap:+.1f} ± {paired:.1f} with".replace("-", "−")
+        assert (
+            f"{told} pairs, ± {unpaired:.1f} without" in EXPERIMENTS
+            or f"{told}, ± {unpaired:.1f} without" in EXPERIMENTS
+        )
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
@@ -191,7 +206,7 @@ def test_the_first_table_was_as_it_is_told():
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
     rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
-    right = mean(rows.pop("right"))
+    right = mean(accuracies := rows.pop("right"))
     gaps = [mean(each) - right if None not in each else -right for each in rows.values()]
     beside, above, below = (
         sum(abs(gap) <= 0.02 for gap in gaps),
@@ -201,6 +216,11 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert (len(rows), beside, above, below) == (114, 85, 5, 24)
     for number in (len(rows), beside, below):
         assert f"{number} " in EXPERIMENTS
+    seeds = [100 * each for each in accuracies]
+    noise = 4.30 * stdev(seeds) * sqrt(4 / 3)
+    assert f"end at {listed(seeds)}, with a standard deviation *s* of {stdev(seeds):.2f}" in EXPERIMENTS
+    assert f"should lie within ± {noise:.1f} points" in EXPERIMENTS
+    assert sum(noise < abs(100 * gap) <= 2 for gap in gaps) == 9
     lead, shared, bare = (
         100 * (rows[f"VisionTransformer: {name}"][0] - right)
         for name in ("all tokens into the head", "one block used depth times", "no final norm")
