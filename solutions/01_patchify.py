@@ -102,7 +102,7 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # order, and usually copies. So each "patch" consists of a few rows of one channel, cut and stacked into a square. It
 # shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
 # of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
-# 40.1 % in one run, the right one 40.9 % as a mean of three (`benchmarks/results/broken_vit_all.json`).
+# 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`).
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` will not make it.
 

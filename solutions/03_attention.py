@@ -237,8 +237,8 @@ explore_softmax()
 # chance. Such a row gets about a hundredth of the gradient of the others, or less, so just the rows that have to change
 # hardly can. For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
 # make smaller numbers: for head_dim 64 hardly any row is stuck, for 256 about 6 %.) And it matters in training: in
-# lesson 00 the model without the division, with the best of three learning rates, ended at 47.0 % against 52.8 %. That
-# run does not show that stuck rows are the cause; its heads have only 16 numbers.
+# lesson 00 the model without the division had the best of three learning rates, and still ended at 47.0 % against 52.8
+# %. That run does not show that stuck rows are the cause; its heads have only 16 numbers.
 #
 # To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
 # makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
