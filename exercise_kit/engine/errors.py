@@ -132,9 +132,13 @@ def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping
     return Failure(seen, expected, look, Reason.RAISED, alike(error))
 
 
+# characters of an exception's words; a worker gives no more than the first of a long one
+_MOST_ALIKE = 200
+
+
 def alike(error: Raised) -> str:
     """What is the same in an exception that comes back for other inputs."""
-    return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words} {error.line}")
+    return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words[:_MOST_ALIKE]} {error.line}")
 
 
 def _look(error: Raised) -> str:

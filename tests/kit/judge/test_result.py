@@ -17,6 +17,7 @@ from exercise_kit.judge.result import (
     as_json,
     legible,
 )
+from exercise_kit.reasons import FlagNote
 
 CHECK = CheckOutcome(
     "test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}
@@ -32,6 +33,7 @@ RESULT = Result(
     0.123456,
     ("reference-copied",),
     (ExerciseResult("patchify", 3.5, 8.0, "column order", (CHECK, CheckOutcome("test_other", "pass"))),),
+    (FlagNote("reference-copied", "patchify", "9 of its lines are the course's"),),
     (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hello"},)),),
     (LogEntry(LogKind.DETAIL, "for the instructor", "patchify", "test_rows"),),
 )
