@@ -84,7 +84,7 @@ def draw(curves, xlabel, ylabel):
 
 # %%
 predict("variance", 4)
-predict("first-number", -1)  # of the normed token, after that multiplication
+predict("first-number", -1)  # of the normalized token, after that multiplication
 
 # %%
 token = torch.tensor([1.0, 1.0, 5.0, 5.0])
@@ -342,7 +342,7 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # wrong *inside* a branch.
 
 # %%
-predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normed"))
+predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normalized"))
 
 # %% [markdown]
 # ### Exercise: `EncoderBlock` (15 minutes, 7 points)
