@@ -79,14 +79,14 @@ reveal("over-the-batch", 10, within=3)
 # up the numbers of different patches, and they reach 52.6 % each; the right model has 52.8 %. **By their accuracy on
 # test images, with three seeds, we could not distinguish five of the eight from the right model.** Two of the five are
 # even a little above it, by less than the noise. The training loss is no better judge: two of the five end with a
-# clearly *lower* one than the right model, and one ends a little higher.
+# clearly *lower* one than the right model, and one with a clearly higher one.
 #
 # You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images of 16 patches
 # each, four blocks, six epochs. The numbers are means over three seeds; a difference of less than about one point says
 # nothing. For each model we tried three learning rates, with one run each, and kept the one that was best on validation
 # images. (For some models that is the largest or the smallest of the three, so another rate may suit them still better.
-# Our log is `benchmarks/results/fair_bet.json`.) In an earlier run with one learning rate for all, two broken models
-# *beat* the right one by about three points. Lesson 07 explains why.
+# Our log is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that
+# started near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
 # broken one yourself.
@@ -266,7 +266,8 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # 1.)
 #
 # For training it is usual to take one mean and one standard deviation of each channel for the *whole data set*. Then a
-# dark picture stays darker than a bright one. Only the scale changes: the numbers of a typical picture lie around zero.
+# dark picture stays darker than a bright one. All pictures get the same new scale and offset, after which the numbers
+# of a typical picture lie around zero.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)

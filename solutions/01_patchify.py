@@ -679,8 +679,9 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
 # On images where both orders give the same sequence of patches: with one row or one column of patches, on square grids
-# where the patch in row r and column c always equals the patch in row c and column r, and, on any grid, where all
-# patches are equal. That is why the checks use tall and wide images in which no two pixels are equal.
+# where the patch in row r and column c always equals the patch in row c and column r, and, on any other grid, where all
+# patches that take each other's places are equal (for example, all patches). That is why the checks use tall and wide
+# images in which no two pixels are equal.
 #
 # </details>
 # <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do

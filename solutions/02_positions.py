@@ -721,7 +721,7 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Above, least
 # squares found it for us. Now find it for `sinusoidal_positions` by hand: what do sine and cosine of a sum have to do
 # with those of its parts? Build it, 16 × 16, for k = 3, and compare `table[:-3] @ matrix.T` with `table[3:]`, both in
-# float64 (`table.double()`): for tables of a few hundred rows they differ by less than a millionth. Your matrix only
+# float64 (`table.double()`): for tables of a few hundred rows they differ by less than 0.00001. Your matrix only
 # rotates pairs of numbers. Why does it follow that the dot product of two rows depends on their distance alone? Lesson
 # 10 makes attention of this.
 

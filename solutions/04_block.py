@@ -484,8 +484,8 @@ show_matrix(torch.stack(moved), "part", "token", title)
 # %% [markdown]
 # Norms and MLP work on each token alone: what changes in token 4 stays in token 4. So 1 + 9 + 1 + 9 = 20 cells change.
 # In a ViT, information passes between tokens only in attention. Here it is little: fresh attention is close to a plain
-# mean over the nine tokens, so each output gets about a ninth of the change. Next question: which part has the most
-# parameters?
+# mean over the nine tokens, so each output gets about a ninth of what the *value* of token 4 has changed by. Next
+# question: which part has the most parameters?
 
 # %%
 for name, part in block.named_children():
@@ -941,9 +941,9 @@ keep("Mlp", "EncoderBlock")
 # <details><summary>4. A friend wrote the norms by hand, and the block gives NaN in its very first step. Where do you
 # look first?</summary>
 #
-# At the denominators: is there an eps under every root? One token whose numbers are all equal is enough, for example a
-# black patch to which no position has been added. When NaN comes only after days of training, look first for an
-# overflow (in float16), a learning rate that is too large, or attention scores that have grown.
+# At the denominators: is there an eps under every root? One token whose numbers are all equal is enough, for example
+# one of zeros. When NaN comes only after days of training, look first for an overflow (in float16), a learning rate
+# that is too large, or attention scores that have grown.
 #
 # </details>
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>

@@ -1026,9 +1026,9 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 #
 # On the left the curve is flat: the steps are too small. Where it falls, the model learns. On the right the loss shoots
 # up. Take the peak rate from where the curve still falls, since 100 steps can survive a rate that is too high for a
-# whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. The
-# fast.ai library suggests a tenth of the lowest point's rate. Where it matters, try both. Compare your own: a single
-# run with noisy batches, so trust it to a factor of two and no further.
+# whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. One
+# of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Compare your own: a
+# single run with noisy batches, so trust it to a factor of two and no further.
 
 # %% [markdown]
 # ### A first training

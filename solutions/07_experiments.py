@@ -825,8 +825,8 @@ compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 # With small positions the bug is worth seven points, and the interval is far from 0. With positions from 0.5 its
 # interval contains 0. Careful: "significant here and not there" is no comparison yet, since +0.8 ± 3.8 does not exclude
 # a lead of four points. Compare the two leads themselves, seed by seed: in our runs they differ by 6.2 ± 3.9, and this
-# interval does not contain 0. So larger positions do take away most of the lead: the bug had made up for something that
-# was missing, and the right thing is to supply *that*.
+# interval does not contain 0. So larger positions do take away part of the lead, and by our best estimate most of it:
+# the bug had made up for something that was missing, and the right thing is to supply *that*.
 #
 # An experiment answers "does this work better *under these conditions*?", and never "is this what I meant to build?"
 # Whether your code does what you meant, only a test can tell: that is why this course is made of checks.
@@ -847,7 +847,7 @@ compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 # 24 do. 85 lie within two points of the right model, and five are more than two points *better*. Do some of the 85
 # differ all the same? The three runs of the right model in *this* log end at 41.2, 40.9 and 40.6 %, with a standard
 # deviation *s* of 0.26, so by Student's rule one more run of it should lie within ± 1.3 points of their mean (4.30 · s
-# · √(1 + 1/3)). Nine of the 85 lie outside, and about four would by chance alone. So some of the nine probably are
+# · √(1 + 1/3)). Nine of the 85 lie outside, and about four would by chance alone. So some of the nine may be
 # different, and one run does not say which. Of the 24, five stay at chance, and one ends in NaN at once.
 #
 # And the five winners? They beat the baseline with small positions, the one that we have just called weak, so do not

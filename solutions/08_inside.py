@@ -527,8 +527,8 @@ finally:  # a hook that is not removed runs in every later call
 
 # %% [markdown]
 # There is one line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks.
-# PyTorch has two kinds of hooks. `register_forward_hook` calls you with (module, inputs, output) once the module is
-# done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
+# PyTorch has two kinds of hooks around a forward. `register_forward_hook` calls you with (module, inputs, output) once
+# the module is done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
 #
 # Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
 # with the same input you can call it again: `attention(x, return_weights=True)`, as you built it in lesson 03.
@@ -1020,7 +1020,7 @@ figure
 # *Do Vision Transformers See Like Convolutional Neural Networks?*: near and far heads, and how much data they need.
 # Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not
 # Explanation*: what a map can show. Darcet et al. 2024, *Vision Transformers Need Registers*: bright patches that say
-# nothing about their own place.
+# little about their own place.
 
 # %%
 progress()

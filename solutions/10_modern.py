@@ -884,8 +884,9 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, change="D
 # <details><summary>Written down? Then look.</summary>
 #
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
-# understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor, and more than
-# a third of them have none. Then it helps to know what kind of thing this is. (Texts are denser: there 15 % is enough.)
+# understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor among the four
+# beside it, and more than a third have none. Then it helps to know what kind of thing this is. (Texts are denser: there
+# 15 % is enough.)
 #
 # </details>
 #
