@@ -52,7 +52,7 @@ _REST = (
 # torch imports torch._dynamo for any optimizer; a lesson's own modules import what they draw, load and train with
 _USES_REST = re.compile(
     r"\b(optim|compile|jit|export|vmap|func|_dynamo|torchvision|matplotlib|plt|torchinfo|PIL|eval|exec|import_module"
-    r"|__import__|data|plots\w*|training|trained|recipes|fine_tuning)\b"
+    r"|__import__|plots\w*|training|trained|recipes|fine_tuning)\b"
 )
 
 
