@@ -12,6 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
 from exercise_kit.nbgrader.grader_notes import noted
 
 COLUMNS = (
@@ -25,8 +26,14 @@ class GradesWithFlags(ExportPlugin):
     """nbgrader's own columns in their order, quoted where they have to be, then the flags and remarks."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write grades.csv, or what ``--to`` names; a file that was there stays whole until the new one is."""
+        """Write grades.csv, or what ``--to`` names; a file that was there stays whole until the new one is.
+
+        Raises:
+            GradebookError: it holds no lesson.
+        """
         target = Path(self.to or "grades.csv")
+        if not gradebook.assignments:  # a gradebook that was lost would empty the last grades that there are
+            raise GradebookError(Fault.EMPTY, shown(gradebook.engine.url))
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
