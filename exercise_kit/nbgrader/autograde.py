@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
@@ -188,7 +188,7 @@ class JudgedAutograde(Autograde):
         course = self.coursedir
         engine_of(course.db_url)  # or it tells what is the matter with the address
         released = Path(course.format_path(course.release_directory, ".", lesson)).is_dir()
-        with existing() if released else nullcontext(), Gradebook(course.db_url, course.course_id) as gradebook:
+        with existing(released), Gradebook(course.db_url, course.course_id) as gradebook:
             try:
                 gradebook.find_notebook(lesson, lesson)
             except MissingEntry:

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook
+from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters.base import BaseConverter
 
-from exercise_kit.nbgrader.gradebook import GradebookError, engine_of, watch
+from exercise_kit.nbgrader.gradebook import GradebookError, engine_of, existing, is_released, watch
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
 _GRADEBOOK = "nbgrader_gradebook"  # in the server's settings: formgrader's own
@@ -24,8 +26,10 @@ def install_faults() -> None:
     watch()
     _replace(NbGrader, "start", _start)
     _replace(BaseConverter, "convert_notebooks", _convert_notebooks)
+    _replace_gradebook(NbGraderAPI)
     if PAGES in sys.modules:
         handler = sys.modules[PAGES].BaseHandler
+        _replace_gradebook(handler)
         _replace(handler, "on_finish", _on_finish)
         _replace(handler, "write_error", _write_error)
 
@@ -36,6 +40,18 @@ def _replace(home: type, name: str, make: Callable[[Method], Method]) -> None:
         after = wraps(before)(make(before))
         after.__module__ = __name__
         setattr(home, name, after)
+
+
+def _replace_gradebook(home: Any) -> None:
+    """formgrader would show an empty class where the gradebook of one was lost, and make the file anew."""
+    before = home.__dict__["gradebook"]
+    if before.fget.__module__ != __name__:
+
+        def gradebook(self: Any) -> Any:
+            with existing(is_released(Path(self.coursedir.root))):
+                return before.fget(self)
+
+        home.gradebook = property(gradebook)
 
 
 def _start(before: Method) -> Method:

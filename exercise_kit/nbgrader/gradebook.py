@@ -137,13 +137,18 @@ def shown(url: URL) -> str:
     return one_line(url.difference_update_query(["password"]).render_as_string())
 
 
+def is_released(class_dir: Path) -> bool:
+    """Whether a class has released a lesson, so that it has had a gradebook."""
+    return any((class_dir / "release").glob("*/*.ipynb"))
+
+
 _new_files = ContextVar("new_files", default=True)
 
 
 @contextmanager
-def existing() -> Iterator[None]:
-    """Inside, no new file is made where the gradebook was: SQLite would grade into an empty one."""
-    token = _new_files.set(False)
+def existing(needed: bool = True) -> Iterator[None]:
+    """Inside, where ``needed``, no new file is made where the gradebook was: SQLite would grade into an empty one."""
+    token = _new_files.set(not needed)
     try:
         yield
     finally:

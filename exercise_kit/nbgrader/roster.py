@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
 from exercise_kit.judge.result import one_line
-from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing
+from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, is_released
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
 
@@ -136,8 +135,7 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
     try:
         address = address_of(class_dir)
         engine_of(address)  # or it tells what is the matter with the address
-        released = any((class_dir / "release").glob("*/*.ipynb"))
-        with existing() if released else nullcontext(), Gradebook(address) as gradebook:
+        with existing(is_released(class_dir)), Gradebook(address) as gradebook:
             known = {each.id: each for each in gradebook.students}
             for student in roster.students:
                 fields = {name: value for name, value in vars(student).items() if name != "id" and value}
