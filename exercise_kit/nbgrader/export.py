@@ -37,8 +37,8 @@ class GradesWithFlags(ExportPlugin):
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        for assignment in gradebook.assignments:
-            for student in gradebook.students:
+        for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
+            for student in sorted(gradebook.students, key=_place):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
                     row = self._row(gradebook, assignment, student)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
@@ -65,6 +65,11 @@ class GradesWithFlags(ExportPlugin):
         state = "" if notes.graded else "NOT GRADED: "
         score = max(0.0, submission.score - penalty)
         return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
+
+
+def _place(student: Any) -> tuple[str, str, str]:
+    """By name, in every database alike: they differ in where a name stands that is not there."""
+    return student.last_name or "", student.first_name or "", student.id
 
 
 def harmless_cell(value: object) -> str:

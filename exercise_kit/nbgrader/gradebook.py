@@ -49,7 +49,10 @@ class Fault(StrEnum):
     DISK = "cannot be used, because its disk fails ({cause}): look at the disk before anything else"
     UNREACHABLE = f"does not answer ({{cause}}): start its server, or mend its address in {CONFIG}"
     OTHER_VERSION = "was made by another nbgrader ({cause}): back it up, then run 'nbgrader db upgrade'"
-    NO_DRIVER = 'needs a driver that is not installed ({cause}): pip install "vit-course[postgres]"'
+    NO_DRIVER = (
+        'needs a driver that is not installed ({cause}): pip install "vit-course[postgres]", and begin its address '
+        "with postgresql+psycopg://"
+    )
     ADDRESS = (
         f"has no address that can be read ({{cause}}): in {CONFIG}, write it as "
         "postgresql+psycopg://USER@HOST/NAME or sqlite:////FOLDER/FILE"
@@ -117,10 +120,9 @@ def engine_of(address: str) -> Engine:
     url = _parsed(address)
     try:
         return create_engine(url, poolclass=NullPool)
-    except ImportError as error:
-        raise GradebookError(Fault.NO_DRIVER, shown(url), error) from None
-    except (NoSuchModuleError, ArgumentError) as error:
-        raise GradebookError(Fault.ADDRESS, shown(url), error) from None
+    except (ImportError, NoSuchModuleError, ArgumentError) as error:
+        missing = isinstance(error, ImportError) and url.get_backend_name() == "postgresql"
+        raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, shown(url), error) from None
 
 
 def _parsed(address: str) -> URL:

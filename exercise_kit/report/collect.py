@@ -17,7 +17,7 @@ from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
-from exercise_kit.judge.result import VERSION, ExerciseResult, Result
+from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -84,7 +84,10 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
         class_dir: its folder.
         lesson: the only one; None: all.
     """
-    # with SQLAlchemy, which takes a while
+    # SQLAlchemy takes a while
+    from sqlalchemy import text
+    from sqlalchemy.exc import SQLAlchemyError
+
     from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, file_of
 
     try:
@@ -95,10 +98,12 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
         with existing(), engine_of(address).connect() as book:
             if not book.dialect.has_table(book, "grade"):
                 return None
-            waiting = book.exec_driver_sql(_WAITING).all()
-            names = [str(part) for row in book.exec_driver_sql(_STUDENTS) for part in row if part]
+            waiting = book.execute(text(_WAITING)).all()
+            names = [str(part) for row in book.execute(text(_STUDENTS)) for part in row if part]
     except GradebookError as error:
         return ManualGrading(problem=str(error))
+    except SQLAlchemyError as error:
+        return ManualGrading(problem=one_line(str(error.__cause__ or error)))
     rows = [row for row in waiting if lesson in (None, row[0])]
     questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
     return ManualGrading(questions, tuple(names))

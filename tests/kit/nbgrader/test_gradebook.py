@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Base, Gradebook
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.apps.baseapp import NbGrader
+from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import Connection, create_engine, text
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader import gradebook
+from exercise_kit.nbgrader.fault_messages import install_faults
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, address_of, engine_of, existing, file_of
 from vit_course.cli import app
 
@@ -166,7 +171,8 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
         ("postgres://teacher@h/class", "no address that can be read"),
         ("gradebook.db", "no address that can be read"),
         ("sqlserver://h/class", "no address that can be read"),
-        ("mysql+pymysql://h/class", "needs a driver that is not installed"),
+        ("mysql+pymysql://h/class", "no address that can be read"),
+        ("postgresql+pg8000://h/class", "needs a driver that is not installed .No module named 'pg8000'"),
     ],
 )
 def test_an_address_that_is_none(address: str, words: str) -> None:
@@ -193,3 +199,19 @@ def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> N
     done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
     assert f"the gradebook {tmp_path}/gradebook.db is gone" in done.output
     assert not (tmp_path / "gradebook.db").exists()
+
+
+def test_every_command_of_nbgrader_s_says_it_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for home, name in ((NbGrader, "start"), (BaseConverter, "convert_notebooks"), (NbGraderAPI, "gradebook")):
+        monkeypatch.setattr(home, name, home.__dict__[name])
+    install_faults()
+    start = NbGrader.start
+    install_faults()
+    assert NbGrader.start is start, "a configuration is read twice"
+    command = NbGrader(coursedir=CourseDirectory(db_url="postgresql+pg8000://teacher:secret@h/class"))
+    said: list[str] = []
+    monkeypatch.setattr(command.log, "error", lambda message, *values: said.append(message % values))
+    with pytest.raises(SystemExit):
+        command.start()
+    assert said[0].startswith("the gradebook postgresql+pg8000://teacher:***@h/class needs a driver")
+    assert 'pip install "vit-course[postgres]"' in said[0]
