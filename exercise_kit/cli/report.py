@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from exercise_kit.cli.errors import in_words, needs
+from exercise_kit.judge.result import legible
 
 
 def report(
@@ -31,6 +32,10 @@ def report(
     console = Console(highlight=False, soft_wrap=True)
     for sentence in written.sentences:
         console.print(sentence, markup=False)
+    book = written.work.manual_grading
+    if book and book.problem:
+        console.print(legible(f"What waits to be graded by hand is not told: {book.problem}."), markup=False)
+        console.print("Names that it alone knows may stand in the answers shown: look before you show the page.")
     console.print(f"\nThe report: {written.page}", markup=False)
     if written.names:
         console.print(f"Who is who, for you alone: {written.names}", markup=False)

@@ -7,6 +7,7 @@ place; the steps of grading stay those of the configuration.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -17,30 +18,47 @@ from typing import Any
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from nbconvert.exporters.exporter import ResourcesDict
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import rmtree
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from exercise_kit.batch.command import remarks, score_of
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
+from exercise_kit.nbgrader.fault_messages import install_faults
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import noted
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
 NOT_GRADED = "not graded"
+KEPT = "what was graded is kept, and the same command goes on from there"
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # whoever is graded next meets them too
 Row = tuple[str, str, str]  # student, points, remarks
 
 
 def install() -> None:
-    """Let `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter."""
+    """Let `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
+
+    And let all of nbgrader wait for its gradebook, and say in a sentence what is the matter with it.
+    """
     for home in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         home.Autograde = JudgedAutograde
+    install_faults()
 
 
 class JudgedAutograde(Autograde):
@@ -68,27 +86,23 @@ class JudgedAutograde(Autograde):
         """Grade them one after the other, and log one table.
 
         Raises:
-            NbGraderException: the lesson was not released, the gradebook cannot be used, or the grader failed at one.
+            NbGraderException: the lesson was not released, the gradebook or the disk cannot be used, or the grader
+                failed at one.
         """
-        lesson, failed = self.coursedir.assignment_id, []
+        failed: list[str] = []
         try:
-            self._require_release(lesson)
-            for folder in sorted(self.assignments):
-                student = Path(folder).parent.name
-                self.notebooks = self.assignments[folder]
-                if not self.init_destination(lesson, student):
-                    continue
-                try:
-                    self._convert(lesson, student)
-                except DBAPIError:
-                    raise
-                except Exception as error:  # whatever fails on our side costs this submission alone
-                    failed.append(student)
-                    self._record_failure(lesson, student, error)
-            self._log_table(lesson)
+            self._require_release(self.coursedir.assignment_id)
+            with existing():
+                failed = self._convert_all(self.coursedir.assignment_id)
+                self._log_table(self.coursedir.assignment_id)
+        except GradebookError as error:
+            self._stop(f"{error}; {KEPT}")
         except DBAPIError as error:
-            kept = "what was graded is kept, and the same command goes on from there"
-            self._stop(f"the gradebook {self.coursedir.db_url} cannot be used: {_cause(error)}; {kept}")
+            where = shown(make_url(self.coursedir.db_url))
+            self._stop(f"the gradebook {where} cannot be used: {_cause(error)}; {KEPT}")
+        except OSError as error:
+            where = f"{self.coursedir.root}: {error.strerror}"
+            self._stop(f"nothing more can be written below {where}; see to the disk; {KEPT}")
         if failed:
             self._stop(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
 
@@ -100,6 +114,54 @@ class JudgedAutograde(Autograde):
             student = str(resources["nbgrader"]["student"])
             points = score_of(result) if result.status == "graded" else NOT_GRADED
             self._rows[student] = (student, points, remarks(result))
+
+    def _convert_all(self, lesson: str) -> list[str]:
+        """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
+        failed = []
+        recorded = self._recorded(lesson)
+        for folder in sorted(self.assignments):
+            student = Path(folder).parent.name
+            self.notebooks = self.assignments[folder]
+            if not self._is_wanted(lesson, student, recorded):
+                continue
+            try:
+                self._convert(lesson, student)
+            except (DBAPIError, GradebookError):
+                raise
+            except Exception as error:  # whatever fails on our side costs this submission alone
+                if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+                    raise
+                failed.append(student)
+                self._record_failure(lesson, student, error)
+        return failed
+
+    def _is_wanted(self, lesson: str, student: str, recorded: set[str]) -> bool:
+        """Whether to grade one: as nbgrader says, and also where a page has no points in the gradebook.
+
+        A run that was stopped between the two left it, or the gradebook is a backup from before.
+        """
+        if self.init_destination(lesson, student):
+            return True
+        if student in recorded or student in (self.coursedir.student_id_exclude or "").split(","):
+            return False
+        self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
+        rmtree(self._format_dest(lesson, student))
+        return True
+
+    def _recorded(self, lesson: str) -> set[str]:
+        """The students whose checks of a lesson all have points in the gradebook, or wait for a person."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
+            empty = (
+                gradebook.db.query(SubmittedAssignment.student_id)
+                .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+                .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+                .join(BaseCell, BaseCell.id == Grade.cell_id)
+                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+                .filter(Assignment.name == lesson, BaseCell.name.startswith(check_grade_id(""), autoescape=True))
+                .filter(Grade.auto_score.is_(None), Grade.manual_score.is_(None), ~Grade.needs_manual_grade)
+            )
+            return handed_in - {student for (student,) in empty.distinct()}
 
     def _convert(self, lesson: str, student: str) -> None:
         try:
@@ -123,10 +185,15 @@ class JudgedAutograde(Autograde):
         self._rows[student] = (student, NOT_GRADED, reason)
 
     def _require_release(self, lesson: str) -> None:
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+        course = self.coursedir
+        engine_of(course.db_url)  # or it tells what is the matter with the address
+        released = Path(course.format_path(course.release_directory, ".", lesson)).is_dir()
+        with existing(released), Gradebook(course.db_url, course.course_id) as gradebook:
             try:
                 gradebook.find_notebook(lesson, lesson)
             except MissingEntry:
+                if released:
+                    raise GradebookError(Fault.GONE, shown(make_url(course.db_url))) from None
                 self._stop(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
 
     def _log_table(self, lesson: str) -> None:

@@ -12,6 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
 from exercise_kit.nbgrader.grader_notes import noted
 
 COLUMNS = (
@@ -25,13 +26,19 @@ class GradesWithFlags(ExportPlugin):
     """nbgrader's own columns in their order, quoted where they have to be, then the flags and remarks."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write grades.csv, or what ``--to`` names; a file that was there stays whole until the new one is."""
+        """Write grades.csv, or what ``--to`` names; a file that was there stays whole until the new one is.
+
+        Raises:
+            GradebookError: it holds no lesson.
+        """
         target = Path(self.to or "grades.csv")
+        if not gradebook.assignments:  # a gradebook that was lost would empty the last grades that there are
+            raise GradebookError(Fault.EMPTY, shown(gradebook.engine.url))
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        for assignment in gradebook.assignments:
-            for student in gradebook.students:
+        for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
+            for student in sorted(gradebook.students, key=_place):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
                     row = self._row(gradebook, assignment, student)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
@@ -58,6 +65,11 @@ class GradesWithFlags(ExportPlugin):
         state = "" if notes.graded else "NOT GRADED: "
         score = max(0.0, submission.score - penalty)
         return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
+
+
+def _place(student: Any) -> tuple[str, str, str]:
+    """By name, in every database alike: they differ in where a name stands that is not there."""
+    return student.last_name or "", student.first_name or "", student.id
 
 
 def harmless_cell(value: object) -> str:

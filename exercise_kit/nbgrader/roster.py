@@ -15,6 +15,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
 from exercise_kit.judge.result import one_line
+from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, is_released
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
 
@@ -132,7 +133,9 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
     """
     ids: dict[str, list[str]] = {"new": [], "changed": [], "unchanged": []}
     try:
-        with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
+        address = address_of(class_dir)
+        engine_of(address)  # or it tells what is the matter with the address
+        with existing(is_released(class_dir)), Gradebook(address) as gradebook:
             known = {each.id: each for each in gradebook.students}
             for student in roster.students:
                 fields = {name: value for name, value in vars(student).items() if name != "id" and value}
@@ -140,9 +143,11 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
                 same = before is not None and all(getattr(before, name) == value for name, value in fields.items())
                 ids["new" if before is None else "unchanged" if same else "changed"].append(student.id)
                 gradebook.update_or_create_student(student.id, **fields)
+    except GradebookError as error:
+        raise RosterError(str(error)) from None
     except SQLAlchemyError as error:
         cause = getattr(error, "orig", None) or error
-        raise RosterError(f"the gradebook {class_dir / 'gradebook.db'} cannot be used: {cause}") from None
+        raise RosterError(f"the gradebook of {class_dir} cannot be used: {cause}") from None
     folders = class_dir / SUBMITTED
     handed_in = {each.name for each in folders.iterdir() if each.is_dir()} if folders.is_dir() else set()
     listed = {student.id for student in roster.students}

@@ -1,8 +1,7 @@
 """A class's work, gathered from its folder, from kept results and from nbgrader's gradebook; nothing is graded.
 
 A notebook takes long to read as the grader does, so it is not read: its bytes lead to what is kept of it, and the
-first half of each key tells whether the grader would say the same today. The gradebook is read without nbgrader and
-without touching the file.
+first half of each key tells whether the grader would say the same today. The gradebook is read without nbgrader.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ import ast
 import hashlib
 import json
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
-from exercise_kit.judge.result import VERSION, ExerciseResult, Result
+from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -38,16 +35,15 @@ from exercise_kit.submission.result_file import find_result
 from exercise_kit.submission.slice import parse
 from exercise_kit.submission.submission import NoSubmission
 
-_PATIENCE = 2.0  # seconds for another program's lock
 _WAITING = """
-SELECT assignment.name, base_cell.name, COUNT(*), SUM(grade.needs_manual_grade)
+SELECT assignment.name, base_cell.name, COUNT(*), SUM(CASE WHEN grade.needs_manual_grade THEN 1 ELSE 0 END)
 FROM grade
 JOIN base_cell ON base_cell.id = grade.cell_id
 JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
 JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
 JOIN assignment ON assignment.id = submitted_assignment.assignment_id
 GROUP BY assignment.name, base_cell.name
-HAVING SUM(grade.needs_manual_grade) > 0 OR base_cell.name NOT LIKE 'check-%'
+HAVING SUM(CASE WHEN grade.needs_manual_grade THEN 1 ELSE 0 END) > 0 OR base_cell.name NOT LIKE 'check-%'
 ORDER BY assignment.name, base_cell.name
 """
 _STUDENTS = "SELECT id, first_name, last_name, email FROM student"
@@ -68,7 +64,7 @@ class ManualGrading:
     """What the gradebook tells.
 
     Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
-    kept off the page), and a ``problem`` (a sentence; None: it could be read).
+    kept off the page), and a ``problem`` (what is the matter with it, for the instructor; None: it could be read).
     """
 
     questions: tuple[Question, ...] = ()
@@ -81,23 +77,33 @@ class ManualGrading:
         return sum(each.waiting for each in self.questions)
 
 
-def read_gradebook(path: Path, lesson: str | None = None) -> ManualGrading | None:
-    """What waits in a gradebook; None: there is no gradebook.
+def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading | None:
+    """What waits in a class's gradebook; None: there is no gradebook, or nothing in it yet.
 
     Args:
-        path: nbgrader's ``gradebook.db``.
+        class_dir: its folder.
         lesson: the only one; None: all.
     """
-    if not path.exists():
-        return None
+    # SQLAlchemy takes a while
+    from sqlalchemy import text
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, file_of
+
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as book:
-            waiting = book.execute(_WAITING).fetchall()
-            names = [str(part) for row in book.execute(_STUDENTS) for part in row if part]
-    except sqlite3.Error as error:
-        return ManualGrading(
-            problem=f"nbgrader's gradebook could not be read ({error}), so nobody can say what waits in it."
-        )
+        address = address_of(class_dir)
+        file = file_of(address)
+        if file is not None and not file.exists():
+            return None
+        with existing(), engine_of(address).connect() as book:
+            if not book.dialect.has_table(book, "grade"):
+                return None
+            waiting = book.execute(text(_WAITING)).all()
+            names = [str(part) for row in book.execute(text(_STUDENTS)) for part in row if part]
+    except GradebookError as error:
+        return ManualGrading(problem=str(error))
+    except SQLAlchemyError as error:
+        return ManualGrading(problem=one_line(str(error.__cause__ or error)))
     rows = [row for row in waiting if lesson in (None, row[0])]
     questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
     return ManualGrading(questions, tuple(names))
@@ -223,7 +229,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
     plans = tuple(_plan(lessons.get(name)) for name in names)
-    return ClassWork(folder.name, _flagged(kept), plans, read_gradebook(folder / "gradebook.db", lesson), folder)
+    return ClassWork(folder.name, _flagged(kept), plans, read_gradebook(folder, lesson), folder)
 
 
 def _flagged(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...]:

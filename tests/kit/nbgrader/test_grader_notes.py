@@ -10,6 +10,7 @@ from traitlets.config import Config
 
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.export import GradesWithFlags
+from exercise_kit.nbgrader.gradebook import GradebookError
 from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
 from exercise_kit.reasons import FlagNote
 
@@ -89,3 +90,11 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
     assert rows["ada"]["first_name"] == "'=HYPERLINK(1)"
     assert rows["absent"]["remarks"] == "nothing handed in"
     assert rows["absent"]["score"] == "0.0"
+
+
+def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "grades.csv").write_text("assignment,score\n01_patchify,7\n")
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook, pytest.raises(GradebookError, match="no lesson"):
+        GradesWithFlags().export(gradebook)
+    assert (folder / "grades.csv").read_text().endswith("01_patchify,7\n")

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 @pytest.fixture
 def book(tmp_path):
+    """The class folder, with a gradebook in it."""
     path = tmp_path / "gradebook.db"
     Base.metadata.create_all(create_engine(f"sqlite:///{path}"))  # or nbgrader calls alembic for its version
     with Gradebook(f"sqlite:///{path}") as book:
@@ -29,7 +30,7 @@ def book(tmp_path):
         for grade in book.db.query(Grade).join(BaseCell, Grade.cell_id == BaseCell.id).all():
             grade.needs_manual_grade = grade.cell.name == "why" and grade.notebook.student.id == "zoe"
         book.db.commit()
-    return path
+    return tmp_path
 
 
 def test_questions_and_names(book):
@@ -41,25 +42,28 @@ def test_questions_and_names(book):
 
 
 def test_no_gradebook(tmp_path):
-    assert read_gradebook(tmp_path / "gradebook.db") is None
+    assert read_gradebook(tmp_path) is None
+    assert not list(tmp_path.iterdir()), "none is made"
 
 
 def test_what_is_no_gradebook(tmp_path):
     path = tmp_path / "gradebook.db"
     path.write_text("no database at all, and long enough to be looked at" * 100)
-    assert "could not be read (file is not a database)" in read_gradebook(path).problem
+    assert f"{path} is damaged (file is not a database)" in read_gradebook(tmp_path).problem
 
 
 def test_a_gradebook_of_another_version(book):
-    with closing(sqlite3.connect(book)) as database:
+    with closing(sqlite3.connect(book / "gradebook.db")) as database:
         database.execute("ALTER TABLE grade RENAME COLUMN needs_manual_grade TO waits")
         database.commit()
-    assert "could not be read (no such column" in read_gradebook(book).problem
+    problem = read_gradebook(book).problem
+    assert "was made by another nbgrader (no such column" in problem
+    assert "nbgrader db upgrade" in problem
 
 
 def test_a_locked_gradebook(book, monkeypatch):
-    monkeypatch.setattr("exercise_kit.report.collect._PATIENCE", 0.01)
-    with closing(sqlite3.connect(book)) as database:
+    monkeypatch.setattr("exercise_kit.nbgrader.gradebook.PATIENCE", 0.01)
+    with closing(sqlite3.connect(book / "gradebook.db")) as database:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("BEGIN EXCLUSIVE")
         assert "locked" in read_gradebook(book).problem

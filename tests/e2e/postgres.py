@@ -1,0 +1,63 @@
+"""Debian's PostgreSQL as a private server: its files in a folder of its own, a Unix socket, no port."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nonexistent"))
+ACCOUNT = "postgres"  # the server does not run as root
+needs_postgres = pytest.mark.skipif(
+    not (BINARIES / "initdb").is_file() or (os.getuid() == 0 and shutil.which("runuser") is None),
+    reason="no PostgreSQL server on this machine (Debian: apt-get install postgresql)",
+)
+
+
+class Server:
+    """A server that is started and stopped.
+
+    Args:
+        folder: an empty one, which the server's account can reach.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if os.getuid() == 0:
+            shutil.chown(folder, ACCOUNT)
+        self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "teacher", "-E", "UTF8", "--no-sync")
+        self.start()
+
+    def start(self) -> None:
+        options = f"-c listen_addresses='' -c fsync=off -k '{self.folder}'"
+        self._control("start", "-o", options, "-l", str(self.folder / "log"))
+
+    def stop(self) -> None:
+        """At once, as a machine that goes down."""
+        self._control("stop", "-m", "immediate")
+
+    def database(self, name: str) -> str:
+        """The address of a new database."""
+        self._run("createdb", "-h", str(self.folder), "-U", "teacher", name)
+        return f"postgresql+psycopg://teacher@/{name}?host={self.folder}"
+
+    @property
+    def stop_command(self) -> list[str]:
+        return self._as_account(str(BINARIES / "pg_ctl"), "-D", str(self.folder / "data"), "stop", "-m", "immediate")
+
+    def _control(self, action: str, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", action, *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = self._as_account(str(BINARIES / program), *arguments)
+        # a server that is started would hold the pipe of a captured output open
+        with (self.folder / "output").open("a") as output:
+            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, timeout=120)
+        assert done.returncode == 0, (self.folder / "output").read_text()
+
+    @staticmethod
+    def _as_account(*command: str) -> list[str]:
+        return ["runuser", "-u", ACCOUNT, "--", *command] if os.getuid() == 0 else list(command)

@@ -1,0 +1,421 @@
+"""A class's gradebook in a file and on a server: the same points, and no fault of either costs what was graded."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import create_engine, text
+from typer.testing import CliRunner
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
+from tests.e2e.browser import jupyter_lab
+from tests.e2e.postgres import Server, needs_postgres
+from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
+from tests.e2e.test_nbgrader_agrees import short_lesson
+from vit_course.cli import app
+
+STUDENTS = 12
+KINDS = ("right", "strips", "half", "empty")
+QUESTION = "patches-or-pixels"
+ROSTER = "id,first,last,email\n" + "".join(f"right-{n},Ada,Of {n},ada{n}@example.org\n" for n in range(3))
+PATIENCE = 1  # seconds
+FEW = ("half-0", "right-1", "right-2", "strips-0")
+# in the class folder: what happens after the second student
+FAULT = """
+import os, sqlite3, subprocess
+from pathlib import Path
+
+graded = 0
+
+
+def after(**_):
+    global graded, held
+    graded += 1
+    if graded == 2:
+        {fault}
+"""
+
+
+@dataclass(frozen=True)
+class GradedClass:
+    """A class, and the address of its gradebook."""
+
+    folder: Path
+    address: str
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """All that the gradebook tells of points and comments."""
+        found: list[tuple[object, ...]] = []
+        with Gradebook(self.address) as gradebook:
+            for submission in gradebook.assignment_submissions(LESSON):
+                for notebook in submission.notebooks:
+                    for grade in notebook.grades:
+                        points = (grade.auto_score, grade.manual_score, grade.max_score, grade.needs_manual_grade)
+                        found.append((submission.student_id, grade.name, *points))
+                    for comment in notebook.comments:
+                        found.append((submission.student_id, comment.name, comment.auto_comment))
+        return sorted(found, key=repr)
+
+    def results(self) -> dict[str, int]:
+        """What the grader keeps, and when it was written."""
+        kept = (self.folder / ".vit_course" / "results").rglob("*.json")
+        return {path.name: path.stat().st_mtime_ns for path in kept}
+
+    def grades(self) -> str:
+        nbgrader(self.folder, "export")
+        return (self.folder / "grades.csv").read_text("utf-8")
+
+    def configure(self, *lines: str) -> None:
+        with (self.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+            config.write("".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A class that has handed in, with a gradebook in which nobody is graded."""
+    folder = new_class(tmp_path_factory.mktemp("gradebook") / "class", ROOT).path
+    short_lesson(folder)
+    nbgrader(folder, "generate_assignment", LESSON)
+    right = model_answers(folder, LESSON)
+    answers = {
+        "right": right,
+        "strips": right | {"patchify": STRIPS},
+        "half": {"patchify": right["patchify"]},
+        "empty": {},
+    }
+    written = write_submissions(
+        folder, LESSON, {f"{KINDS[n % 4]}-{n // 4}": answers[KINDS[n % 4]] for n in range(STUDENTS)}
+    )
+    written["right-2"].write_text("<html>no notebook</html>")
+    changed = written["right-1"].read_text("utf-8").replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"')
+    written["right-1"].write_text(changed, "utf-8")
+    (folder / "roster.csv").write_text(ROSTER)
+    shutil.copyfile(folder / "gradebook.db", folder.parent / "backup.db")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graded(released: Path) -> GradedClass:
+    """The same, graded into its file by nbgrader's command."""
+    nbgrader(released, "autograde", LESSON)
+    return GradedClass(released, f"sqlite:///{released}/gradebook.db")
+
+
+@pytest.fixture
+def ungraded(graded: GradedClass, tmp_path: Path) -> GradedClass:
+    """The class of another teacher: what the judge found is kept, and nbgrader has graded nobody."""
+    return ungraded_copy(graded, tmp_path / "class")
+
+
+@pytest.fixture
+def few(graded: GradedClass, tmp_path: Path) -> GradedClass:
+    """A part of it, for the faults."""
+    return few_of(graded, tmp_path / "class")
+
+
+def few_of(graded: GradedClass, folder: Path) -> GradedClass:
+    course = ungraded_copy(graded, folder)
+    for path in (folder / "submitted").iterdir():
+        if path.name not in FEW:
+            shutil.rmtree(path)
+    return course
+
+
+def ungraded_copy(graded: GradedClass, folder: Path) -> GradedClass:
+    shutil.copytree(graded.folder, folder, ignore=shutil.ignore_patterns("autograded", "feedback", "grades.csv"))
+    shutil.copyfile(graded.folder.parent / "backup.db", folder / "gradebook.db")
+    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    # pytest's own folders are closed to the server's account, and too long for a socket's name
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    running = Server(folder)
+    yield running
+    running.stop()
+    shutil.rmtree(folder)
+
+
+def on_server(ungraded: GradedClass, server: Server, name: str) -> GradedClass:
+    """The class released anew, into a database."""
+    address = server.database(name)
+    (ungraded.folder / "gradebook.db").unlink()
+    ungraded.configure(f'c.CourseDirectory.db_url = "{address}"')
+    nbgrader(ungraded.folder, "generate_assignment", LESSON, "--force")
+    return GradedClass(ungraded.folder, address)
+
+
+@needs_postgres
+def test_the_same_class_into_both(graded: GradedClass, ungraded: GradedClass, server: Server) -> None:
+    other = on_server(ungraded, server, "both")
+    nbgrader(other.folder, "autograde", LESSON)
+    assert other.rows() == graded.rows()
+    assert len({row[0] for row in other.rows()}) == STUDENTS
+    assert "test-cell-edited" in other.grades()
+    assert other.grades() == graded.grades()
+    said = [commands_read(each.folder) for each in (graded, other)]
+    assert said[0] == said[1]
+    assert not (other.folder / "gradebook.db").exists()
+
+
+def commands_read(folder: Path) -> tuple[str, str]:
+    """What our commands say that read or write a gradebook, and the page's line on written answers."""
+    roster = CliRunner().invoke(app, ["roster", str(folder / "roster.csv"), "--class", str(folder)])
+    assert roster.exit_code == 0, roster.output
+    report = CliRunner().invoke(app, ["report", str(folder)])
+    assert report.exit_code == 0, report.output
+    waiting = re.search(
+        r"\d+ written answers? waits? for a person|All written answers", (folder / "report.html").read_text()
+    )
+    assert waiting, "the report has read the gradebook"
+    return roster.output, waiting[0]
+
+
+class Formgrader:
+    """formgrader's own programming interface, as its pages use it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = f"{address}/formgrader"
+        self._cookies = http.cookiejar.CookieJar()
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._cookies))
+        self.ask("/gradebook")
+
+    def ask(self, path: str, **changes: object) -> tuple[int, str]:
+        """The status and the text; with ``changes``, of a PUT."""
+        request = urllib.request.Request(self.address + path, method="PUT" if changes else "GET")
+        if changes:
+            request.data = json.dumps(changes).encode()
+            request.add_header("X-XSRFToken", next(each.value or "" for each in self._cookies if "xsrf" in each.name))
+        try:
+            with self._opener.open(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+def grade_id(course: GradedClass) -> str:
+    with Gradebook(course.address) as gradebook:
+        return str(gradebook.find_grade(QUESTION, LESSON, LESSON, "half-0").id)
+
+
+def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Callable[[], None]], words: str) -> None:
+    """formgrader while the class is graded; then without its gradebook, and with it again."""
+    with jupyter_lab(course.folder, settings) as address:
+        pages = Formgrader(address)
+        which = f"/api/grade/{grade_id(course)}"
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        command = ["nbgrader", "autograde", LESSON, "--force"]
+        log = (course.folder / "log").open("w+")
+        answers = []
+        with subprocess.Popen(command, cwd=course.folder, env={**os.environ, "PATH": path}, stderr=log) as run:
+            while run.poll() is None:
+                answers.append(pages.ask(f"/api/submissions/{LESSON}"))
+                answers.append(pages.ask(which, manual_score=round(1 + 0.01 * len(answers), 2)))
+                time.sleep(0.05)
+        log.seek(0)
+        said = log.read()
+        assert run.returncode == 0, said
+        assert f"{STUDENTS - 1} graded, 1 not graded" in said
+        assert {status for status, _ in answers} == {200}, [each for each in answers if each[0] != 200][:1]
+        assert len(answers) > 10
+        last = json.loads(answers[-1][1])["manual_score"]
+        assert json.loads(pages.ask(which)[1])["manual_score"] == last
+        mend = break_it()
+        status, page = pages.ask(which)
+        assert (status, words in page) == (503, True), (status, page)
+        mend()
+        status, page = pages.ask(which)
+        assert (status, json.loads(page)["manual_score"]) == (200, last)
+
+
+def test_formgrader_is_usable_with_a_file(ungraded: GradedClass, tmp_path: Path) -> None:
+    nbgrader(ungraded.folder, "autograde", LESSON)
+    file = ungraded.folder / "gradebook.db"
+
+    def lose() -> Callable[[], None]:
+        file.rename(tmp_path / "away.db")
+        return lambda: shutil.move(tmp_path / "away.db", file) and None
+
+    assert_usable(ungraded, tmp_path / "settings", lose, f"the gradebook {file} is gone")
+
+
+@needs_postgres
+def test_formgrader_is_usable_with_a_server(ungraded: GradedClass, server: Server, tmp_path: Path) -> None:
+    course = on_server(ungraded, server, "formgrader")
+    nbgrader(course.folder, "autograde", LESSON)
+
+    def lose() -> Callable[[], None]:
+        server.stop()
+        return server.start
+
+    assert_usable(course, tmp_path / "settings", lose, "does not answer")
+
+
+def run_into(course: GradedClass, fault: str) -> str:
+    """What `nbgrader autograde` says when a fault comes after its second student."""
+    config = course.folder / "nbgrader_config.py"
+    before = config.read_text("utf-8")
+    (course.folder / "fault.py").write_text(FAULT.format(fault=fault))
+    course.configure('c.Autograde.post_convert_hook = "fault.after"')
+    log = nbgrader(course.folder, "autograde", LESSON, status=1)
+    config.write_text(before, "utf-8")
+    for never in ("Traceback", "sqlalche.me", "recently upgraded"):
+        assert never not in log, log
+    errors = [line for line in log.splitlines() if "| ERROR]" in line and "NOT GRADED" not in line]
+    assert len(errors) == 1, log
+    assert errors[0].endswith("what was graded is kept, and the same command goes on from there")
+    return errors[0].partition("] ")[2]
+
+
+def assert_nothing_lost(course: GradedClass, graded: GradedClass, kept: dict[str, int]) -> None:
+    """The same command once more: the same gradebook as without a fault, and nothing was graded twice."""
+    nbgrader(course.folder, "autograde", LESSON)
+    assert course.rows() == [row for row in graded.rows() if row[0] in FEW]
+    assert course.results() == kept
+    pages = {
+        path.name for path in (course.folder / "autograded").glob("*") if (path / LESSON / f"{LESSON}.ipynb").is_file()
+    }
+    assert len(pages) == len(FEW)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("os.remove('gradebook.db')", "is gone, or an empty one is in its place: put its backup back"),
+        ("os.truncate('gradebook.db', 0)", "is gone, or an empty one is in its place: put its backup back"),
+        ("os.truncate('gradebook.db', 9000)", "is damaged (database disk image is malformed)"),
+        ("Path('gradebook.db').write_bytes(os.urandom(50_000))", "is damaged (file is not a database)"),
+    ],
+)
+def test_a_file_lost_in_mid_run(few: GradedClass, graded: GradedClass, fault: str, words: str) -> None:
+    """Whose backup is from before, or does not exist: those who were graded since then are written into it too."""
+    kept = few.results()
+    said = run_into(few, fault)
+    assert said.startswith(f"the gradebook {few.folder}/gradebook.db {words}")
+    if "remove" in fault:
+        nbgrader(few.folder, "generate_assignment", LESSON, "--force")
+    else:
+        shutil.copyfile(graded.folder.parent / "backup.db", few.folder / "gradebook.db")
+    assert_nothing_lost(few, graded, kept)
+
+
+def test_a_file_locked_for_longer_than_we_wait(few: GradedClass, graded: GradedClass) -> None:
+    kept = few.results()
+    few.configure(f'c.CourseDirectory.db_url = "{few.address}?timeout={PATIENCE}"')
+    lock = "held = sqlite3.connect('gradebook.db', isolation_level=None); held.execute('BEGIN IMMEDIATE')"
+    said = run_into(few, lock)
+    assert said.startswith(f"the gradebook {few.folder}/gradebook.db is locked: another program")
+    assert_nothing_lost(few, graded, kept)
+
+
+def test_a_file_of_an_older_nbgrader(few: GradedClass) -> None:
+    engine = create_engine(few.address)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE student DROP COLUMN lms_user_id"))
+    engine.dispose()
+    for command in (("autograde", LESSON), ("export",), ("generate_feedback", LESSON)):
+        log = nbgrader(few.folder, *command, status=0 if command[0] == "generate_feedback" else 1)
+        if command[0] != "generate_feedback":
+            assert "was made by another nbgrader (" in log
+            assert "back it up, then run 'nbgrader db upgrade'" in log
+        assert "Traceback" not in log
+
+
+@pytest.fixture
+def small_disk(graded: GradedClass) -> Iterator[GradedClass]:
+    """The class on a disk of its own."""
+    mount = Path(tempfile.mkdtemp(prefix="disk-"))
+    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(mount)]
+    if os.getuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        mount.rmdir()
+        pytest.skip("no right to mount a small disk")
+    yield few_of(graded, mount / "class")
+    subprocess.run(["umount", str(mount)], check=True)
+    mount.rmdir()
+
+
+FILL = """
+        with open('filling', 'wb', buffering=0) as file:
+            try:
+                while file.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+"""
+
+
+def test_a_full_disk_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
+    kept = small_disk.results()
+    said = run_into(small_disk, FILL.strip())
+    assert str(small_disk.folder) in said
+    assert "its disk is full: free some space" in said or "No space left on device; see to the disk" in said
+    (small_disk.folder / "filling").unlink()
+    assert_nothing_lost(small_disk, graded, kept)
+
+
+def test_a_disk_that_turns_read_only_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
+    kept, disk = small_disk.results(), small_disk.folder.parent
+    said = run_into(small_disk, f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)")
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert str(small_disk.folder) in said
+    assert "cannot be written to (" in said or "Read-only file system; see to the disk" in said
+    assert_nothing_lost(small_disk, graded, kept)
+
+
+@needs_postgres
+def test_a_server_that_is_killed_in_mid_run(few: GradedClass, graded: GradedClass, server: Server) -> None:
+    course = on_server(few, server, "killed")
+    kept = course.results()
+    said = run_into(course, f"subprocess.run({server.stop_command}, check=True, cwd='/')")
+    assert f"the gradebook postgresql+psycopg://teacher@/killed?host={server.folder} does not answer (" in said
+    assert "start its server, or mend its address in nbgrader_config.py" in said
+    server.start()
+    assert_nothing_lost(course, graded, kept)
+
+
+@needs_postgres
+def test_a_server_s_table_locked_for_longer_than_we_wait(few: GradedClass, graded: GradedClass, server: Server) -> None:
+    course = on_server(few, server, "locked")
+    kept = course.results()
+    course.configure(f'c.CourseDirectory.db_url = "{course.address}&options=-c%20lock_timeout%3D{PATIENCE}s"')
+    lock = f"import psycopg; held = psycopg.connect('host={server.folder} user=teacher dbname=locked')"
+    said = run_into(course, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
+    assert "is locked: another program" in said
+    assert_nothing_lost(course, graded, kept)
+
+
+@needs_postgres
+def test_the_page_s_lines_move_a_class(graded: GradedClass, server: Server) -> None:
+    """The program of docs/gradebook.md takes over points that people gave, which no grader can make again."""
+    page = (ROOT / "docs" / "gradebook.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(import.*?)```", page, re.DOTALL)
+    with Gradebook(graded.address) as gradebook:
+        gradebook.find_grade(QUESTION, LESSON, LESSON, "half-1").manual_score = 1.5
+        gradebook.db.commit()
+    moved = GradedClass(graded.folder, server.database("moved"))
+    (graded.folder.parent / "move.py").write_text(program)
+    command = [sys.executable, str(graded.folder.parent / "move.py"), graded.address, moved.address]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(command, env={**os.environ, "PATH": path}, check=True)
+    assert moved.rows() == graded.rows()
+    with Gradebook(graded.address) as before, Gradebook(moved.address) as after:
+        for book in (before, after):
+            assert book.find_grade(QUESTION, LESSON, LESSON, "half-1").score == 1.5
+        assert after.find_submission(LESSON, "half-1").timestamp == before.find_submission(LESSON, "half-1").timestamp

@@ -1,0 +1,217 @@
+"""Where the gradebook is, and a sentence for whatever is the matter with it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Base, Gradebook
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.apps.baseapp import NbGrader
+from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import Connection, create_engine, text
+from typer.testing import CliRunner
+
+from exercise_kit.nbgrader import gradebook
+from exercise_kit.nbgrader.fault_messages import install_faults
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, address_of, engine_of, existing, file_of
+from vit_course.cli import app
+
+SERVER = "postgresql+psycopg://teacher:secret@127.0.0.1:9/class"
+INSERT = "INSERT INTO student VALUES ('ada', NULL, NULL, NULL, NULL)"
+# SQLAlchemy's, of nbgrader's own code
+pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
+
+
+def configured(folder: Path, *lines: str) -> Path:
+    (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    return folder
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A gradebook without anybody in it."""
+    path = tmp_path / "gradebook.db"
+    Base.metadata.create_all(create_engine(f"sqlite:///{path}"))  # or nbgrader calls alembic for its version
+    return path
+
+
+def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection], object] = bool) -> GradebookError:
+    """What is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
+
+    def execute() -> None:
+        with existing(), engine_of(address).connect() as connection:
+            first(connection)
+            connection.execute(text(statement))
+            connection.commit()
+
+    with pytest.raises(GradebookError) as caught:
+        execute()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        ([], "sqlite:///{folder}/gradebook.db"),
+        ([f'c.CourseDirectory.db_url = "{SERVER}"'], SERVER),
+        (['c.CourseDirectory.db_url = "sqlite:///a.db"', "c.CourseDirectory.db_url = 'sqlite:///b.db'"], "sqlite:///{folder}/b.db"),
+        (['c.CourseDirectory.db_url = "sqlite:////elsewhere/b.db"'], "sqlite:////elsewhere/b.db"),
+    ],
+)  # fmt: skip
+def test_the_address_is_the_configuration_s(tmp_path: Path, lines: list[str], address: str) -> None:
+    assert address_of(configured(tmp_path, *lines)) == address.format(folder=tmp_path)
+    assert (file_of(address) is None) == (address == SERVER)
+
+
+def test_a_configuration_is_read_and_not_run(tmp_path: Path) -> None:
+    configured(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
+    with pytest.raises(GradebookError, match="computes, and this command runs no configuration"):
+        address_of(tmp_path)
+    configured(tmp_path, "if True")
+    with pytest.raises(GradebookError, match="no address that can be read"):
+        address_of(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_locked_file(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradebook, "PATIENCE", 0.01)
+    with closing(sqlite3.connect(book)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        error = fault_of(f"sqlite:///{book}")
+    assert error.fault == Fault.LOCKED
+    assert str(error).startswith(f"the gradebook {book} is locked: another program")
+
+
+def test_a_short_lock_is_waited_for(book: Path) -> None:
+    holding = f"import sqlite3, time; c = sqlite3.connect({str(book)!r}, isolation_level=None); "
+    holding += "c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); time.sleep(0.5)"
+    with subprocess.Popen([sys.executable, "-c", holding], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with Gradebook(f"sqlite:///{book}") as waiting:
+            waiting.add_student("ada")
+        assert other.wait() == 0
+
+
+def test_a_file_that_was_deleted_is_not_made_again(book: Path) -> None:
+    book.unlink()
+    assert fault_of(f"sqlite:///{book}").fault == Fault.GONE
+    assert not book.exists()
+    book.touch()
+    assert fault_of(f"sqlite:///{book}").fault == Fault.GONE
+    assert book.stat().st_size == 0
+
+
+def test_a_file_that_is_deleted_while_it_is_open(book: Path) -> None:
+    def delete(connection: Connection) -> None:
+        connection.execute(text("SELECT * FROM student"))
+        book.unlink()
+
+    assert fault_of(f"sqlite:///{book}", first=delete).fault == Fault.GONE
+
+
+@pytest.mark.parametrize("size", [0, 3000])
+def test_a_damaged_file(book: Path, size: int) -> None:
+    """Garbage from the first byte on, or the rest cut off."""
+    whole = book.read_bytes()
+    book.write_bytes(whole[:size] + (b"" if size else os.urandom(5000)))
+    error = fault_of(f"sqlite:///{book}", "SELECT * FROM student")
+    assert error.fault == Fault.DAMAGED
+    assert "put its backup in its place" in str(error)
+
+
+def test_a_file_that_cannot_be_written_to(book: Path) -> None:
+    def make_read_only(connection: Connection) -> None:  # for root too, who may write to any file
+        connection.execute(text("PRAGMA query_only = 1"))
+
+    assert fault_of(f"sqlite:///{book}", first=make_read_only).fault == Fault.READ_ONLY
+
+
+def test_a_full_disk(book: Path) -> None:
+    def fill(connection: Connection) -> None:
+        connection.execute(text("PRAGMA max_page_count = 1"))
+
+    large = f"INSERT INTO student VALUES ('ada', '{'a' * 1_000_000}', NULL, NULL, NULL)"
+    assert fault_of(f"sqlite:///{book}", large, fill).fault == Fault.FULL
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(GradebookError, match=r"cannot be opened \(unable to open database file\)"):
+        engine_of(f"sqlite:///{tmp_path}/none/gradebook.db").connect()
+
+
+def test_of_an_older_nbgrader(book: Path) -> None:
+    with closing(sqlite3.connect(book)) as before:
+        before.execute("ALTER TABLE student DROP COLUMN lms_user_id")
+    error = fault_of(f"sqlite:///{book}", "SELECT lms_user_id FROM student")
+    assert error.fault == Fault.OTHER_VERSION
+    assert "back it up, then run 'nbgrader db upgrade'" in str(error)
+
+
+def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
+    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+    error = fault_of(SERVER)
+    assert error.fault == Fault.UNREACHABLE
+    assert "postgresql+psycopg://teacher:***@127.0.0.1:9/class does not answer (" in str(error)
+    assert "Connection refused" in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgres://teacher@h/class", "no address that can be read"),
+        ("gradebook.db", "no address that can be read"),
+        ("sqlserver://h/class", "no address that can be read"),
+        ("mysql+pymysql://h/class", "no address that can be read"),
+        ("postgresql+pg8000://h/class", "needs a driver that is not installed .No module named 'pg8000'"),
+    ],
+)
+def test_an_address_that_is_none(address: str, words: str) -> None:
+    with pytest.raises(GradebookError, match=words):
+        engine_of(address)
+
+
+def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    configured(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
+    (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
+    done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "needs a driver that is not installed" in done.output
+    assert 'pip install "vit-course[postgres]"' in done.output
+    assert "secret" not in done.output
+
+
+def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> None:
+    configured(tmp_path)
+    (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
+    (tmp_path / "release" / "01_patchify").mkdir(parents=True)
+    (tmp_path / "release" / "01_patchify" / "01_patchify.ipynb").write_text("{}")
+    done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
+    assert f"the gradebook {tmp_path}/gradebook.db is gone" in done.output
+    assert not (tmp_path / "gradebook.db").exists()
+
+
+def test_every_command_of_nbgrader_s_says_it_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for home, name in ((NbGrader, "start"), (BaseConverter, "convert_notebooks"), (NbGraderAPI, "gradebook")):
+        monkeypatch.setattr(home, name, home.__dict__[name])
+    install_faults()
+    start = NbGrader.start
+    install_faults()
+    assert NbGrader.start is start, "a configuration is read twice"
+    command = NbGrader(coursedir=CourseDirectory(db_url="postgresql+pg8000://teacher:secret@h/class"))
+    said: list[str] = []
+    monkeypatch.setattr(command.log, "error", lambda message, *values: said.append(message % values))
+    with pytest.raises(SystemExit):
+        command.start()
+    assert said[0].startswith("the gradebook postgresql+pg8000://teacher:***@h/class needs a driver")
+    assert 'pip install "vit-course[postgres]"' in said[0]
