@@ -27,6 +27,7 @@ from rich.text import Text
 from sqlalchemy.exc import DBAPIError
 
 from exercise_kit.batch.command import remarks, score_of
+from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.grader_notes import noted
@@ -56,6 +57,7 @@ class JudgedAutograde(Autograde):
         lesson, wanted = course.assignment_id, course.student_id
         home = Path(course.root) / course.submitted_directory
         self._rows: dict[str, Row] = {}
+        self._said = False  # that there is another grader
         self._students = [path.name for path in _folders(home)]
         chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
         handed_in = [home / name / lesson for name in chosen if (home / name / lesson).is_dir()]
@@ -65,21 +67,22 @@ class JudgedAutograde(Autograde):
             self._stop(f"{who} handed in {lesson}: there is no folder {home / wanted / lesson}")
 
     def convert_notebooks(self) -> None:
-        """Grade them one after the other, and log one table.
+        """Grade them one after the other, and log one table; who grades at the same time takes turns with this.
 
         Raises:
             NbGraderException: the lesson was not released, the gradebook cannot be used, or the grader failed at one.
         """
         lesson, failed = self.coursedir.assignment_id, []
+        turns = Path(self.coursedir.root) / ".vit_course" / "autograde"
         try:
             self._require_release(lesson)
             for folder in sorted(self.assignments):
                 student = Path(folder).parent.name
                 self.notebooks = self.assignments[folder]
-                if not self.init_destination(lesson, student):
-                    continue
                 try:
-                    self._convert(lesson, student)
+                    with lock_folder(turns, self._say_once):
+                        if self.init_destination(lesson, student):
+                            self._convert(lesson, student)
                 except DBAPIError:
                     raise
                 except Exception as error:  # whatever fails on our side costs this submission alone
@@ -100,6 +103,11 @@ class JudgedAutograde(Autograde):
             student = str(resources["nbgrader"]["student"])
             points = score_of(result) if result.status == "graded" else NOT_GRADED
             self._rows[student] = (student, points, remarks(result))
+
+    def _say_once(self) -> None:
+        if not self._said:
+            self.log.warning("somebody else is grading this class: the two take turns, one submission at a time")
+        self._said = True
 
     def _convert(self, lesson: str, student: str) -> None:
         try:
