@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,16 +35,25 @@ def secret_at(path: Path) -> bytes:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Be the only one in a folder of the grader's; it is made when it is not there.
+def lock_folder(folder: Path, before_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Be the only one in a folder of the grader's; it is made when it is not there, for its owner alone.
+
+    Args:
+        folder: of which everybody who locks it takes turns.
+        before_waiting: called when somebody else is in there.
 
     Raises:
         OSError: it can be neither opened nor made.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for each in (folder.parent, folder):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            before_waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

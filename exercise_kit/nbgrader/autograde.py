@@ -37,6 +37,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from exercise_kit.batch.command import remarks, score_of
+from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import install_faults
@@ -74,6 +75,7 @@ class JudgedAutograde(Autograde):
         lesson, wanted = course.assignment_id, course.student_id
         home = Path(course.root) / course.submitted_directory
         self._rows: dict[str, Row] = {}
+        self._said = False  # that there is another grader
         self._students = [path.name for path in _folders(home)]
         chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
         handed_in = [home / name / lesson for name in chosen if (home / name / lesson).is_dir()]
@@ -83,7 +85,7 @@ class JudgedAutograde(Autograde):
             self._stop(f"{who} handed in {lesson}: there is no folder {home / wanted / lesson}")
 
     def convert_notebooks(self) -> None:
-        """Grade them one after the other, and log one table.
+        """Grade them one after the other, and log one table; who grades at the same time takes turns with this.
 
         Raises:
             NbGraderException: the lesson was not released, the gradebook or the disk cannot be used, or the grader
@@ -119,13 +121,14 @@ class JudgedAutograde(Autograde):
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
         recorded = self._recorded(lesson)
+        turns = Path(self.coursedir.root) / ".vit_course" / "autograde"
         for folder in sorted(self.assignments):
             student = Path(folder).parent.name
             self.notebooks = self.assignments[folder]
-            if not self._is_wanted(lesson, student, recorded):
-                continue
             try:
-                self._convert(lesson, student)
+                with lock_folder(turns, self._say_once):
+                    if self._is_wanted(lesson, student, recorded):
+                        self._convert(lesson, student)
             except (DBAPIError, GradebookError):
                 raise
             except Exception as error:  # whatever fails on our side costs this submission alone
@@ -142,6 +145,8 @@ class JudgedAutograde(Autograde):
         """
         if self.init_destination(lesson, student):
             return True
+        if student not in recorded:
+            recorded |= self._recorded(lesson)  # by somebody who grades at the same time
         if student in recorded or student in (self.coursedir.student_id_exclude or "").split(","):
             return False
         self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
@@ -162,6 +167,11 @@ class JudgedAutograde(Autograde):
                 .filter(Grade.auto_score.is_(None), Grade.manual_score.is_(None), ~Grade.needs_manual_grade)
             )
             return handed_in - {student for (student,) in empty.distinct()}
+
+    def _say_once(self) -> None:
+        if not self._said:
+            self.log.warning("somebody else is grading this class: the two take turns, one submission at a time")
+        self._said = True
 
     def _convert(self, lesson: str, student: str) -> None:
         try:

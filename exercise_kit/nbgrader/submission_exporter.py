@@ -12,6 +12,7 @@ answers, and of these a clean notebook is made in memory. What the student hande
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,13 +28,14 @@ from traitlets.log import get_logger
 from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
+from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
 from exercise_kit.submission.find import HandedIn, find
-from exercise_kit.submission.notebook_file import HandedInCell, read_bytes
+from exercise_kit.submission.notebook_file import HandedInCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers
 from exercise_kit.submission.released import Lessons, ReleasedCell
 
-TIMESTAMP = "timestamp.txt"
 MOST_BYTES_OF_TIME = 1000
+_SECRET = re.compile(r"[0-9a-f]{128}")  # as `nbgrader submit` makes it
 
 
 def receive(notebooks: list[str], **_: str) -> None:
@@ -49,6 +51,7 @@ def receive(notebooks: list[str], **_: str) -> None:
     folder = Path(notebooks[0]).parent
     remove_links(folder)
     set_timestamp_aside(folder / TIMESTAMP)
+    set_secret_aside(folder / SECRET)
     lessons_file = folder / f"{folder.name}.ipynb"
     for found in find([folder], [folder.name]):
         if folder.name in found.path.stem and found.path.suffix == ".ipynb" and not os.path.lexists(lessons_file):
@@ -98,11 +101,22 @@ def set_timestamp_aside(file: Path) -> None:
             file.rename(file.with_name(f"{TIMESTAMP}.unreadable"))
 
 
+def set_secret_aside(file: Path) -> None:
+    """Rename a ``submission_secret.txt`` that is none of nbgrader's, which reads it whole when feedback is released."""
+    try:
+        if os.path.lexists(file) and not _SECRET.fullmatch(read_bytes(file, MOST_BYTES_OF_TIME).decode()):
+            raise ValueError
+    except (OSError, ValueError, Unreadable):
+        get_logger().warning("'%s' is not nbgrader's, and is set aside", one_line(str(file)))
+        with suppress(OSError):
+            file.rename(file.with_name(f"{SECRET}.unreadable"))
+
+
 def remove_copies(copied: Path, released: Path) -> None:
-    """Delete from an autograded folder what nbgrader has copied from the student's, other than the time.
+    """Delete from an autograded folder what nbgrader has copied from the student's, other than the time and the secret.
 
     The instructor's server would show a student's page as its own, and the feedback would hold whatever a link led to.
-    The student's files stay where they were handed in.
+    The student's files stay where they were handed in. The secret is what feedback is released under.
 
     Raises:
         OSError: something cannot be deleted.
@@ -110,7 +124,10 @@ def remove_copies(copied: Path, released: Path) -> None:
     for home, folders, files in os.walk(copied, topdown=False):
         for name in files:
             path = Path(home, name)
-            if path != copied / TIMESTAMP and not (released / path.relative_to(copied)).is_file():
+            if (
+                path not in (copied / TIMESTAMP, copied / SECRET)
+                and not (released / path.relative_to(copied)).is_file()
+            ):
                 path.unlink()
         for name in folders:
             with suppress(OSError):  # it holds something of the lesson's

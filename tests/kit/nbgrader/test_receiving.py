@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from exercise_kit.nbgrader.submission_exporter import receive, remove_copies
+from exercise_kit.nbgrader.submission_exporter import receive, remove_copies, set_secret_aside
 
 LESSON = "01_double"
 
@@ -149,3 +149,25 @@ def test_of_copies_only_what_was_released_stays_and_the_time(tmp_path):
     left = sorted(str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file())
     assert left == ["data/a.csv", "timestamp.txt"]
     assert not (copied / "p").exists()
+
+
+@pytest.mark.parametrize("secret", [b"0a" * 64, b"9" * 128])
+def test_a_secret_of_nbgrader_s_stays_and_is_copied(tmp_path, secret):
+    file = tmp_path / "submission_secret.txt"
+    file.write_bytes(secret)
+    set_secret_aside(file)
+    remove_copies(tmp_path, tmp_path / "released")
+    assert file.read_bytes() == secret
+
+
+@pytest.mark.parametrize("secret", [b"", b"0a" * 63, b"0A" * 64, b"0a" * 64 + b"\n", b"\xff" * 128, b"a" * 5000, None])
+def test_what_is_no_secret_is_set_aside(tmp_path, secret):
+    file = tmp_path / "submission_secret.txt"
+    if secret is None:
+        file.symlink_to(tmp_path / "secret")
+        (tmp_path / "secret").write_bytes(b"0a" * 64)
+    else:
+        file.write_bytes(secret)
+    set_secret_aside(file)
+    assert not file.exists()
+    assert file.with_name("submission_secret.txt.unreadable").is_symlink() == (secret is None)

@@ -1,0 +1,43 @@
+"""`nbgrader release_feedback` for a class of which some have handed in without nbgrader's exchange.
+
+nbgrader puts a page where the student alone finds it: its name is made of a secret that `nbgrader submit` writes beside
+the notebook. Work that came by another way has none, and nbgrader's own step ends there in a traceback, with the pages
+of whoever comes later not released.
+"""
+
+from __future__ import annotations
+
+from glob import escape, glob
+from pathlib import Path
+
+from nbgrader.exchange.default import ExchangeReleaseFeedback
+
+SECRET, TIMESTAMP = "submission_secret.txt", "timestamp.txt"
+
+
+class ReleaseFeedback(ExchangeReleaseFeedback):
+    """nbgrader's step, student by student."""
+
+    def copy_files(self) -> None:
+        """Release the page of everybody who has a secret, and say who has none.
+
+        Raises:
+            ExchangeError: there is no feedback.
+        """
+        folders = [Path(found) for found in sorted(glob(self.src_path)) if any(Path(found).glob("*.html"))]
+        if not folders:
+            lesson = self.coursedir.assignment_id
+            self.fail(
+                f"there is no feedback for {lesson} in {self.src_path}; first: nbgrader generate_feedback {lesson}"
+            )
+        without = [folder for folder in folders if not all((folder / name).is_file() for name in (SECRET, TIMESTAMP))]
+        for folder in folders:
+            if folder not in without:
+                self.src_path = escape(str(folder))
+                super().copy_files()
+        for folder in without:
+            self.log.warning(
+                "%s: not released, for it was not handed in by 'nbgrader submit'; the page is in %s",
+                folder.parent.name,
+                folder,
+            )

@@ -1,0 +1,100 @@
+"""Every command of the instructors' guides, in order, as a reader types it; and what the guides say that it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.apps.nbgraderapp import NbGraderApp
+from typer.testing import CliRunner
+
+from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.guides import GUIDES, Block, blocks_of
+from tests.machine import needs_sandbox
+from vit_course.cli import app
+
+ROOT = Path(__file__).parents[2]
+# one class goes through them, as a reader takes it; test_exchange.py has the page on JupyterHub
+IN_ORDER = ("quickstart.md", "term.md", "sandbox_and_privacy.md")
+AFTER = "@@ block {} @@"
+
+
+def run_in_order(blocks: list[Block], here: Path) -> list[str]:
+    """Run blocks in one shell that stops at the first failure, and give what each printed.
+
+    The prologue: the environment is activated, the shell stands where a reader stands after `cd vit_course`, in a
+    folder beside which the class will be made, and nothing can be reached by the network.
+    """
+    home = here / "home"
+    home.mkdir()
+    marked = [f"{block.commands}\necho '{AFTER.format(number)}'" for number, block in enumerate(blocks)]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "exec 2>&1\n" + "\n".join(marked)],
+        cwd=here / "vit_course",
+        env={**os.environ, **offline, "PATH": path, "HOME": str(home), "JUPYTER_CONFIG_DIR": str(home / ".jupyter")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    outputs = re.split(AFTER.format(r"\d+") + "\n", done.stdout)
+    assert done.returncode == 0, f"{blocks[len(outputs) - 1].commands}\n{outputs[-1]}"
+    return outputs
+
+
+@needs_sandbox
+def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Path) -> None:
+    (tmp_path / "vit_course").mkdir()
+    blocks = [block for guide in IN_ORDER for block in blocks_of(guide) if block.is_run]
+    for block, output in zip(blocks, run_in_order(blocks, tmp_path), strict=False):
+        assert not block.unseen(output), f"{block.unseen(output)}\nafter\n{block.commands}\nthere is\n{output}"
+        assert "Traceback" not in output
+    kept = tmp_path / "kept" / "grades.csv"
+    assert "ada" in kept.read_text()
+    assert "ben" not in kept.read_text(), "who left is in no file"
+    left = [path for path in (tmp_path / "my-class").rglob("*") if path.is_file()]
+    assert left
+    assert not [path for path in left if b"Lovelace" in path.read_bytes()], "a name is left after the term"
+
+
+def test_every_guide_is_run(tmp_path: Path) -> None:
+    assert {path.name for path in GUIDES.glob("*.md")} == {*IN_ORDER, "jupyterhub.md"}
+    for guide in GUIDES.glob("*.md"):
+        assert any(block.is_run for block in blocks_of(guide.name)), guide
+
+
+@pytest.mark.parametrize("guide", sorted(path.name for path in GUIDES.glob("*.md")))
+def test_what_is_not_run_says_why_and_is_a_shell_s(guide: str) -> None:
+    for block in blocks_of(guide):
+        assert re.fullmatch(r"|not run in tests: .{10,}|as (root|teacher|ada|ben)", block.mark), block.mark
+        subprocess.run(["bash", "-n", "-c", block.commands], check=True)
+
+
+@pytest.mark.parametrize("guide", sorted(path.name for path in GUIDES.glob("*.md")))
+def test_a_guide_is_two_screens(guide: str) -> None:
+    assert len((GUIDES / guide).read_text(encoding="utf-8").splitlines()) <= 160
+
+
+@pytest.mark.parametrize("guide", sorted(path.name for path in GUIDES.glob("*.md")))
+def test_a_command_that_stands_in_a_sentence_exists_with_its_options(guide: str) -> None:
+    prose = re.sub(r"^```.*?^```$", "", (GUIDES / guide).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for program, name, rest in re.findall(r"`(vit-course|nbgrader) ([\w-]+)([^`]*)`", prose):
+        if program == "nbgrader":
+            assert name in NbGraderApp.subcommands, name
+            continue
+        told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "300"})
+        assert told.exit_code == 0, name
+        assert all(option in told.output for option in re.findall(r"--[\w-]+", rest)), (name, rest)
+
+
+def test_settings_that_the_guides_name_are_those_of_a_new_class(tmp_path: Path) -> None:
+    config = (new_class(tmp_path / "class", ROOT).path / "nbgrader_config.py").read_text()
+    said = "\n".join(path.read_text(encoding="utf-8") for path in GUIDES.glob("*.md"))
+    for setting in set(re.findall(r"c\.LateSubmissionPlugin\.\w+", said)):
+        assert f"{setting} = " in config, setting
