@@ -68,12 +68,13 @@ class ManualGrading:
     """What the gradebook tells.
 
     Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
-    kept off the page), and a ``problem`` (a sentence; None: it could be read).
+    kept off the page), a ``problem`` (a sentence; None: it could be read), and the ``students``' ids.
     """
 
     questions: tuple[Question, ...] = ()
     names: tuple[str, ...] = ()
     problem: str | None = None
+    students: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> int:
@@ -93,14 +94,15 @@ def read_gradebook(path: Path, lesson: str | None = None) -> ManualGrading | Non
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as book:
             waiting = book.execute(_WAITING).fetchall()
-            names = [str(part) for row in book.execute(_STUDENTS) for part in row if part]
+            students = book.execute(_STUDENTS).fetchall()
     except sqlite3.Error as error:
         return ManualGrading(
             problem=f"nbgrader's gradebook could not be read ({error}), so nobody can say what waits in it."
         )
     rows = [row for row in waiting if lesson in (None, row[0])]
     questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
-    return ManualGrading(questions, tuple(names))
+    names = tuple(str(part) for row in students for part in row if part)
+    return ManualGrading(questions, names, students=tuple(str(row[0]) for row in students))
 
 
 class ReportError(Exception):
@@ -138,6 +140,11 @@ class SubmittedWork:
     def who(self) -> str:
         """The student; a file of nobody counts as a student of its own."""
         return self.student or str(self.path)
+
+    def earns_all(self, exercise: str) -> bool:
+        """Whether its answer to an exercise has all of its points."""
+        results = self.result.exercises if self.result else ()
+        return any(each.name == exercise and 0 < each.max_score <= each.score for each in results)
 
 
 @dataclass(frozen=True)
