@@ -113,19 +113,18 @@ def build_wheel(root: Path, folder: Path) -> Path:
     return built[-1]
 
 
-def _packaged(root: Path) -> list[Path]:
-    """The project's files that a wheel is made of: those at the top, and those in packages."""
+def tracked_files(root: Path) -> list[Path]:
+    """The project's files by their paths in a clone; where git does not say, all that are there."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     names = listed.stdout.decode().split("\0") if not listed.returncode else []
     paths = [Path(name) for name in names if name] or [path.relative_to(root) for path in sorted(root.rglob("*"))]
+    return [path for path in paths if (root / path).is_file() and "__pycache__" not in path.parts]
+
+
+def _packaged(root: Path) -> list[Path]:
+    """The project's files that a wheel is made of: those at the top, and those in packages."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
-    return [
-        path
-        for path in paths
-        if (len(path.parts) == 1 or path.parts[0] in packages)
-        and (root / path).is_file()
-        and "__pycache__" not in path.parts
-    ]
+    return [path for path in tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
 
 
 def _content(root: Path) -> dict[Path, bytes]:

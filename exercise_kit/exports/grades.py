@@ -85,6 +85,20 @@ def collect(results: Sequence[Result], listed: Collection[str] | None = None) ->
     return grades
 
 
+def one_submission(results: Sequence[Result], system: str) -> Result | None:
+    """The result for a system that takes one submission at a time: the graded one, or why there is none; None: nothing.
+
+    Raises:
+        ExportError: there are several, or the grader failed, which must not read as a zero.
+    """
+    graded = [each for each in results if each.status == "graded"]
+    if failed := [each for each in results if each.status not in ("graded", "rejected")]:
+        raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
+    if len(graded) > 1 or (not graded and len(results) > 1):
+        raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
+    return next(iter(graded or results), None)
+
+
 def _problem(result: Result, listed: Collection[str] | None) -> str | None:
     if result.status == "rejected":
         return f"no grade, for it was rejected: {result.reason}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from exercise_kit.exports.grades import ExportError
+from exercise_kit.exports.grades import one_submission
 from exercise_kit.judge.result import ExerciseResult, Result, legible
 
 MARKS = {"pass": "✓", "fail": "✗"}
@@ -33,15 +33,11 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     Raises:
         ExportError: there are several, or the grader failed, which must not read as a zero.
     """
-    graded = [each for each in results if each.status == "graded"]
-    if failed := [each for each in results if each.status not in ("graded", "rejected")]:
-        raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
-    if len(graded) > 1 or (not graded and len(results) > 1):
-        raise ExportError(f"Gradescope takes one submission at a time, and here are {len(results)}; grade one alone")
-    if graded:
-        made = _graded(graded[0])
+    result = one_submission(results, "Gradescope")
+    if result and result.status == "graded":
+        made = _graded(result)
     else:
-        reason = f"It could not be graded: {results[0].reason}" if results else NOTHING
+        reason = f"It could not be graded: {result.reason}" if result else NOTHING
         made = {"score": 0, "output": legible(reason), "tests": []}
     made |= {"output_format": "text", "visibility": visibility.value, "stdout_visibility": "hidden"}
     return json.dumps(made, indent=1) + "\n"
@@ -54,7 +50,7 @@ def _graded(result: Result) -> dict[str, Any]:
             "score": round(each.score, 4),
             "max_score": round(each.max_score, 4),
             "status": "passed" if each.score >= each.max_score else "failed",
-            "output": "\n".join(_lines(each)),
+            "output": "\n".join(lines_of(each)),
             "output_format": "text",
         }
         for each in result.exercises
@@ -62,7 +58,8 @@ def _graded(result: Result) -> dict[str, Any]:
     return {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
 
 
-def _lines(exercise: ExerciseResult) -> Iterator[str]:
+def lines_of(exercise: ExerciseResult) -> Iterator[str]:
+    """What a student reads of an exercise."""
     if exercise.misconception:
         yield f"This looks like: {exercise.misconception}"
     for check in exercise.checks:

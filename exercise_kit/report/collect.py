@@ -64,12 +64,14 @@ class ManualGrading:
     """What the gradebook tells.
 
     Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
-    kept off the page), and a ``problem`` (what is the matter with it, for the instructor; None: it could be read).
+    kept off the page), a ``problem`` (what is the matter with it, for the instructor; None: it could be read), and the
+    ``students``' ids.
     """
 
     questions: tuple[Question, ...] = ()
     names: tuple[str, ...] = ()
     problem: str | None = None
+    students: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> int:
@@ -99,14 +101,15 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
             if not book.dialect.has_table(book, "grade"):
                 return None
             waiting = book.execute(text(_WAITING)).all()
-            names = [str(part) for row in book.execute(text(_STUDENTS)) for part in row if part]
+            students = book.execute(text(_STUDENTS)).all()
     except GradebookError as error:
         return ManualGrading(problem=str(error))
     except SQLAlchemyError as error:
         return ManualGrading(problem=one_line(str(error.__cause__ or error)))
     rows = [row for row in waiting if lesson in (None, row[0])]
     questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
-    return ManualGrading(questions, tuple(names))
+    names = tuple(str(part) for row in students for part in row if part)
+    return ManualGrading(questions, names, students=tuple(str(row[0]) for row in students))
 
 
 class ReportError(Exception):
@@ -144,6 +147,11 @@ class SubmittedWork:
     def who(self) -> str:
         """The student; a file of nobody counts as a student of its own."""
         return self.student or str(self.path)
+
+    def earns_all(self, exercise: str) -> bool:
+        """Whether its answer to an exercise has all of its points."""
+        results = self.result.exercises if self.result else ()
+        return any(each.name == exercise and 0 < each.max_score <= each.score for each in results)
 
 
 @dataclass(frozen=True)

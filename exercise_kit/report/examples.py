@@ -14,7 +14,7 @@ import hashlib
 import keyword
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -25,6 +25,7 @@ from exercise_kit.engine.course import package
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import GradedAnswer, said
 from exercise_kit.report.collect import ClassWork
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, differing, shortened
 from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
@@ -38,10 +39,8 @@ _MODULES = frozenset({"torch", "torchvision", "numpy", "einops", "matplotlib"}) 
 _SHORT = 2  # letters: i, b, qk tell nothing
 _LONGEST_TEXT = 60
 _LARGEST = 99_999  # a longer whole number may be a student's
-_MARK = "…"
 _FIELDS = ("name", "id", "arg", "attr", "asname", "rest")  # of a node, where a name stands
 _LISTS = ("names", "kwd_attrs")  # and where several do
-MOST_LINES = 26
 
 
 class Unshowable(Exception):
@@ -75,30 +74,51 @@ class Anonymizer:
         """A message, without the pieces of a student's that are quoted in it and not harmless."""
 
         def checked(match: re.Match[str]) -> str:
-            return match[0] if self.harmless(match[1]) else f"`{_MARK}`"
+            return match[0] if self.harmless(match[1]) else f"`{MARK}`"
 
-        return self._whole.sub(_MARK, _QUOTED.sub(checked, text))
+        return self._whole.sub(MARK, _QUOTED.sub(checked, text))
 
-    def code(self, source: str, objects: Iterable[str]) -> str:
-        """The definitions of ``objects`` in a cell, and what they use of it.
+    def code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
+        """The definitions of ``objects`` in a cell, and what they use of it; of long code, what no right answer has.
+
+        Args:
+            source: of the cell.
+            objects: the names that the exercise asks for.
+            right: lines of answers without the mistake, canonical; where there are none, helpers are what is left out.
 
         Raises:
             Unshowable: it is no Python, or it defines none of them.
         """
         try:
-            tree = ast.parse(source)
             requested = frozenset(objects)
-            kept = _needed(tree, set(requested))
-            if not kept:
-                raise Unshowable("the cell defines nothing of what was asked for")
+            kept = _kept(source, requested)
             lines = self._lines(kept, requested)
-            if len(lines) > MOST_LINES:
-                lines = self._lines([each if _bound(each) & requested else _outlined(each) for each in kept], requested)
+            for helper in self._dispensable(kept, requested, right) if len(lines) > MOST_LINES else ():
+                kept = [_outlined(each) if each is helper else each for each in kept]
+                lines = self._lines(kept, requested)
+                if len(lines) <= MOST_LINES:
+                    break
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise Unshowable("it is no Python") from None
-        if len(lines) > MOST_LINES:
-            lines = [*lines[:MOST_LINES], f"# {_MARK} and {len(lines) - MOST_LINES} lines more"]
-        return "\n".join(lines)
+        return "\n".join(shortened(lines, right))
+
+    def lines(self, source: str, objects: Iterable[str]) -> frozenset[str]:
+        """All lines of the definitions of ``objects`` and of what they use, canonical; none of what is no Python."""
+        try:
+            requested = frozenset(objects)
+            return frozenset(map(canonical, self._lines(_kept(source, requested), requested)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
+            return frozenset()
+
+    def _dispensable(self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]) -> list[ast.stmt]:
+        """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
+        distances = _distances(kept, objects)
+        helpers = [each for each in kept if not _bound(each) & objects]
+        return sorted(helpers, key=lambda each: self._need(each, distances[id(each)], right))
+
+    def _need(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
+        lines = self._lines([helper], frozenset())
+        return bool(differing(lines, right)) if right else False, -distance, -len(lines)
 
     def _lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
         module = ast.Module([copy.deepcopy(each) for each in kept], [])
@@ -110,7 +130,7 @@ def _outlined(statement: ast.stmt) -> ast.stmt:
     """A helper's first line alone, where code has to be shortened."""
     outline = copy.deepcopy(statement)
     if isinstance(outline, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        outline.body = [ast.Expr(ast.Name(_MARK, ast.Load()))]
+        outline.body = [ast.Expr(ast.Name(MARK, ast.Load()))]
     return outline
 
 
@@ -146,6 +166,13 @@ def course_words() -> frozenset[str]:
     return frozenset(word for text in (*texts, *names) for word in _words(text))
 
 
+def _kept(source: str, objects: frozenset[str]) -> list[ast.stmt]:
+    kept = _needed(ast.parse(source), set(objects))
+    if not kept:
+        raise Unshowable("the cell defines nothing of what was asked for")
+    return kept
+
+
 def _needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
     """The statements that bind ``wanted``, and those that bind what they use, in order; no imports."""
     kept: set[int] = set()
@@ -157,6 +184,17 @@ def _needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
         kept |= new
         used = (node for index in new for node in ast.walk(statements[index]))
         wanted |= {node.id for node in used if isinstance(node, ast.Name)}
+
+
+def _distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
+    """How many steps each statement, by its identity, is away from ``objects``: who uses whom."""
+    found: dict[int, int] = {}
+    wanted, distance = set(objects), 0
+    while new := [each for each in kept if id(each) not in found and _bound(each) & wanted]:
+        found |= {id(each): distance for each in new}
+        wanted |= {node.id for each in new for node in ast.walk(each) if isinstance(node, ast.Name)}
+        distance += 1
+    return found
 
 
 def _bound(statement: ast.stmt) -> set[str]:
@@ -178,7 +216,7 @@ class _Masked(ast.NodeTransformer):
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
 
     def _tells_nothing(self, name: str, made_up: bool) -> bool:
-        if name == _MARK:
+        if name == MARK:
             return True
         if made_up:
             return self._anonymizer.harmless(name)
@@ -201,9 +239,9 @@ class _Masked(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str):
             short = len(node.value) <= _LONGEST_TEXT and self._anonymizer.harmless(node.value)
-            return node if short else ast.Constant(_MARK)
+            return node if short else ast.Constant(MARK)
         if isinstance(node.value, bytes):
-            return ast.Constant(_MARK)
+            return ast.Constant(MARK)
         if isinstance(node.value, int | float) and abs(node.value) > _LARGEST and _is_particular(node.value):
             return ast.Name("number", ast.Load())
         return node
@@ -246,7 +284,9 @@ def _is_known(module: str) -> bool:
     return module.partition(".")[0] in {*_MODULES, package()} and _is_course_text(module)
 
 
-MOST_READ = 6  # answers of which the shortest is shown
+MOST_READ = 8  # answers of which one is shown
+MOST_OTHERS = 12  # answers without its mistake that it is compared with
+LEAST_LINES = 3  # of an example that teaches: "return True" does not
 EXPECTED = "Expected"  # never on the page: it may hold what the hidden checks wait for
 
 
@@ -268,19 +308,24 @@ class Examples:
     """
 
     def __init__(self, work: ClassWork, anonymizer: Anonymizer) -> None:
+        self._work = work
         self._lessons = {each.name: each.released for each in work.lessons}
         self._anonymizer = anonymizer
+        self._lines: dict[tuple[Path, str], frozenset[str]] = {}
 
     def of(self, answers: Iterable[GradedAnswer], fits: Callable[[GradedAnswer], bool] = lambda _: True) -> Example:
-        """The example of one of the answers, of which there is at least one: of a few that fit, the shortest code.
+        """The example of one of the answers, of which there is at least one: of a few that fit, what teaches most.
 
-        Which few is decided by a digest of the file's path, so that it is not the first of the alphabet.
+        That is whole code before shortened code, then the fewest lines that no answer without the mistake has: it
+        stands out. Which few are looked at is decided by a digest of the file's path: not the first of the alphabet.
         """
         answers = list(answers)
+        mistaken = {each.work.path for each in answers}
         chosen = sorted([each for each in answers if fits(each)] or answers, key=_pseudorandom_order)[:MOST_READ]
-        shown = [(each, self._code(each)) for each in chosen]
+        others = {each.result.name: self._lines_of_others(each, mistaken) for each in chosen}
+        shown = [(each, self._code(each, others[each.result.name])) for each in chosen]
         written = [(each, code) for each, code in shown if code]
-        best, code = min(written, key=lambda each: (len(each[1]), each[1])) if written else shown[0]
+        best, code = min(written, key=lambda each: _rank(each[1], others[each[0].result.name])) if written else shown[0]
         return Example(best.result.name, code, self.message(best.check))
 
     def message(self, check: CheckOutcome | None) -> dict[str, str]:
@@ -290,25 +335,55 @@ class Examples:
         parts = dict(check.parts) or {"Seen": said(check)}
         return {label: self._anonymizer.text(text) for label, text in parts.items() if label != EXPECTED and text}
 
-    def _code(self, answer: GradedAnswer) -> str:
+    def _code(self, answer: GradedAnswer, others: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return ""
-        objects = next((each.objects for each in lesson.exercises if each.name == answer.result.name), ())
         try:
-            return self._anonymizer.code(_source(answer, lesson), objects)
+            source = _source(answer.work.path, answer.result.name, lesson)
+            return self._anonymizer.code(source, _objects(lesson, answer.result.name), others)
         except (Unshowable, Unreadable):
             return ""
+
+    def _lines_of_others(self, answer: GradedAnswer, mistaken: Collection[Path]) -> frozenset[str]:
+        """The lines of answers to the same exercise without the mistake: the model answer, right ones, others."""
+        name, lesson = answer.result.name, self._lessons.get(answer.work.lesson or "")
+        if lesson is None:
+            return frozenset()
+        model = self._anonymizer.lines(lesson.model_answers.get(name, ""), _objects(lesson, name))
+        works = [each for each in self._work.handed_in if each.lesson == lesson.name and each.path not in mistaken]
+        works.sort(key=lambda each: not each.earns_all(name))
+        return model.union(*(self._lines_in(each.path, name, lesson) for each in works[:MOST_OTHERS]))
+
+    def _lines_in(self, path: Path, exercise: str, lesson: ReleasedLesson) -> frozenset[str]:
+        if (path, exercise) not in self._lines:
+            try:
+                source = _source(path, exercise, lesson)
+            except Unreadable:
+                source = ""
+            self._lines[path, exercise] = self._anonymizer.lines(source, _objects(lesson, exercise))
+        return self._lines[path, exercise]
+
+
+def _rank(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str]:
+    """The lower, the more an example teaches."""
+    lines = code.splitlines()
+    own = len(differing(lines, others))
+    tells = len(lines) >= LEAST_LINES and own > 0
+    return not tells, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
+
+
+def _objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:
+    return next((each.objects for each in lesson.exercises if each.name == exercise), ())
 
 
 def _pseudorandom_order(answer: GradedAnswer) -> str:
     return hashlib.sha256(str(answer.work.path).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(answer: GradedAnswer, lesson: ReleasedLesson) -> str:
+def _source(path: Path, exercise: str, lesson: ReleasedLesson) -> str:
     """The source of the cell that holds an answer; "" where there is none, or only a file."""
-    path = answer.work.path
     content = read_bytes(path)
     file = open_script(content) if path.suffix.lower() == ".py" else open_notebook(content)
-    found, _ = answers_of(file.cells, lesson, (answer.result.name,), False, lambda name: ResultFile(name, "", "", " "))
+    found, _ = answers_of(file.cells, lesson, (exercise,), False, lambda name: ResultFile(name, "", "", " "))
     return (found[0].source or "") if found else ""

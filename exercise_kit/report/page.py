@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
-from statistics import mean, median, quantiles
+from statistics import median
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -18,9 +18,12 @@ from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
+from exercise_kit.report.discrimination import LEAST_STUDENTS, discriminations
 from exercise_kit.report.examples import Anonymizer, Example, Examples
-from exercise_kit.report.plots import exercises, mistakes, scores, seconds, tenths
+from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
+from exercise_kit.report.plots import course, exercises, mistakes, scores, seconds
 from exercise_kit.report.tally import Mistake, Tally, UnexplainedGroup, tally
+from exercise_kit.report.term import LessonRow, class_size, lesson_rows
 from exercise_kit.submission import flags
 
 # what joins within Persian words, and within one picture made of several; and the space that does not break
@@ -45,6 +48,11 @@ def percent(share: float) -> str:
 def points(value: float) -> str:
     """12.04 → "12", 0.25 → "0.2": as many digits as a lecture needs."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+
+
+def signed(value: float) -> str:
+    """0.423 → "0.42", with the sign that is a minus and no hyphen."""
+    return f"{value:.2f}".replace("-", "\u2212")
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
@@ -130,23 +138,12 @@ class GroupCard:
     example: Example
 
 
-@dataclass(frozen=True)
-class LessonRow:
-    """A lesson in numbers; the quartiles and the mean are None where nothing is graded."""
-
-    name: str
-    handed_in: int
-    graded: int
-    quartiles: tuple[float, float, float] | None
-    mean: float | None
-    tenths: list[int]
-
-
 def lecture_page(found: Tally, title: str, today: date) -> str:
     """The page for the lecture; it tells nothing of who a student is."""
     anonymizer = Anonymizer(_names(found.work), _given(found.work))
     examples = Examples(found.work, anonymizer)
-    shares = {row.name: found.shares(row.name) for row in _lessons(found) if row.graded}
+    rows, students = lesson_rows(found), class_size(found)
+    shares = {row.name: found.shares(row.name) for row in rows if row.graded}
     timed = any(each.seconds for each in found.exercises)
     return templates().get_template("report.html.jinja").render(
         title=title,
@@ -159,13 +156,18 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         FLAGS=flags.MEANINGS,
         sentences=sentences(found),
         total_lost=sum(found.lost.values()),
-        lessons=_lessons(found),
+        lessons=rows,
+        students=students,
+        questions=discriminations(found.exercises),
+        LEAST_STUDENTS=LEAST_STUDENTS,
+        flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
         next=found.mistakes[:NEXT],
         cards=[_card(each, examples) for each in found.mistakes[:EXAMPLES]],
         groups=[GroupCard(each, examples.of(each.answers)) for each in _notable_groups(found.unexplained)],
         unevaluated=_unevaluated(found.unevaluated, anonymizer),
         worst=_worst_checks(found.exercises),
         rejected=_reasons(found.work, anonymizer),
+        course_picture=Markup(_term_picture(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(scores(shares)) if shares else "",
         exercise_picture=Markup(exercises(_answered(found))) if shares else "",
         mistake_picture=Markup(mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
@@ -174,10 +176,11 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
 
 
 def private_page(found: Tally, title: str, today: date) -> str:
-    """The page for the instructor's eyes: who has which score, flags and misconceptions."""
+    """The page for the instructor's eyes: whom to talk to; and who has which score, flags and misconceptions."""
     rows = sorted(found.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
     template = templates().get_template("report_names.html.jinja")
-    return template.render(title=title, today=today, rows=rows, State=State)
+    rules = {"MISSING": MISSING, "SAME": SAME, "DROP": DROP, "EARLIER": EARLIER}
+    return template.render(title=title, today=today, rows=rows, State=State, people=to_talk_to(found), **rules)
 
 
 def templates() -> Environment:
@@ -193,6 +196,7 @@ def templates() -> Environment:
     made.filters |= {
         "percent": percent,
         "points": points,
+        "signed": signed,
         "plural": plural,
         "rich": lambda text: Markup(rich(clean(text))),
         "median": median,
@@ -227,17 +231,8 @@ def _answered(found: Tally) -> list[ExerciseTally]:
     return [each for each in found.exercises if each.answers]
 
 
-def _lessons(found: Tally) -> list[LessonRow]:
-    rows = []
-    for lesson in found.work.lessons:
-        here = [each for each in found.work.handed_in if each.lesson == lesson.name]
-        shares = found.shares(lesson.name)
-        graded = sum(each.state in (State.GRADED, State.OLDER, State.PARTLY) for each in here)
-        first, middle, last = quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (shares * 3 or [0] * 3)
-        quartiles = (first, middle, last) if shares else None
-        average = mean(shares) if shares else None
-        rows.append(LessonRow(lesson.name, len(here), graded, quartiles, average, tenths(shares)))
-    return rows
+def _term_picture(rows: Sequence[LessonRow], students: int) -> str:
+    return course([(row.name, row.students / students if students else 0.0, row.quartiles) for row in rows])
 
 
 def _notable_groups(groups: Sequence[UnexplainedGroup]) -> list[UnexplainedGroup]:

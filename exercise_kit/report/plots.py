@@ -30,7 +30,7 @@ _VARIABLES = {
     **{BLUE: "blue", ORANGE: "orange", GREEN: "green", VERMILION: "vermilion", SKY: "sky", PALE: "pale"},
     **{INK: "ink", GREY: "grey", HAIR: "hair", CARD: "card"},
 }
-WIDTH = 10.0  # inches, of 72 units each
+WIDTH, NARROW = 10.0, 5.4  # inches, of 72 units each; a phone shows the narrow ones whole
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
@@ -48,10 +48,10 @@ _SETTINGS: dict[Any, Any] = {
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 
 
-def figure(height: float, above: float = 0.0) -> Figure:
+def figure(height: float, above: float = 0.0, width: float = WIDTH) -> Figure:
     """An empty figure, ``height`` inches high, of which some ``above`` are left free for legends."""
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - above / height))
-    made = Figure(figsize=(WIDTH, height), layout=layout)
+    made = Figure(figsize=(width, height), layout=layout)
     FigureCanvasSVG(made)
     return made
 
@@ -86,6 +86,42 @@ def as_svg(made: Figure, name: str, alt: str) -> str:
     assert box is not None, "matplotlib writes one"
     head = f'<svg {box[0]} role="img" aria-label="{escape(alt, quote=True)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
     return re.sub(r"<svg[^>]*", head, text, count=1)
+
+
+Course = Sequence[tuple[str, float, tuple[float, float, float] | None]]
+
+
+def course(lessons: Course) -> str:
+    """The term: above the middle half of the notebooks and their median, below how many students handed in.
+
+    Args:
+        lessons: of each its name, the share of the students who handed in, and the quartiles of the points' shares.
+    """
+    with drawing("course"):
+        made = figure(3.4, width=NARROW)
+        above, below = made.subplots(2, 1, sharex=True, height_ratios=(3, 1.2))
+        graded = [(place, each[2]) for place, each in enumerate(lessons) if each[2]]
+        places = [place for place, _ in graded]
+        for edge, look in ((0, ":"), (2, ":"), (1, "-")):
+            above.plot(places, [quartiles[edge] for _, quartiles in graded], look, color=BLUE, linewidth=1.2)
+        above.fill_between(places, [each[0] for _, each in graded], [each[2] for _, each in graded], color=PALE)
+        for place, (_, middle, _) in graded:
+            above.plot([place], [middle], "o", color=BLUE, markersize=5)
+            above.annotate(
+                f"{middle:.0%}", (place, middle), (0, 6), textcoords="offset points", ha="center", fontsize=8
+            )
+        above.set(ylim=(0, 1.12), ylabel="points")
+        below.bar(range(len(lessons)), [share for _, share, _ in lessons], width=0.6, color=SKY)
+        below.set(ylim=(0, 1.05), ylabel="handed in")
+        below.set_xticks(range(len(lessons)), [name for name, _, _ in lessons], rotation=35, ha="right")
+        for axes in (above, below):
+            axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+            axes.grid(axis="y", color=HAIR, linewidth=0.6)
+            axes.set_axisbelow(True)
+        summary = "; ".join(f"{name}: {each[1]:.0%}" for name, _, each in lessons if each)
+        return as_svg(
+            made, "course", f"The median share of the points, lesson by lesson. {summary}. The table follows."
+        )
 
 
 TENTHS = 10

@@ -238,3 +238,67 @@ def test_grades_are_written_for_their_owner_alone(results_file, tmp_path):
 def test_a_system_or_visibility_that_does_not_exist_is_a_usage_error(results_file):
     assert export(results_file(result()), "blackboard").exit_code == 2
     assert export(results_file(result()), "gradescope", "--visibility", "never").exit_code == 2
+
+
+RUNNER = {
+    "CLASSROOM": "vision",
+    "ASSIGNMENT": "patchify",
+    "ASSIGNMENT_TYPE": "individual",
+    "OWNER": "ada",
+    "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
+    "COMMIT_URL": "https://git.example/commit/1",
+    "RELEASE_URL": "https://git.example/release/1",
+}
+# of classroom50/result/v1: what must be there, of which type; and what a test must have
+WHOLE = {
+    **dict.fromkeys(("schema", "classroom", "assignment", "assignment_type", "owner", "submission", "commit"), str),
+    **dict.fromkeys(("release", "review", "datetime"), str),
+    **{"score": int, "max-score": int, "tests": list},
+}
+TEST = {"test-name": str, "passed": bool, "score": int, "max-score": int}
+
+
+def test_classroom50_gets_its_result_in_hundredths_of_a_point(results_file, monkeypatch):
+    for name, value in RUNNER.items():
+        monkeypatch.setenv(name, value)
+    done = export(results_file(result(None, flags=["reference-copied"])), "classroom50")
+    assert done.exit_code == 0
+    assert "reference-copied" not in done.stdout
+    made = json.loads(done.stdout)
+    assert {name: type(value) for name, value in made.items()} == WHOLE
+    assert made["schema"] == "classroom50/result/v1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["datetime"])
+    assert (made["score"], made["max-score"], made["review"]) == (950, 1000, RUNNER["COMMIT_URL"])
+    first, second = made["tests"]
+    for each in made["tests"]:
+        assert {name: type(value) for name, value in each.items()} == TEST | {"output": str}
+    assert (first["test-name"], first["passed"], first["score"]) == ("patchify", True, 800)
+    assert (second["passed"], second["score"], second["max-score"]) == (False, 150, 200)
+
+
+@pytest.mark.parametrize(
+    ("entries", "missing", "words"),
+    [
+        ([result()], "COMMIT_URL", "the environment has no COMMIT_URL. Classroom 50's runner sets them"),
+        ([rejected()], "", "it could not be graded: the file is empty"),
+        ([], "", "no lesson was handed in"),
+        ([result(), result("ben")], "", "Classroom 50 takes one submission at a time"),
+    ],
+)
+def test_classroom50_gets_no_file_that_would_read_as_a_grade(results_file, monkeypatch, entries, missing, words):
+    for name, value in RUNNER.items():
+        monkeypatch.setenv(name, "" if name == missing else value)
+    done = export(results_file(*entries), "classroom50")
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_does_not_go_together_is_a_usage_error(tmp_path):
+    run = CliRunner().invoke
+    zipped = str(tmp_path / "autograder.zip")
+    assert run(app, ["export", "--to", "gradescope"]).exit_code == 2
+    assert run(app, ["export", "--to", "canvas", "--autograder", zipped]).exit_code == 2
+    nowhere = run(app, ["export", "--to", "gradescope", "--autograder", zipped, "--root", str(tmp_path)])
+    assert (nowhere.exit_code, list(tmp_path.iterdir())) == (1, [])
+    assert "name a clone of the course with --root" in nowhere.stderr

@@ -2,7 +2,8 @@
 
 import pytest
 
-from exercise_kit.report.examples import MOST_LINES, Anonymizer, Unshowable
+from exercise_kit.report.examples import Anonymizer, Unshowable
+from exercise_kit.report.excerpt import MOST_LINES
 
 NAMES = ["Zoë Quist", "max", "s4711", "zq@example.org", "张伟", "O'Brien"]
 
@@ -62,7 +63,7 @@ def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymizer):
     helper = "def helper(x):\n" + "    x = x + 1\n" * MOST_LINES + "    return x\n"
     code = anonymizer.code(helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",))
     assert code == "def helper(x):\n    …\n\ndef patchify(images, patch_size):\n    return helper(images)"
-    body = "".join(f"    x = {number}\n" for number in range(40))
+    body = "".join(f"    x = {number}\n" for number in range(48))
     lines = shown(anonymizer, body).splitlines()
     assert (len(lines), lines[-1]) == (MOST_LINES + 1, "# … and 15 lines more")
 

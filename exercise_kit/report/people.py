@@ -1,0 +1,105 @@
+"""Whom to talk to, and why: for the private page. Signs, each by a rule that is stated; no judgment of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import mean, median
+
+from exercise_kit.report.tally import Tally
+from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
+
+DUE = 0.5  # of the class handed it in
+MISSING = 2  # lessons
+SAME = 2  # exercises
+DROP = 0.3  # of the points, against the class
+EARLIER = 2  # lessons before that
+_OF_THE_MACHINE = frozenset({NOT_SANDBOXED, WEAKER_SANDBOX})
+
+
+class Why(StrEnum):
+    """Why to talk to somebody."""
+
+    MISSING = "not handed in"
+    SAME = "the same mistake again"
+    DROPPED = "less than before"
+    FLAGGED = "to look at"
+
+
+@dataclass(frozen=True)
+class Concern:
+    """A reason, and what was seen."""
+
+    why: Why
+    seen: str
+
+
+@dataclass(frozen=True)
+class Person:
+    """A student, and the reasons to talk to them."""
+
+    who: str
+    concerns: tuple[Concern, ...]
+
+
+def to_talk_to(found: Tally) -> list[Person]:
+    """The students with a reason; those with most reasons first."""
+    shares = _shares(found)
+    book = found.work.manual_grading
+    students = dict.fromkeys((*(each.who for each in found.work.handed_in), *(book.students if book else ())))
+    people = [Person(who, tuple(_concerns(found, who, shares, len(students)))) for who in students]
+    return sorted(
+        (each for each in people if each.concerns), key=lambda each: (-len(each.concerns), each.who.casefold())
+    )
+
+
+def _concerns(found: Tally, who: str, shares: Mapping[str, Mapping[str, float]], students: int) -> Iterator[Concern]:
+    theirs = {each.lesson for each in found.work.handed_in if each.who == who}
+    due = [lesson.name for lesson in found.work.lessons if _students(found, lesson.name) >= DUE * students]
+    missing = [name for name in due if name not in theirs]
+    if len(missing) >= MISSING:
+        yield Concern(Why.MISSING, ", ".join(missing))
+    for mistake in found.mistakes:
+        exercises = [exercise for student, exercise in mistake.answers if student == who]
+        if len(exercises) >= SAME:
+            yield Concern(Why.SAME, f"{mistake.misconception.name}: in {', '.join(exercises)}")
+    if dropped := _dropped(who, shares):
+        yield Concern(Why.DROPPED, dropped)
+    for each in found.work.handed_in:
+        flags = [flag for flag in (each.result.flags if each.result else ()) if flag not in _OF_THE_MACHINE]
+        if each.who == who and flags:
+            yield Concern(Why.FLAGGED, f"{', '.join(flags)} in {each.lesson or each.path.name}")
+
+
+def _students(found: Tally, lesson: str) -> int:
+    return len({each.who for each in found.work.handed_in if each.lesson == lesson})
+
+
+def _shares(found: Tally) -> dict[str, dict[str, float]]:
+    """By lesson, in the course's order, and student the share of the points; of several files the best."""
+    shares: dict[str, dict[str, float]] = {lesson.name: {} for lesson in found.work.lessons}
+    for each in found.work.handed_in:
+        if each.result and each.result.max_score and each.lesson in shares:
+            here, share = shares[each.lesson], each.result.score / each.result.max_score
+            here[each.who] = max(share, here.get(each.who, 0.0))
+    return shares
+
+
+def _dropped(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
+    """How far a student fell in their last lesson against the class, measured from their own past; "": not far."""
+    against = {name: here[who] - median(here.values()) for name, here in shares.items() if who in here}
+    *earlier, last = against or [""]
+    if len(earlier) < EARLIER:
+        return ""
+    past, now = mean(against[name] for name in earlier), against[last]
+    if past - now < DROP:
+        return ""
+    return (
+        f"{100 * shares[last][who]:.0f} % in {last}, {_away(now)} the class's median; "
+        f"in the lessons before it was {_away(past)} it, in the mean"
+    )
+
+
+def _away(distance: float) -> str:
+    return f"{abs(100 * distance):.0f} points of 100 {'above' if distance >= 0 else 'below'}"

@@ -1,0 +1,139 @@
+"""Gradescope's autograder: unpacked and run on an upload, and run where a container allows no sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.machine import needs_sandbox
+from vit_course.cli import app
+
+ROOT = Path(__file__).parents[2]
+LESSON = "00_start"
+# what a container of an older Docker does: the calls that the sandbox is made of do not exist, or are not allowed
+FORBID = """
+import ctypes, os, platform, struct, sys
+
+errno, numbers = int(sys.argv[1]), [int(each) for each in sys.argv[2].split(",")]
+LOAD, EQUAL, ANSWER = 0x20, 0x15, 0x06
+steps = [(LOAD, 0, 0, 0)]
+for number in numbers:
+    steps += [(EQUAL, 0, 1, number), (ANSWER, 0, 0, 0x00050000 | errno)]
+steps.append((ANSWER, 0, 0, 0x7FFF0000))
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+LANDLOCK = (444, 445, 446)
+ENOSYS, EPERM = 38, 1
+# https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format
+WHOLE = {"score", "execution_time", "output", "output_format", "test_output_format", "test_name_format", "visibility"}
+WHOLE |= {"stdout_visibility", "extra_data", "tests", "leaderboard"}
+TEST = {"score", "max_score", "status", "name", "name_format", "number", "output", "output_format", "tags"}
+TEST |= {"visibility", "extra_data"}
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """The zip that an instructor uploads."""
+    target = tmp_path_factory.mktemp("packed") / "autograder.zip"
+    done = CliRunner().invoke(app, ["export", "--to", "gradescope", "--autograder", str(target)])
+    assert done.exit_code == 0, done.output
+    assert "answers and the hidden checks" in done.output
+    return target
+
+
+@pytest.fixture
+def container(packed, tmp_path):
+    """A folder that stands for /autograder, with an upload in it; setup.sh's Python is the one that runs this test."""
+    source = tmp_path / "source"
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", packed, source], check=True)
+    for name in ("submission", "results", "venv/bin", "home"):
+        (tmp_path / name).mkdir(parents=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
+    mark = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
+    notebook["cells"].insert(
+        0, {"cell_type": "code", "id": "mark", "metadata": {}, "source": mark, "outputs": [], "execution_count": None}
+    )
+    (tmp_path / "submission" / f"{LESSON}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    return tmp_path
+
+
+def run_autograder(container, *launcher):
+    """As Gradescope does, in an empty environment but for the paths."""
+    environment = {"AUTOGRADER_ROOT": str(container), "HOME": str(container / "home"), "PATH": os.environ["PATH"]}
+    command = [*launcher, shutil.which("bash"), str(container / "source" / "run_autograder")]
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False, timeout=600)
+
+
+def test_the_zip_holds_what_gradescope_runs_and_nothing_of_a_class(packed):
+    with zipfile.ZipFile(packed) as archive:
+        names = set(archive.namelist())
+        modes = {name: archive.getinfo(name).external_attr >> 16 for name in ("setup.sh", "run_autograder")}
+    assert all(mode & stat.S_IXUSR for mode in modes.values())
+    assert {"course/pyproject.toml", "course/constraints.txt", "course/tests/hidden/conftest.py"} <= names
+    assert {f"course/notebooks/{LESSON}.ipynb", f"course/solutions/{LESSON}.ipynb"} <= names
+    assert not [name for name in names if ".git/" in name or "submitted" in name or name.endswith((".db", ".pyc"))]
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
+
+
+def test_the_scripts_are_scripts(packed, tmp_path):
+    with zipfile.ZipFile(packed) as archive:
+        for name in ("setup.sh", "run_autograder"):
+            archive.extract(name, tmp_path)
+            subprocess.run(["bash", "-n", tmp_path / name], check=True)
+            assert "VISIBILITY" not in (tmp_path / name).read_text()
+
+
+@needs_sandbox
+def test_an_upload_gets_results_json_as_gradescope_documents_it(container):
+    done = run_autograder(container)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = json.loads((container / "results" / "results.json").read_bytes())
+    assert made.keys() <= WHOLE
+    assert all(each.keys() <= TEST for each in made["tests"])
+    assert {each["status"] for each in made["tests"]} == {"passed"}
+    assert made["score"] == sum(each["score"] for each in made["tests"]) > 0
+    assert made["visibility"] == "visible"
+    assert not (container / "ran").exists()  # the sandbox let nothing be written
+
+
+@pytest.mark.parametrize(
+    ("errno", "calls", "words"),
+    [
+        (ENOSYS, LANDLOCK, "built without Landlock"),
+        (EPERM, LANDLOCK, "something forbids it"),
+        (EPERM, (317, 277), "the kernel refuses filters of system calls"),
+    ],
+    ids=["no-landlock", "landlock-forbidden", "seccomp-forbidden"],
+)
+def test_where_a_container_allows_no_sandbox_nothing_is_graded_and_it_says_what_to_switch_on(
+    container, errno, calls, words
+):
+    numbers = ",".join(map(str, calls))
+    done = run_autograder(container, sys.executable, "-c", FORBID, str(errno), numbers)
+    assert done.returncode == 1
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "nothing was graded. What is missing:" in told
+    assert words in told
+    assert "--security-opt seccomp=FILE" in told
+    assert "Grading cannot run in the sandbox here" in told  # the doctor
+    assert "Traceback" not in told
+    assert list((container / "results").iterdir()) == []
+    assert not (container / "ran").exists()
+    assert not list((container / "home").rglob("results/*.json"))

@@ -1,0 +1,56 @@
+"""An example shows the lines in which the mistake is."""
+
+from exercise_kit.report.examples import Anonymizer
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shortened
+
+LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
+
+
+def test_short_code_is_shown_whole():
+    lines = ["def f(x):", "    return x"]
+    assert shortened(lines, {"return x"}) == lines
+
+
+def test_long_code_keeps_what_differs_and_where_it_stands():
+    lines = [
+        "class A:",
+        "    def f(self):",
+        *(f"    {line}" for line in LONG),
+        "        return x.transpose(1, 2)",
+        "# end",
+    ]
+    common = {canonical(line) for line in lines} - {"return x.transpose(1, 2)"}
+    shown = shortened(lines, common)
+    assert shown[:3] == ["class A:", "    def f(self):", f"        {MARK}"]
+    assert "        return x.transpose(1, 2)" in shown
+    assert len(shown) <= MOST_LINES
+
+
+def test_names_that_were_taken_out_are_alike():
+    assert canonical("    name3 = name1(x)") == canonical("name4 = name2(x)")
+
+
+def test_where_all_differs_the_end_is_cut_and_counted():
+    shown = shortened(LONG, ())
+    assert (len(shown), shown[-1]) == (MOST_LINES + 1, f"# {MARK} and {len(LONG) - MOST_LINES} lines more")
+
+
+def helper(name, line, lines=MOST_LINES // 2):
+    return f"def {name}(x):\n" + "".join(f"    x = x + {number}\n" for number in range(lines)) + f"    return {line}\n"
+
+
+def test_the_helper_with_the_mistake_is_shown_and_the_others_are_outlined():
+    right, wrong = helper("tokens", "x"), helper("patches", "x.transpose(1, 2)")
+    answer = "def patchify(images, patch_size):\n    return patches(tokens(images))"
+    anonymizer = Anonymizer([])
+    others = anonymizer.lines(right + helper("patches", "x") + answer, ("patchify",))
+    code = anonymizer.code(right + wrong + answer, ("patchify",), others)
+    assert "return x.transpose(1, 2)" in code
+    assert f"def tokens(x):\n    {MARK}" in code
+
+
+def test_where_nothing_is_known_the_farthest_helper_goes_first():
+    near, far = helper("tokens", "patches(x)"), helper("patches", "x")
+    code = Anonymizer([]).code(far + near + "def patchify(x, p):\n    return tokens(x)", ("patchify",))
+    assert f"def patches(x):\n    {MARK}" in code
+    assert "return patches(x)" in code

@@ -1,0 +1,216 @@
+"""A class over several lessons: what tells students apart, how soon they passed, and whom to talk to."""
+
+import os
+import re
+import subprocess
+from datetime import UTC, date, datetime
+from pathlib import Path
+from statistics import correlation
+
+import pytest
+
+from exercise_kit.judge.result import Result
+from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, State, SubmittedWork
+from exercise_kit.report.discrimination import LEAST_STUDENTS, discriminations
+from exercise_kit.report.page import lecture_page, private_page, signed
+from exercise_kit.report.people import Why, to_talk_to
+from exercise_kit.report.tally import tally
+from exercise_kit.report.term import lesson_rows
+from tests.e2e.browser import CHROMIUM, needs_chromium
+from tests.kit.report.conftest import exercise, failed
+from tests.kit.report.test_page import Outline
+
+TODAY = date(2026, 3, 7)
+LESSONS = ("01_first", "02_second", "03_third", "04_fourth")
+
+
+def handed_in(who, lesson, *exercises, flags=(), path=None):
+    score, worth = sum(each.score for each in exercises), sum(each.max_score for each in exercises)
+    result = Result("p", who, lesson, "graded", None, score, worth, 0.5, flags, exercises)
+    return SubmittedWork(path or Path(f"{who}/{lesson}.ipynb"), who, lesson, State.GRADED, result)
+
+
+def class_of(*works, lessons=LESSONS, points=None, **more):
+    plans = tuple(LessonPlan(name, points or {f"{name}_a": 10.0, f"{name}_b": 10.0}) for name in lessons)
+    return tally(ClassWork("vision", works, plans, **more))
+
+
+def two(who, lesson, first, second, **more):
+    return handed_in(
+        who,
+        lesson,
+        exercise(f"{lesson}_a", score=first, max_score=10.0),
+        exercise(f"{lesson}_b", score=second, max_score=10.0),
+        **more,
+    )
+
+
+def spread(students):
+    """A lesson of two exercises: the second goes along with the first, but for the last student."""
+    first = [10.0 * (number % 4) / 3 for number in range(students)]
+    return [two(f"s{number}", LESSONS[0], each, each if number else 10.0 - each) for number, each in enumerate(first)]
+
+
+def test_the_index_is_the_correlation_with_all_other_exercises():
+    found = discriminations(class_of(*spread(12)).exercises)
+    first = [each.result.exercises[0].score for each in spread(12)]
+    second = [each.result.exercises[1].score for each in spread(12)]
+    assert [each.index for each in found] == pytest.approx([correlation(first, second)] * 2)
+    low, high = found[0].interval
+    assert low < found[0].index < high < 1
+    assert (found[0].students, found[0].sentence) == (12, "who does well elsewhere does well here")
+
+
+def test_of_few_students_nothing_is_said():
+    found = discriminations(class_of(*spread(LEAST_STUDENTS - 1)).exercises)
+    assert {each.index for each in found} == {None}
+    assert "at least 10 are needed" in found[0].sentence
+
+
+def test_of_an_exercise_that_all_can_do_nothing_is_said():
+    works = [two(f"s{number}", LESSONS[0], 10.0, float(number % 3)) for number in range(12)]
+    found = discriminations(class_of(*works).exercises)
+    assert [each.index for each in found] == [None, None]
+    assert "all students earned the same" in found[0].sentence
+
+
+def test_chance_and_the_wrong_way_round_are_told():
+    alternating = [two(f"s{number}", LESSONS[0], float(number % 2), float(number // 2 % 2)) for number in range(12)]
+    assert "may be chance" in discriminations(class_of(*alternating).exercises)[0].sentence
+    opposed = [two(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)]
+    assert "does worse here" in discriminations(class_of(*opposed).exercises)[0].sentence
+    assert signed(-0.5) == "\u22120.50"
+
+
+def reasons(found):
+    return {each.who: [(concern.why, concern.seen) for concern in each.concerns] for each in to_talk_to(found)}
+
+
+def everybody(lessons, *students, score=8.0):
+    return [two(who, lesson, score, score) for who in students for lesson in lessons]
+
+
+def test_who_handed_in_too_little_is_named_and_so_is_who_handed_in_nothing_if_the_gradebook_knows():
+    works = [*everybody(LESSONS, "ann", "ben", "cleo"), *everybody(LESSONS[:2], "dan"), *everybody(LESSONS[1:], "eve")]
+    found = class_of(*works, manual_grading=ManualGrading(students=("ann", "zoe")))
+    assert reasons(found) == {
+        "dan": [(Why.MISSING, "03_third, 04_fourth")],
+        "zoe": [(Why.MISSING, ", ".join(LESSONS))],
+    }
+
+
+def test_who_falls_behind_their_own_past_is_named_and_not_who_is_always_low():
+    works = [
+        *everybody(LESSONS, "ann", "ben", "cleo"),
+        *everybody(LESSONS[:3], "dan", score=9.0),
+        two("dan", LESSONS[3], 4.0, 4.0),
+        *everybody(LESSONS, "low", score=2.0),
+    ]
+    found = reasons(class_of(*works))
+    assert list(found) == ["dan"]
+    assert found["dan"][0][0] is Why.DROPPED
+    assert found["dan"][0][1].startswith("40 % in 04_fourth, 40 points of 100 below the class's median")
+
+
+def test_the_same_mistake_twice_and_flags_of_the_student_alone():
+    wrong = [exercise(f"01_first_{each}", failed(misconception="column order"), max_score=10.0) for each in "ab"]
+    works = [
+        handed_in("ann", LESSONS[0], *wrong, flags=("reference-copied", "weaker-sandbox")),
+        two("ben", LESSONS[0], 8.0, 8.0, flags=("weaker-sandbox",)),
+    ]
+    assert reasons(class_of(*works, lessons=LESSONS[:1])) == {
+        "ann": [
+            (Why.SAME, "column order: in 01_first_a, 01_first_b"),
+            (Why.FLAGGED, "reference-copied in 01_first"),
+        ]
+    }
+
+
+@pytest.fixture
+def dated(tmp_path):
+    """A class folder: ann passed after 2 days, ben after 4, cleo never did, and of dan no time is known."""
+    release = tmp_path / "release" / LESSONS[0] / f"{LESSONS[0]}.ipynb"
+    release.parent.mkdir(parents=True)
+    release.write_text("{}")
+    os.utime(release, (released := datetime(2026, 3, 1, tzinfo=UTC).timestamp(), released))
+    works = []
+    for who, time, score in (
+        ("ann", "2026-03-03 00:00:00.000000 UTC", 5.0),
+        ("ben", "2026-03-05 00:00:00 UTC", 10.0),
+        ("cleo", "2026-03-02 00:00:00 UTC", 4.0),
+        ("dan", "soon", 10.0),
+    ):
+        path = tmp_path / who / f"{LESSONS[0]}.ipynb"
+        path.parent.mkdir()
+        (path.parent / "timestamp.txt").write_text(time)
+        works.append(two(who, LESSONS[0], score, score, path=path))
+    return tmp_path, works, release
+
+
+def test_days_from_release_to_half_of_the_points(dated):
+    folder, works, _ = dated
+    (row,) = lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
+    assert (row.to_pass.days, row.to_pass.passed, row.to_pass.unknown) == ((2.0, 4.0), 3, "")
+    assert (row.students, row.graded) == (4, 4)
+
+
+def test_what_is_not_known_of_times_is_said(dated):
+    folder, works, release = dated
+    for name in ("ann", "ben"):
+        (folder / name / "timestamp.txt").unlink()
+    assert "no timestamp.txt" in unknown(works, folder)
+    os.utime(release)  # released again, after cleo handed in
+    assert "newer" in unknown(works, folder)
+    release.unlink()
+    assert "there is no release/" in unknown(works, folder)
+    assert "a file of results tells no times" in unknown(works, None)
+
+
+def unknown(works, folder):
+    (row,) = lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
+    assert row.to_pass.days == ()
+    return row.to_pass.unknown
+
+
+@pytest.fixture
+def long_term():
+    """Eleven lessons with long names, four exercises in each, all with mistakes of several names."""
+    lessons = tuple(f"{number:02}_a_lesson_with_a_long_name" for number in range(11))
+    points = {lesson: {f"exercise_number_{each}_of_{lesson}": 10.0 for each in range(4)} for lesson in lessons}
+    works = []
+    for student in range(12):
+        for lesson in lessons:
+            answers = [
+                exercise(
+                    name, failed(misconception=f"mistake {student % 5} of the long kind"), score=5.0, max_score=10.0
+                )
+                if (student + place) % 2
+                else exercise(name, score=10.0, max_score=10.0)
+                for place, name in enumerate(points[lesson])
+            ]
+            works.append(handed_in(f"student{student}", lesson, *answers, flags=("reference-copied",)))
+    plans = tuple(LessonPlan(lesson, points[lesson]) for lesson in lessons)
+    return tally(ClassWork("vision", tuple(works), plans))
+
+
+def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(long_term):
+    outline = Outline(lecture_page(long_term, "vision", TODAY))
+    labels = [value for tag, name, value in outline.attributes if (tag, name) == ("svg", "aria-label")]
+    assert "lesson by lesson" in labels[0]
+    assert outline.tags["td"] == sum(
+        name in ("data-label", "colspan") for tag, name, _ in outline.attributes if tag == "td"
+    )
+    private = private_page(long_term, "vision", TODAY)
+    Outline(private)
+    assert "12 students, those with most reasons first" in private
+    assert "student3" not in lecture_page(long_term, "vision", TODAY)
+
+
+@needs_chromium
+def test_in_print_it_is_two_pages(long_term, tmp_path):
+    (tmp_path / "report.html").write_text(lecture_page(long_term, "vision", TODAY), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    target = tmp_path / "report.pdf"
+    command = [CHROMIUM, *options, f"--print-to-pdf={target}", (tmp_path / "report.html").as_uri()]
+    subprocess.run(command, capture_output=True, check=True, timeout=300)
+    assert len(re.findall(rb"/Type /Page\b", target.read_bytes())) == 2
