@@ -103,7 +103,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
-        for path in _packaged(root):
+        for path in packaged(root):
             _put(Path(source) / path, (root / path).read_bytes())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
@@ -113,7 +113,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
     return built[-1]
 
 
-def _packaged(root: Path) -> list[Path]:
+def packaged(root: Path) -> list[Path]:
     """The project's files that a wheel is made of: those at the top, and those in packages."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     names = listed.stdout.decode().split("\0") if not listed.returncode else []

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
+from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
 from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.reasons import Reason
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
@@ -55,9 +57,9 @@ def exercise_keys(
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks = _check_digests(place.checks, stamp(place.checks))
+    checks, own = _check_digests(place.checks, stamp(place.checks)), files_of(place.class_dir)
     shared = (code_digest(), checks[""], place.secret, sandboxed, device)
-    return {name: _digest(*shared, checks.get(name)) for name in exercises}
+    return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
 def _key_suffix(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:
@@ -176,8 +178,9 @@ class Store:
         except TamperedResult:
             before = None
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
-        kept |= {each.name: each for each in result.exercises}
-        all_keys |= {each.name: keys[each.name] for each in result.exercises}
+        lasting = [each for each in result.exercises if each.reason is not Reason.OUR_ERROR]
+        kept |= {each.name: each for each in lasting}
+        all_keys |= {each.name: keys[each.name] for each in lasting}
         whole = replace(result, exercises=tuple(kept.values()))
         path = self.path_of(submission)
         said = (*explained(submission.notes), submission.reason)

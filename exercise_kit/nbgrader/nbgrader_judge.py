@@ -33,6 +33,7 @@ from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legi
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn
 
 
@@ -100,10 +101,10 @@ class SaveGrades(SaveAutoGrades):
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
-        if result is None:
+        if result is None and not _waits(cell, resources["nbgrader"].get(RESULT)):
             super()._add_score(cell, resources)
             return
-        name, zero = cell.metadata["nbgrader"]["grade_id"], self._is_zero(result)
+        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._is_zero(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
         grade.auto_score = 0.0 if zero else None
         grade.needs_manual_grade = not zero or grade.manual_score is not None
@@ -125,6 +126,12 @@ class SaveGrades(SaveAutoGrades):
     def _is_zero(self, result: Result) -> bool:
         """Whether the file is at fault, and the class gives no points for that; the grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
+
+
+def _waits(cell: NotebookNode, result: Result | None) -> bool:
+    """Whether a check's cell belongs to an exercise that was not graded for an error in the exercise."""
+    broken = {each.name for each in result.exercises if each.reason is Reason.OUR_ERROR} if result else set()
+    return cell.metadata["nbgrader"]["grade_id"] in map(check_grade_id, broken)
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:

@@ -1,0 +1,124 @@
+"""The skeleton of an exercise of a class's own: a small one that works, to be changed, or a variant of one of ours."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from exercise_kit.authoring.build import SOURCES
+from exercise_kit.authoring.class_lessons import sources_of
+from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
+from exercise_kit.engine.course import course, package
+from exercise_kit.files import write
+
+_TEMPLATES = files("exercise_kit") / "templates"
+
+
+class NewExerciseError(Exception):
+    """The skeleton cannot be made; the message says why, and what to do."""
+
+
+def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, variant_of: str | None) -> list[Path]:
+    """Write the files of a new exercise into a class folder; nothing that is there is replaced.
+
+    Args:
+        class_dir: the class folder.
+        root: a clone of the course.
+        name: the exercise's; of a skeleton also the function's.
+        lesson: as "11_tokens"; one that the class has gets the exercise at its end; None: a new lesson of its name.
+        variant_of: the exercise of the course that it is a variant of; None: the small one.
+
+    Returns:
+        the files that were written, relative to the class folder.
+
+    Raises:
+        NewExerciseError: the name or the lesson cannot be used, or there is no such exercise of the course.
+        AuthoringError: the class's settings cannot be read.
+    """
+    lessons = sources_of(class_dir, root)
+    lesson = lesson or f"{_free_number(lessons):02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
+    _refuse(class_dir, name, lesson, variant_of)
+    values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
+    values["title"] = lesson[3:].replace("_", " ").capitalize()
+    if variant_of:
+        contents = _variant(class_dir, root, name, lesson, variant_of)
+    else:
+        contents = {
+            Path(EXERCISES, f"{name}.py"): _filled("checks", values),
+            Path("hidden", f"test_{name}.py"): _filled("hidden", values),
+            Path(LESSONS, f"{lesson}.py"): _filled("cells", values),
+        }
+    place = Path(LESSONS, f"{lesson}.py")
+    before = lessons.get(lesson) or _filled("lesson", values)
+    if (class_dir / place).is_file():
+        before = (class_dir / place).read_text("utf-8")
+    elif (root / SOURCES / place.name).is_file():
+        before = (root / SOURCES / place.name).read_text("utf-8")
+    contents[place] = f"{before.rstrip()}\n{contents[place]}"
+    for path, text in contents.items():
+        (class_dir / path).parent.mkdir(exist_ok=True, mode=0o700)
+        write(class_dir / path, text.encode(), 0o600)
+    return list(contents)
+
+
+def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
+    known = course()
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        raise NewExerciseError(f"{name!r} is no name of a Python function; choose one as count_tokens")
+    if not LESSON_NAME.fullmatch(lesson):
+        raise NewExerciseError(f"{lesson!r} is no lesson's name; it is NN_topic, two digits and lower case")
+    ours = known.exercises.keys() - (known.own.exercises.keys() if known.own else set())
+    if name in ours:
+        raise NewExerciseError(f"the course has an exercise called {name!r}; choose another name")
+    for path in (Path(EXERCISES, f"{name}.py"), Path("hidden", f"test_{name}.py")):
+        if (class_dir / path).exists():
+            raise NewExerciseError(f"there is a {path} already; choose another name")
+    if variant_of and (variant_of not in ours or known.exercises[variant_of].file):
+        raise NewExerciseError(
+            f"{variant_of!r} is no exercise of the course that can be varied; see vit-course misconceptions"
+        )
+
+
+def _free_number(lessons: dict[str, str]) -> int:
+    return max((int(each[:2]) for each in lessons if each[:2].isdecimal()), default=0) + 1
+
+
+def _filled(kind: str, values: dict[str, str]) -> str:
+    return Template((_TEMPLATES / f"new_exercise_{kind}.py.txt").read_text("utf-8")).substitute(values)
+
+
+def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
+    """The files of a variant: its checks begin with the original's, its hidden checks and its cell are copies."""
+    original = course().exercises[variant_of]
+    module = getattr(original.checks[0].function, "__module__", "")
+    objects = ", ".join(original.objects)
+    checks = (
+        f'"""`{name}`: a variant of `{variant_of}`, with the same public checks and known mistakes, and your own below."""\n\n'
+        f"from {module} import {variant_of} as original\n\n"
+        f'LESSON = "{lesson}"  # the lesson\'s file, without .py\n'
+        f'{name} = original.variant("{name}", LESSON)\n\n'
+        f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
+    )
+    marked = f'exercise("{variant_of}"'
+    texts = (path.read_text("utf-8") for path in sorted((class_dir / "hidden").glob("test_*.py")))
+    hidden = next((text for text in texts if marked in text), None)
+    cell = _cell_of((root / SOURCES / f"{original.lesson}.py").read_text("utf-8"), variant_of)
+    if hidden is None or cell is None:
+        raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
+    others = re.compile(rf'^@pytest\.mark\.exercise\("(?!{variant_of}")[^\n]*\n', re.MULTILINE)
+    cells = f'\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n\n\n# %% exercise="{name}"\n{cell}'
+    return {
+        Path(EXERCISES, f"{name}.py"): checks,
+        Path("hidden", f"test_{name}.py"): others.sub("", hidden).replace(marked, f'exercise("{name}"'),
+        Path(
+            LESSONS, f"{lesson}.py"
+        ): f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {objects})\n',
+    }
+
+
+def _cell_of(source: str, exercise: str) -> str | None:
+    found = re.search(rf'^# %% exercise="{exercise}"\n(.*?)(?=^# %%)', source, re.MULTILINE | re.DOTALL)
+    return found[1] if found else None
