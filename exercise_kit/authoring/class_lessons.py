@@ -1,7 +1,7 @@
-"""The lessons as one class has them: its own ones, and ours with other points, in another order, or without some exercises.
+"""The lessons as one class has them: its own, and ours with other points, another order or fewer exercises.
 
-In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own or takes the place of ours, and ``class.toml``
-changes ours where they stand::
+In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own or takes the place of ours, and
+``class.toml`` changes ours where they stand::
 
     leave_out = ["conv_from_linear", "09_fine_tuning"]   # exercises, questions or whole lessons
 
@@ -228,9 +228,7 @@ def _of_files(class_dir: Path) -> Iterator[Problem]:
         if exercise.problem:
             continue
         if name not in asked_for:
-            yield Problem(
-                where, f'no lesson of the class asks for it: a cell "# %% exercise="{name}"" in {LESSONS}/ does'
-            )
+            yield Problem(where, f'no file in {LESSONS}/ has a cell with exercise="{name}"')
         elif asked_for[name] != exercise.lesson:
             yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{asked_for[name]}.py asks for it")
         if not (class_dir / "hidden" / f"test_{name}.py").is_file():

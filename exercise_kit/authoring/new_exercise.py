@@ -75,11 +75,9 @@ def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> 
         raise NewExerciseError(f"the course has an exercise called {name!r}; choose another name")
     for path in (Path(EXERCISES, f"{name}.py"), Path("hidden", f"test_{name}.py")):
         if (class_dir / path).exists():
-            raise NewExerciseError(f"there is a {path} already; choose another name")
+            raise NewExerciseError(f"there is already a file {path}; choose another name")
     if variant_of and (variant_of not in ours or known.exercises[variant_of].file):
-        raise NewExerciseError(
-            f"{variant_of!r} is no exercise of the course that can be varied; see vit-course misconceptions"
-        )
+        raise NewExerciseError(f"{variant_of!r} is no exercise of the course to make a variant of")
 
 
 def _free_number(lessons: dict[str, str]) -> int:
@@ -96,7 +94,7 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     module = getattr(original.checks[0].function, "__module__", "")
     objects = ", ".join(original.objects)
     checks = (
-        f'"""`{name}`: a variant of `{variant_of}`, with the same public checks and known mistakes, and your own below."""\n\n'
+        f'"""`{name}`: a variant of `{variant_of}`, with its public checks and known mistakes, and yours."""\n\n'
         f"from {module} import {variant_of} as original\n\n"
         f'LESSON = "{lesson}"  # the lesson\'s file, without .py\n'
         f'{name} = original.variant("{name}", LESSON)\n\n'

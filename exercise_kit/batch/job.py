@@ -27,6 +27,7 @@ from exercise_kit.batch.locations import Place, lock_folder
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
 from exercise_kit.engine.class_exercises import in_use, use_class
 from exercise_kit.judge.result import Result, Status
+from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -206,6 +207,8 @@ def _cached_or_graded(task: Task, submission: Submission, refused: Refused) -> D
         notes = (*submission.notes, *fresh.notes)
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
     told = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
+    if any(each.reason is Reason.OUR_ERROR for each in fresh.exercises):  # it may be gone a minute later
+        return Done(merged(told, kept, fresh))
     try:
         store.save(submission, keys, merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh))
     except OSError as error:

@@ -28,7 +28,6 @@ from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.reasons import Reason
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
@@ -178,9 +177,8 @@ class Store:
         except TamperedResult:
             before = None
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
-        lasting = [each for each in result.exercises if each.reason is not Reason.OUR_ERROR]
-        kept |= {each.name: each for each in lasting}
-        all_keys |= {each.name: keys[each.name] for each in lasting}
+        kept |= {each.name: each for each in result.exercises}
+        all_keys |= {each.name: keys[each.name] for each in result.exercises}
         whole = replace(result, exercises=tuple(kept.values()))
         path = self.path_of(submission)
         said = (*explained(submission.notes), submission.reason)

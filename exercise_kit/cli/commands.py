@@ -44,7 +44,7 @@ def build(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a built notebook is stale.")] = False,
     root: Lessons = CLONE,
 ) -> None:
-    """Build the students' and the solution notebooks from solutions/*.py; in a class folder, what the class has of its own."""
+    """Build the notebooks from solutions/*.py; in a class folder, those of its own exercises, and prove these."""
     if (class_dir := class_with_lessons()) is not None:
         build_class(class_dir, root, check)
         return

@@ -15,6 +15,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -32,7 +33,7 @@ _ASKED_FOR = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE
 
 @dataclass(frozen=True)
 class ClassFiles:
-    """The files of a class's own exercises and lessons: the class ``folder``, and a ``stamp`` that changes with them."""
+    """The files of a class's own exercises: the class ``folder``, and a ``stamp`` that changes with them."""
 
     folder: Path | None = None
     stamp: tuple[tuple[str, int, int], ...] = ()
@@ -178,7 +179,8 @@ class ClassExercises:
         if name in self._course:
             return f"{where}: the course has an exercise called {name!r}; give the file and the exercise another name"
         try:
-            module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
+            with _without_bytecode():
+                module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
         except (Exception, SystemExit) as error:
             return in_words(error, self.folder.parent)
         found = vars(module).get(name)
@@ -203,6 +205,16 @@ class ClassExercises:
             except (Exception, SystemExit) as error:
                 problems[name] = in_words(error, self.folder.parent)
         return answers, problems
+
+
+@contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Python writes no compiled file beside an exercise, which would hide a change within the same second."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def in_words(error: BaseException, home: Path) -> str:

@@ -254,7 +254,7 @@ class Exercise:
         return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
 
     def variant(self, name: str, lesson: str) -> Exercise:
-        """An exercise of another name that begins with this one's objects, checks and misconceptions, and can add to them.
+        """An exercise of another name that begins with this one's objects, checks and misconceptions.
 
         What an answer may not call is forbidden to its answers, too.
         """
