@@ -16,7 +16,7 @@ from nbgrader.api import Gradebook
 
 GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
 LESSON = "11_count_tokens"
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    \S.*\n)+)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 
 
 class Shell:
