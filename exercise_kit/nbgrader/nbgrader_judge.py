@@ -28,6 +28,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
+from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
 from exercise_kit.nbgrader.autograde import RESULT
@@ -129,8 +130,11 @@ class SaveGrades(SaveAutoGrades):
 
 
 def _waits(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether a check's cell belongs to an exercise that was not graded for an error in the exercise."""
-    broken = {each.name for each in result.exercises if each.reason is Reason.OUR_ERROR} if result else set()
+    """Whether a check's cell belongs to an exercise of the class's own that was not graded for an error in it."""
+    own = course().own
+    names = own.exercises if own else ()
+    reasons = (Reason.OUR_ERROR, Reason.NOTHING_DECIDED)
+    broken = {each.name for each in result.exercises if each.reason in reasons} & {*names} if result else set()
     return cell.metadata["nbgrader"]["grade_id"] in map(check_grade_id, broken)
 
 

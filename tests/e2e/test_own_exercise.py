@@ -31,7 +31,7 @@ class Shell:
             "COLUMNS": "200",
         }
 
-    def run(self, command: str, status: int = 0) -> str:
+    def run(self, command: str, status: int = 0, shows_code: bool = False) -> str:
         if command.startswith("cd "):
             self.folder = self.folder / command[3:]
             return ""
@@ -40,7 +40,7 @@ class Shell:
         )
         said = done.stdout + done.stderr
         assert done.returncode == status, f"{command}\n{said}"
-        assert "Traceback" not in said
+        assert shows_code or "Traceback" not in said
         return said
 
 
@@ -183,10 +183,28 @@ def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shel
     assert re.search(told, broken.run("vit-course build --check", status=1))
 
 
-def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell) -> None:
-    change(broken.folder / "hidden/test_count_tokens.py", "import pytest\n", "import pytest\nimport nowhere\n")
-    assert "hidden/test_count_tokens.py:" in broken.run(f"nbgrader autograde {LESSON} --force")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("import pytest\n", "import pytest\nimport nowhere\n"), ("patch_size = probe.sizes(", "patch_size = nowhere(")],
+    ids=["imported", "run"],
+)
+def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: str, new: str) -> None:
+    hidden = broken.folder / "hidden" / "test_count_tokens.py"
+    hidden.write_text(hidden.read_text().replace(old, new))
+    said = broken.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
+    assert re.search(r"test_count_tokens.py.*\d+", said)
     with Gradebook(f"sqlite:///{broken.folder}/gradebook.db") as gradebook:
         notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
         grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
     assert grades == [(None, True), (None, True)]
+
+
+def test_an_exercise_that_a_student_hands_in_is_never_imported(followed, tmp_path: Path) -> None:
+    shell, _ = followed
+    there = Shell(tmp_path)
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "exercises" / "count_tokens.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
+    shutil.copy(shell.folder / "nbgrader_config.py", tmp_path)
+    shutil.copy(shell.folder / "source" / "01_patchify" / "01_patchify.ipynb", tmp_path)
+    assert "01_patchify" in there.run("vit-course grade 01_patchify.ipynb")
+    assert not (tmp_path / "imported").exists()
