@@ -151,25 +151,29 @@ class HiddenChecks:
 
     def _open(self, folder: Path, devices: int) -> None:
         """Collect the checks, without the files of the class's own exercises that cannot be used."""
-        own = course().own.exercises if (course().own) else {}
+        own = course().own
+        names = tuple(own.exercises) if own else ()
         while True:
-            left_out = [folder / file_of(name) for name in self.problems]
             try:
-                self._pytest = OpenPytest(folder, self._context, left_out)
-                try:
-                    self._counted = self._checks = _by_exercise(self._pytest.items, devices)
-                    break
-                except HiddenChecksError:
-                    self.close()
-                    raise
+                self._counted = self._checks = self._collected(folder, devices)
+                break
             except HiddenChecksError as error:
-                broken = [name for name in own if error.file == folder / file_of(name) and name not in self.problems]
+                broken = [each for each in names if error.file == folder / file_of(each) and each not in self.problems]
                 if not broken:
                     raise
                 self.problems |= dict.fromkeys(broken, f"{folder.name}/{error}")
-        for name in own.keys() - self._checks.keys() - self.problems.keys():
+        for name in names:
             mark = f'@pytest.mark.exercise("{name}", points=1)'
-            self.problems[name] = f"{folder.name}/{file_of(name)}: no check in it has the mark {mark}"
+            if name not in self._checks:
+                self.problems.setdefault(name, f"{folder.name}/{file_of(name)}: no check in it has the mark {mark}")
+
+    def _collected(self, folder: Path, devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
+        self._pytest = OpenPytest(folder, self._context, [folder / file_of(name) for name in self.problems])
+        try:
+            return _by_exercise(self._pytest.items, devices)
+        except HiddenChecksError:
+            self.close()
+            raise
 
     def exercises(self) -> Mapping[str, tuple[HiddenCheck, ...]]:
         """The checks of every exercise that count, in the order of their files."""
