@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
+from collections.abc import Collection
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -12,6 +15,7 @@ from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.class_lessons import sources_of
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course, package
+from exercise_kit.engine.lesson_answers import needed
 from exercise_kit.files import write
 
 _TEMPLATES = files("exercise_kit") / "templates"
@@ -38,8 +42,10 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         NewExerciseError: the name or the lesson cannot be used, or there is no such exercise of the course.
         AuthoringError: the class's settings cannot be read.
     """
-    lessons = sources_of(class_dir, root)
-    lesson = lesson or f"{_free_number(lessons):02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
+    lesson = (
+        lesson
+        or f"{_free_number(sources_of(class_dir, root)):02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
+    )
     _refuse(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
     values["title"] = lesson[3:].replace("_", " ").capitalize()
@@ -52,11 +58,8 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
             Path(LESSONS, f"{lesson}.py"): _filled("cells", values),
         }
     place = Path(LESSONS, f"{lesson}.py")
-    before = lessons.get(lesson) or _filled("lesson", values)
-    if (class_dir / place).is_file():
-        before = (class_dir / place).read_text("utf-8")
-    elif (root / SOURCES / place.name).is_file():
-        before = (root / SOURCES / place.name).read_text("utf-8")
+    places = (class_dir / place, root / SOURCES / place.name)
+    before = next((path.read_text("utf-8") for path in places if path.is_file()), None) or _filled("lesson", values)
     contents[place] = f"{before.rstrip()}\n{contents[place]}"
     for path, text in contents.items():
         (class_dir / path).parent.mkdir(exist_ok=True, mode=0o700)
@@ -103,11 +106,13 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     marked = f'exercise("{variant_of}"'
     texts = (path.read_text("utf-8") for path in sorted((class_dir / "hidden").glob("test_*.py")))
     hidden = next((text for text in texts if marked in text), None)
-    cell = _cell_of((root / SOURCES / f"{original.lesson}.py").read_text("utf-8"), variant_of)
+    source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
+    cell = _cell_of(source, variant_of)
     if hidden is None or cell is None:
         raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
     others = re.compile(rf'^@pytest\.mark\.exercise\("(?!{variant_of}")[^\n]*\n', re.MULTILINE)
-    cells = f'\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n\n\n# %% exercise="{name}"\n{cell}'
+    cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
+    cells += f'\n# %%\n{_surroundings(source, original.objects)}\n\n\n# %% exercise="{name}"\n{cell}'
     return {
         Path(EXERCISES, f"{name}.py"): checks,
         Path("hidden", f"test_{name}.py"): others.sub("", hidden).replace(marked, f'exercise("{name}"'),
@@ -115,6 +120,17 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
             LESSONS, f"{lesson}.py"
         ): f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {objects})\n',
     }
+
+
+def _surroundings(source: str, objects: Collection[str]) -> str:
+    """What the definitions of objects use of their lesson: its imports, the parts that it takes over, other answers."""
+    public = getattr(import_module(package()), "__all__", ())
+    lines = [f"from {package()} import check"]
+    for statement in needed(ast.parse(source), objects):
+        name = statement.name if isinstance(statement, ast.FunctionDef | ast.ClassDef) else ""
+        if name not in objects:
+            lines.append(f"from {package()} import {name}" if name in public else ast.unparse(statement))
+    return "\n".join(dict.fromkeys(lines))
 
 
 def _cell_of(source: str, exercise: str) -> str | None:

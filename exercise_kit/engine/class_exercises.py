@@ -8,13 +8,12 @@ of their release, as a package inside the course's; answers and hidden checks ar
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -192,6 +191,8 @@ class ClassExercises:
 
     @cached_property
     def _answered(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
+        from exercise_kit.engine.lesson_answers import right_objects
+
         answers: dict[str, tuple[Callable[..., Any], ...]] = {}
         problems: dict[str, str] = {}
         for name, exercise in self.exercises.items():
@@ -235,56 +236,3 @@ def in_words(error: BaseException, home: Path, otherwise: str) -> str:
                 break
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{place}: {type(error).__name__}: {words}"
-
-
-def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
-    """What a lesson's own source gives for names: these definitions are run, and what they need, and no other line.
-
-    Args:
-        lesson: in percent format, with its answers.
-        names: of the objects.
-        package: the course's; ``own(...)`` of it gives its own parts here, whatever somebody has kept.
-
-    Raises:
-        NameError: the lesson does not define one of them.
-        Exception: whatever a line of the lesson raises.
-    """
-    namespace: dict[str, Any] = {"__name__": f"{package}.{PACKAGE}_answers.{lesson.stem}"}
-    tree = ast.parse(lesson.read_text("utf-8"), str(lesson))
-    for statement in _needed(tree, names):
-        exec(compile(ast.Module([statement], []), str(lesson), "exec"), namespace)  # the teacher's own file
-        if isinstance(statement, ast.ImportFrom) and statement.module == package and "own" in namespace:
-            namespace["own"] = _parts_of(package)
-    missing = [name for name in names if name not in namespace]
-    if missing:
-        raise NameError(f"{LESSONS}/{lesson.name} defines no {missing[0]}, which is the answer to an exercise")
-    return tuple(namespace[name] for name in names)
-
-
-def _parts_of(package: str) -> Callable[..., object]:
-    def own(*names: str) -> object:
-        found = tuple(getattr(importlib.import_module(package), name) for name in names)
-        return found[0] if len(found) == 1 else found
-
-    return own
-
-
-def _needed(tree: ast.Module, names: Collection[str]) -> Iterator[ast.stmt]:
-    """The statements at the top of a module that define names, and what these use, in the module's order."""
-    bound = [(statement, frozenset(_bound(statement))) for statement in tree.body]
-    wanted, chosen = set(names), set[int]()
-    while new := {place for place, (_, each) in enumerate(bound) if each & wanted} - chosen:
-        chosen |= new
-        nodes = (node for place in new for node in ast.walk(bound[place][0]))
-        wanted |= {node.id for node in nodes if isinstance(node, ast.Name)}
-    return (statement for place, (statement, _) in enumerate(bound) if place in chosen)
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from ((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
-    elif isinstance(statement, ast.Assign | ast.AnnAssign):
-        nodes = ast.walk(statement)
-        yield from (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))

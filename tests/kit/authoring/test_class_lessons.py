@@ -12,6 +12,8 @@ from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.engine import class_exercises
 from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.course import course
+from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.proof import unproven
 
 ROOT = Path(__file__).parents[3]
@@ -202,3 +204,16 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_of_ours(folder):
     text = (folder / "lessons" / "01_patchify.py").read_text()
     assert text.startswith((ROOT / "solutions" / "01_patchify.py").read_text().rstrip())
     assert text.endswith('check("more", more)\n')
+
+
+def test_every_exercise_of_ours_has_a_variant_that_is_complete(tmp_path):
+    known = [name for name, each in course().exercises.items() if not each.file]
+    without = shutil.ignore_patterns("variants", "__pycache__")
+    shutil.copytree(ROOT / "tests" / "hidden", tmp_path / "hidden", ignore=without)
+    for name in known:
+        new_exercise(tmp_path, ROOT, f"my_{name}", f"20_my_{name.lower()}", name)
+    use_class(tmp_path)
+    assert list(course().own.answers) == sorted(f"my_{name}" for name in known)
+    checks = HiddenChecks(tmp_path / "hidden")
+    checks.close()
+    assert checks.problems == {}

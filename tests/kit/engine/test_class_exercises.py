@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine import class_exercises, own_parts
-from exercise_kit.engine.class_exercises import files_of, right_objects, use_class
+from exercise_kit.engine.class_exercises import files_of, use_class
 from exercise_kit.engine.course import course
+from exercise_kit.engine.lesson_answers import right_objects
 from exercise_kit.engine.run import check
 from exercise_kit.judge.fixtures import right_objects as references_of
 
