@@ -95,7 +95,6 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     """The files of a variant: its checks begin with the original's, its hidden checks and its cell are copies."""
     original = course().exercises[variant_of]
     module = getattr(original.checks[0].function, "__module__", "")
-    objects = ", ".join(original.objects)
     checks = (
         f'"""`{name}`: a variant of `{variant_of}`, with its public checks and known mistakes, and yours."""\n\n'
         f"from {module} import {variant_of} as original\n\n"
@@ -110,16 +109,30 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     cell = _cell_of(source, variant_of)
     if hidden is None or cell is None:
         raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
-    others = re.compile(rf'^@pytest\.mark\.exercise\("(?!{variant_of}")[^\n]*\n', re.MULTILINE)
     cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
     cells += f'\n# %%\n{_surroundings(source, original.objects)}\n\n\n# %% exercise="{name}"\n{cell}'
+    cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
     return {
         Path(EXERCISES, f"{name}.py"): checks,
-        Path("hidden", f"test_{name}.py"): others.sub("", hidden).replace(marked, f'exercise("{name}"'),
-        Path(
-            LESSONS, f"{lesson}.py"
-        ): f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {objects})\n',
+        Path("hidden", f"test_{name}.py"): _checks_of(hidden, variant_of).replace(marked, f'exercise("{name}"'),
+        Path(LESSONS, f"{lesson}.py"): cells,
     }
+
+
+def _checks_of(text: str, exercise: str) -> str:
+    """A file of hidden checks without the marks of other exercises, and without the checks that have none but these."""
+    left_out: set[int] = set()
+    for node in ast.parse(text).body:
+        marks = node.decorator_list if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") else []
+        others = [
+            each for each in marks if ".exercise(" in ast.unparse(each) and f"'{exercise}'" not in ast.unparse(each)
+        ]
+        if others and others == [each for each in marks if ".exercise(" in ast.unparse(each)]:
+            left_out |= {*range(marks[0].lineno, (node.end_lineno or node.lineno) + 1)}
+        for mark in others:
+            left_out |= {*range(mark.lineno, (mark.end_lineno or mark.lineno) + 1)}
+    lines = text.splitlines(keepends=True)
+    return "".join(line for number, line in enumerate(lines, 1) if number not in left_out)
 
 
 def _surroundings(source: str, objects: Collection[str]) -> str:
