@@ -48,9 +48,9 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         built = build(class_dir, root, check)
     for path in (*built.written, *built.stale):
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
+    prove(class_dir)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
-    prove(class_dir)
 
 
 def prove(class_dir: Path) -> None:

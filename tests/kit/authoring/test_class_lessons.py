@@ -169,6 +169,14 @@ def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, told)
     assert "'a mistake'" in found
 
 
+def test_a_lesson_without_the_answer_is_a_sentence(folder):
+    lesson = folder / "lessons" / f"{LESSON}.py"
+    lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
+    use_class(folder)
+    (found,) = unproven(folder / "hidden")
+    assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
+
+
 def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(folder):
     wrong = (
         '\n\n@count_tokens.misconception("Why?", "x")\ndef square_image(height, width, patch_size):\n    """Wrong."""\n'
