@@ -33,6 +33,7 @@ class Reason(StrEnum):
     NOT_RUN = "not-run"
     FORBIDDEN = "forbidden"
     NOTHING_DECIDED = "nothing-decided"
+    OUR_ERROR = "our-error"
     SEVERAL_ANSWERS = "several-answers"
     REMARK = "remark"  # nothing is wrong: there is something to say
 

@@ -103,7 +103,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
-        for path in _packaged(root):
+        for path in packaged(root):
             _put(Path(source) / path, (root / path).read_bytes())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
@@ -121,7 +121,7 @@ def tracked_files(root: Path) -> list[Path]:
     return [path for path in paths if (root / path).is_file() and "__pycache__" not in path.parts]
 
 
-def _packaged(root: Path) -> list[Path]:
+def packaged(root: Path) -> list[Path]:
     """The project's files that a wheel is made of: those at the top, and those in packages."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
     return [path for path in tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]

@@ -22,6 +22,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
+from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
@@ -199,6 +200,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
     class_dir = _class_dir(options)
+    use_class(class_dir)
     lessons = Lessons(class_dir)
     if not lessons.names:
         raise GradeError(

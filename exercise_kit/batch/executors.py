@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exercise_kit.batch.job import Done, Task, do, process_id, start_process
 from exercise_kit.batch.result_cache import stamp
+from exercise_kit.engine.class_exercises import files_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,7 +68,7 @@ class JobProcess:
 
     def _running(self, task: Task) -> ProcessPoolExecutor:
         """The process; a new one where the hidden checks have changed, for whoever imported them keeps the old."""
-        checks = (task.place.checks, stamp(task.place.checks))
+        checks = (task.place.checks, stamp(task.place.checks), files_of(task.place.class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError

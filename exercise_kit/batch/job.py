@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING
 from exercise_kit.batch import result_index
 from exercise_kit.batch.locations import Place, lock_folder
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
+from exercise_kit.engine.class_exercises import in_use, use_class
 from exercise_kit.judge.result import Result, Status
+from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -137,6 +139,7 @@ def do(task: Task) -> Done:
 
 
 def _done(task: Task) -> Done:
+    use_class(task.place.class_dir)
     _judge_pool.warm_up(task)
     from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
@@ -153,7 +156,7 @@ def _done(task: Task) -> Done:
     if not submission.exercises:
         return Done(None)
     refused, lasting = _refused(
-        task.place, submission.lesson or "", task.sandboxed, task.device, stamp(task.place.checks), released
+        task.place, submission.lesson or "", task.sandboxed, task.device, (stamp(task.place.checks), in_use()), released
     )
     done = replace(_cached_or_graded(task, submission, refused), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
@@ -204,6 +207,8 @@ def _cached_or_graded(task: Task, submission: Submission, refused: Refused) -> D
         notes = (*submission.notes, *fresh.notes)
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
     told = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
+    if any(each.reason is Reason.OUR_ERROR for each in fresh.exercises):  # it may be gone a minute later
+        return Done(merged(told, kept, fresh))
     try:
         store.save(submission, keys, merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh))
     except OSError as error:
@@ -262,7 +267,7 @@ class _JudgePool:
     def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
         from exercise_kit.judge.judge import Judge
 
-        of = (task.place.checks, task.place.secret, *_how(task))
+        of = (task.place.checks, task.place.secret, in_use(), *_how(task))
         with self.lock:
             if self.of != of:
                 self.close()

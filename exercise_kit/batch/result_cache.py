@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
+from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
 from exercise_kit.judge.result import ExerciseResult, Result
@@ -55,9 +56,9 @@ def exercise_keys(
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks = _check_digests(place.checks, stamp(place.checks))
+    checks, own = _check_digests(place.checks, stamp(place.checks)), files_of(place.class_dir)
     shared = (code_digest(), checks[""], place.secret, sandboxed, device)
-    return {name: _digest(*shared, checks.get(name)) for name in exercises}
+    return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
 def _key_suffix(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:

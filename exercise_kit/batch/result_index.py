@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import code_digest, stamp
+from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
@@ -45,7 +46,8 @@ def grader_digest(place: Place) -> str:
     checks = _contents(tuple(name for name, *_ in stamp(place.checks)), stamp(place.checks))
     released = released_stamp(place)
     lessons = _contents(tuple(name for name, *_ in released), released)
-    return hashlib.sha256(repr((code_digest(), str(place.checks), checks, lessons)).encode()).hexdigest()
+    own = files_of(place.class_dir).digest
+    return hashlib.sha256(repr((code_digest(), str(place.checks), checks, lessons, own)).encode()).hexdigest()
 
 
 def look_up(task: Task) -> Result | None:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from exercise_kit.cli.class_lessons import build_class, class_with_lessons, new_exercise, prove, root_of_lessons
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.export import export
@@ -43,7 +44,10 @@ def build(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a built notebook is stale.")] = False,
     root: Lessons = CLONE,
 ) -> None:
-    """Build the students' and the solution notebooks from solutions/*.py."""
+    """Build the notebooks from solutions/*.py; in a class folder, those of its own exercises, and prove these."""
+    if (class_dir := class_with_lessons()) is not None:
+        build_class(class_dir, root, check)
+        return
     with needs("grading"):
         from exercise_kit.authoring.build import build as build_notebooks
         from exercise_kit.authoring.lesson import AuthoringError
@@ -71,8 +75,8 @@ def new_class(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
-    with in_words(ClassFolderError):
-        made = make(directory, root)
+    with in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
+        made = make(directory, lessons_root)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
     with in_words(AuthoringError):
         stale = build_notebooks(root, check=True).stale
@@ -93,12 +97,17 @@ def release(
     with needs("grading"):
         from exercise_kit.authoring import release as releasing
         from exercise_kit.authoring.build import build as build_notebooks
+        from exercise_kit.authoring.class_lessons import add_package
         from exercise_kit.authoring.lesson import AuthoringError
+    class_dir = class_with_lessons()
     with in_words(AuthoringError):
-        if stale := build_notebooks(root, check=True).stale:
+        if class_dir is None and (stale := build_notebooks(root, check=True).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
-    with in_words(releasing.ReleaseError):
-        made = releasing.release(directory, root)
+    with in_words(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
+        if class_dir:
+            prove(class_dir)
+            add_package(lessons_root, root, releasing.packaged(root))
+        made = releasing.release(directory, lessons_root)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
     for path in made.put_aside:
@@ -154,6 +163,7 @@ def misconceptions(
     """List every mistake that the checks know by name."""
     from exercise_kit.engine.library import as_json, as_table
 
+    class_with_lessons()
     if json is None:
         console.print(as_table(), soft_wrap=False)
     elif json == "-":
@@ -167,6 +177,7 @@ def add_commands(app: typer.Typer) -> None:
     """Give a course's command line those of the kit, in the order of its help."""
     app.command()(build)
     app.command("new-class")(new_class)
+    app.command("new-exercise")(new_exercise)
     app.command()(release)
     for command in (grade, doctor, simulate, report, export, roster, similarity, misconceptions, progress):
         app.command()(command)

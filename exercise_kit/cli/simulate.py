@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from exercise_kit.cli.class_lessons import class_with_lessons, prove, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
 
 if TYPE_CHECKING:
@@ -55,15 +56,17 @@ def simulate(
 def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    if (class_dir := class_with_lessons()) is not None:
+        prove(class_dir)
     with needs("grading"):
         from exercise_kit.judge.pytest_host import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
-    with in_words(ClassFolderError, HiddenChecksError, SimulationError):
-        total = max(students, 0) * len(wanted_lessons(root, lessons))
+    with in_words(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
+        total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
         with _progress(total) as advance:
-            made = simulate_class(directory, root, students, seed, lessons, advance)
+            made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     _tell(made)
 
 

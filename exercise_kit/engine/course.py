@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, class_exercises, in_use
 from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class Course:
     been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
     ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
     asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
-    predictions what a card says of their results, as "{:.1f} % right".
+    predictions what a card says of their results, as "{:.1f} % right"; ``own``, the exercises of the class's own, which
+    are among ``exercises`` and ``references()``.
     """
 
     exercises: Mapping[str, Exercise]
@@ -146,6 +148,7 @@ class Course:
     built_upon: frozenset[str] = frozenset()
     title: str = ""
     highlights: Mapping[str, str] = field(default_factory=dict)
+    own: ClassExercises | None = None
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -158,14 +161,36 @@ def package() -> str:
     return os.environ.get(VARIABLE, DEFAULT).partition(":")[0].partition(".")[0]
 
 
-@cache
 def course() -> Course:
-    """The course of this process.
+    """The course of this process, with the exercises of the class that it serves.
 
     Raises:
         CourseError: what the operator has named cannot be imported, or is no course.
     """
-    named = os.environ.get(VARIABLE, DEFAULT)
+    return _course(os.environ.get(VARIABLE, DEFAULT), in_use())
+
+
+@lru_cache(maxsize=1)
+def _course(named: str, of_class: ClassFiles) -> Course:
+    known = _named(named)
+    own = class_exercises(package(), of_class, known.exercises)
+    if own is None:
+        return known
+
+    def rules() -> dict[str, Rule]:
+        origins = {name: each.variant_of for name, each in own.exercises.items()}
+        return {**known.rules, **{name: known.rules[each] for name, each in origins.items() if each in known.rules}}
+
+    return replace(
+        known,
+        exercises=Deferred(lambda: {**known.exercises, **own.exercises}),
+        rules=Deferred(rules),
+        references=lambda: {**own.answers, **known.references()},
+        own=own,
+    )
+
+
+def _named(named: str) -> Course:
     module, _, name = named.partition(":")
     advice = f'{VARIABLE} is {named!r}; it names a module and a Course in it, as "{DEFAULT}" does'
     try:

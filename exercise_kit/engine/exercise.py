@@ -231,7 +231,8 @@ class Exercise:
     Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
     ``check`` is given, the exercise's own name by default), ``is_class`` (the objects are nn.Module classes),
     ``file`` (what is asked for in the place of code, where there is no cell to write), ``checks`` in the order in which
-    a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured).
+    a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured); of an
+    exercise of a class's own the one that it is a ``variant_of``, and the ``problem`` for which it cannot be used.
     """
 
     name: str
@@ -242,6 +243,8 @@ class Exercise:
     misconceptions: list[Misconception] = field(default_factory=list)
     file: FileAnswer | None = None
     in_training: InTraining | None = None
+    variant_of: str = ""
+    problem: str = ""
 
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
@@ -249,6 +252,16 @@ class Exercise:
     def share_checks(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
         """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
         return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
+
+    def variant(self, name: str, lesson: str) -> Exercise:
+        """An exercise of another name that begins with this one's objects, checks and misconceptions.
+
+        What an answer may not call is forbidden to its answers, too.
+        """
+        known = list(self.checks), list(self.misconceptions)
+        return Exercise(
+            name, lesson, self.objects, self.is_class, *known, in_training=self.in_training, variant_of=self.name
+        )
 
     def example(self, text: str, of: str = "") -> None:
         """Make the worked example of a docstring a check, once for an exercise.

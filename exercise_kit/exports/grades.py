@@ -104,6 +104,8 @@ def _problem(result: Result, listed: Collection[str] | None) -> str | None:
         return f"no grade, for it was rejected: {result.reason}"
     if result.status != "graded":
         return f"no grade, for the grader failed: {result.reason}; grade it again"
+    if broken := [each.name for each in result.exercises if not each.checks and each.max_score]:
+        return f"no grade, for {broken[0]} was not graded for an error in the exercise; mend it and grade again"
     if not result.student:
         return "no student, so no grade: grade a tree of submitted/STUDENT/LESSON/, whose folders name the students"
     if not result.assignment:

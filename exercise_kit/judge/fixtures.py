@@ -13,7 +13,6 @@ import hmac
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -21,10 +20,12 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from exercise_kit.engine.class_exercises import use_class_here
 from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.student import Student
 from exercise_kit.judge import submission_option
+from exercise_kit.submission.released import current_class
 
 if TYPE_CHECKING:
     from exercise_kit.judge.pytest_submission import EvaluatedSubmission
@@ -53,10 +54,13 @@ EVALUATION_CONTEXT = pytest.StashKey[EvaluationContext]()
 SUBMISSION: pytest.StashKey[EvaluatedSubmission] = pytest.StashKey()
 
 
-@cache
-def right_objects() -> SimpleNamespace:
-    """The right implementations of the course, by name."""
-    return SimpleNamespace(**{each.__name__: each for objects in course().references().values() for each in objects})
+def right_objects(exercise: str = "") -> SimpleNamespace:
+    """The right implementations of the course, by name; of one name, that of ``exercise`` and then the course's own."""
+    known = course().references()
+    found = {each.__name__: each for objects in known.values() for each in objects}
+    if exercise in known:
+        found |= dict(zip(course().exercises[exercise].objects, known[exercise], strict=True))
+    return SimpleNamespace(**found)
 
 
 def reference_student(exercise: str) -> Student:
@@ -86,6 +90,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     words = "the exercise that a hidden check belongs to, and what the check is worth"
     config.addinivalue_line("markers", f"{MARK}(name, points): {words}")
+    handed_in = config.getoption("submission", None)
+    use_class_here(lambda: current_class([Path(handed_in)] if handed_in else ()))
+    course()
     if config.getoption("submission", None):
         _evaluate_submission(config)
 
@@ -183,9 +190,9 @@ def student(request: pytest.FixtureRequest, exercise: str) -> Student:
 
 
 @pytest.fixture
-def reference() -> SimpleNamespace:
+def reference(exercise: str) -> SimpleNamespace:
     """Right implementations by name: ``reference.patchify``, ``reference.EncoderBlock``."""
-    return right_objects()
+    return right_objects(exercise)
 
 
 @pytest.fixture

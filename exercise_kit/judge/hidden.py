@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.engine.course import Measure
+from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
@@ -130,8 +130,11 @@ class HiddenChecks:
         passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
         measure: of results that are handed in as files; a made-up one by default.
 
+    Attributes: ``problems``, by the names of the class's own exercises why they cannot be graded, with file and line.
+
     Raises:
-        HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run.
+        HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run, and it is not
+            about an exercise of the class's own.
     """
 
     def __init__(
@@ -143,9 +146,31 @@ class HiddenChecks:
     ) -> None:
         self._passes = passes
         self._context = EvaluationContext(devices=tuple(devices), measure=measure)
-        self._pytest = OpenPytest(folder.resolve(), self._context)
+        self.problems = _problems_of_own(folder)
+        self._open(folder.resolve(), len(devices))
+
+    def _open(self, folder: Path, devices: int) -> None:
+        """Collect the checks, without the files of the class's own exercises that cannot be used."""
+        own = course().own
+        names = tuple(own.exercises) if own else ()
+        while True:
+            try:
+                self._counted = self._checks = self._collected(folder, devices)
+                break
+            except HiddenChecksError as error:
+                broken = [each for each in names if error.file == folder / file_of(each) and each not in self.problems]
+                if not broken:
+                    raise
+                self.problems |= dict.fromkeys(broken, f"{folder.name}/{error}")
+        for name in names:
+            mark = f'@pytest.mark.exercise("{name}", points=1)'
+            if name not in self._checks:
+                self.problems.setdefault(name, f"{folder.name}/{file_of(name)}: no check in it has the mark {mark}")
+
+    def _collected(self, folder: Path, devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
+        self._pytest = OpenPytest(folder, self._context, [folder / file_of(name) for name in self.problems])
         try:
-            self._counted = self._checks = _by_exercise(self._pytest.items, len(devices))
+            return _by_exercise(self._pytest.items, devices)
         except HiddenChecksError:
             self.close()
             raise
@@ -212,6 +237,24 @@ class HiddenChecks:
             self._context.student = None
 
 
+def file_of(exercise: str) -> str:
+    """The name of the file that holds the hidden checks of an exercise of the class's own."""
+    return f"test_{exercise}.py"
+
+
+def _problems_of_own(folder: Path) -> dict[str, str]:
+    """The exercises of the class's own that cannot be graded, before a file of checks is looked into."""
+    own = course().own
+    if own is None:
+        return {}
+    found = {name: each.problem for name, each in own.exercises.items() if each.problem}
+    found |= own.problems_of_answers
+    missing = (name for name in own.exercises if not (folder / file_of(name)).is_file())
+    return {
+        name: f"there is no {folder.name}/{file_of(name)}, which holds its hidden checks" for name in missing
+    } | found
+
+
 def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
     found: dict[str, dict[str, HiddenCheck]] = {}
     for item in items:
@@ -220,7 +263,8 @@ def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tu
         for exercise, points in marks_of(item).items():
             checks = found.setdefault(exercise, {})
             if item.name in checks:
-                raise HiddenChecksError(f"{place_of_item(item)}: {exercise} has another check of this name")
+                words = f"{place_of_item(item)}: {exercise} has another check of this name"
+                raise HiddenChecksError(words, item.path)
             checks[item.name] = HiddenCheck(item.name, _claim(item), points / shares, item)
     return {exercise: tuple(checks.values()) for exercise, checks in found.items()}
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,14 @@ _FOREIGN_SETTINGS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DEBUG")
 
 
 class HiddenChecksError(Exception):
-    """The hidden checks cannot be used: the message says which file and line to mend."""
+    """The hidden checks cannot be used: the message says which file and line to mend.
+
+    Attributes: ``file``, where it is about one.
+    """
+
+    def __init__(self, message: str, file: Path | None = None) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 class OpenPytest:
@@ -35,14 +42,15 @@ class OpenPytest:
     Args:
         folder: holds the checks and their ``conftest.py``.
         context: where the fixtures will look for the student.
+        left_out: files that are not looked into.
 
     Raises:
         HiddenChecksError: when a file cannot be imported or a check cannot be run.
     """
 
-    def __init__(self, folder: Path, context: EvaluationContext) -> None:
-        self._folder = folder
-        self._problems: list[str] = []
+    def __init__(self, folder: Path, context: EvaluationContext, left_out: Collection[Path] = ()) -> None:
+        self._folder, self._left_out = folder, left_out
+        self._problems: list[HiddenChecksError] = []
         self._errors: list[BaseException] = []
         with _own_surroundings(folder):
             self._config = self._configured()
@@ -76,11 +84,13 @@ class OpenPytest:
         if isinstance(node, pytest.Collector) and call.excinfo:
             error = call.excinfo.value
             wrapped = isinstance(error, pytest.Collector.CollectError)
-            self._problems.append(_in_words(error.__cause__ or error if wrapped else error, self._folder))
+            words = _in_words(error.__cause__ or error if wrapped else error, self._folder)
+            self._problems.append(HiddenChecksError(words, node.path))
 
     def _configured(self) -> pytest.Config:
         arguments = [str(self._folder), f"--rootdir={self._folder}", f"--confcutdir={self._folder}", "-c", os.devnull]
         arguments += ["--import-mode=importlib", "--assert=plain", "--strict-markers", "--disable-plugin-autoload"]
+        arguments += [f"--ignore={path}" for path in self._left_out]
         for name in _LEFT_OUT:
             arguments += ["-p", f"no:{name}"]
         try:
@@ -96,9 +106,10 @@ class OpenPytest:
         session = pytest.Session.from_config(self._config)
         self._config.hook.pytest_sessionstart(session=session)
         items = [each for each in session.perform_collect() if isinstance(each, pytest.Function)]
-        problems = self._problems or [problem for item in items if (problem := _lacking(item))]
+        lacking = ((item, _lacking(item)) for item in items)
+        problems = self._problems or [HiddenChecksError(words, item.path) for item, words in lacking if words]
         if problems:
-            raise HiddenChecksError(problems[0])
+            raise problems[0]
         return items
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch.command import checked
+from exercise_kit.engine.class_exercises import in_use
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.sandbox.limits import WorkerLost
@@ -77,7 +78,7 @@ class EvaluatedSubmission:
 
 
 def _read(path: Path) -> Submission:
-    lessons = Lessons(None)
+    lessons = Lessons(in_use().folder)
     handed_in = find([path], lessons.names)
     if len(handed_in) != 1:
         raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")

@@ -91,7 +91,8 @@ class GradingSession:
         """
         try:
             results = [self._timed(answer) for answer in self._submission.exercises]
-            wrong = {each.name for each in results if each.score < each.max_score}
+            evaluated = (each for each in results if each.reason is not Reason.OUR_ERROR)
+            wrong = {each.name for each in evaluated if each.score < each.max_score}
             for place, answer in enumerate(self._submission.exercises):
                 results[place] = self._carried(answer, results[place], wrong - {answer.name})
                 if results[place].score == results[place].max_score:
@@ -106,6 +107,8 @@ class GradingSession:
         return replace(result, seconds=time.perf_counter() - began)
 
     def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
+        if problem := self._checks.problems.get(answer.name):
+            return self._not_graded(answer, problem)
         checks = self._checks.exercises().get(answer.name)
         if not checks or answer.name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
@@ -121,6 +124,12 @@ class GradingSession:
             except _WorkerUnavailable as lack:
                 problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
         return unevaluated(answer.name, answer.max_score, checks, problem, reason)
+
+    def _not_graded(self, answer: ExerciseAnswer, problem: str) -> ExerciseResult:
+        """Of an exercise of the class's own that cannot be used: its author reads why, and the rest is graded."""
+        self.reasons.append(f"{answer.name} is not graded, and that is no fault of the student: {problem}")
+        words = f"{answer.name} is not graded yet: there is an error in the exercise, and none of yours"
+        return ExerciseResult(answer.name, 0.0, answer.max_score or 0.0, problem=words, reason=Reason.OUR_ERROR)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""

@@ -14,6 +14,7 @@ from uuid import uuid4
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 
 TEMPLATES = files("exercise_kit") / "templates"
+OF_CLASS = "class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
 
 
 class ClassFolderError(Exception):
@@ -52,6 +53,8 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     try:
         _fill(draft, notebooks)
         _copy_checks(lessons_root / "tests" / "hidden", draft / "hidden")
+        if (lessons_root / OF_CLASS).is_dir():
+            shutil.copytree(lessons_root / OF_CLASS, draft, dirs_exist_ok=True)
         _keep_to_owner(draft)
         move_into_place(draft, directory)
     except OSError as error:

@@ -28,11 +28,13 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
+from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn
 
 
@@ -100,10 +102,10 @@ class SaveGrades(SaveAutoGrades):
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
-        if result is None:
+        if result is None and not _waits(cell, resources["nbgrader"].get(RESULT)):
             super()._add_score(cell, resources)
             return
-        name, zero = cell.metadata["nbgrader"]["grade_id"], self._is_zero(result)
+        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._is_zero(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
         grade.auto_score = 0.0 if zero else None
         grade.needs_manual_grade = not zero or grade.manual_score is not None
@@ -125,6 +127,15 @@ class SaveGrades(SaveAutoGrades):
     def _is_zero(self, result: Result) -> bool:
         """Whether the file is at fault, and the class gives no points for that; the grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
+
+
+def _waits(cell: NotebookNode, result: Result | None) -> bool:
+    """Whether a check's cell belongs to an exercise of the class's own that was not graded for an error in it."""
+    own = course().own
+    names = own.exercises if own else ()
+    reasons = (Reason.OUR_ERROR, Reason.NOTHING_DECIDED)
+    broken = {each.name for each in result.exercises if each.reason in reasons} & {*names} if result else set()
+    return cell.metadata["nbgrader"]["grade_id"] in map(check_grade_id, broken)
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:

@@ -26,6 +26,7 @@ from nbgrader.utils import parse_utc
 from traitlets.log import get_logger
 
 from exercise_kit.conventions import TEXT_STUB
+from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
@@ -159,6 +160,7 @@ class SubmissionExporter(NotebookExporter):
         released = Path(course.format_path(course.source_directory, ".", where["assignment"]))
         remove_copies(copied, released)
         resources["metadata"] = {"name": where["notebook"], "path": str(folder)}
+        use_class(Path(course.root))
         lessons = Lessons(Path(course.root))
         found = next(iter(find([folder], lessons.names)), HandedIn(folder, problem="it is no lesson of the course"))
         converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(with_marks(found, lessons), resources)

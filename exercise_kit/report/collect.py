@@ -17,6 +17,7 @@ from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
+from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
@@ -226,6 +227,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     folder = path.resolve()
     if not is_class(folder):
         raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
+    use_class(folder)
     lessons = Lessons(folder)
     if lesson is not None and lesson not in lessons.names:
         raise ReportError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
@@ -368,6 +370,7 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         points = {exercise.name: exercise.max_score for exercise in each.exercises}
         if points and each.assignment and lesson in (None, each.assignment):
             plans.setdefault(each.assignment, {}).update(points)
+    use_class(current_class())
     released = Lessons(current_class())
     lessons = tuple(
         LessonPlan(name, points, released.get(name) if name in released.names else None)

@@ -18,6 +18,7 @@ from typing import Any
 from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, highlight_overlap
 
 from exercise_kit.batch.result_cache import write_text
+from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import write
 from exercise_kit.report.page import clean, templates
 from exercise_kit.submission.find import HandedIn, find
@@ -70,6 +71,7 @@ def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Rele
     """
     if not is_class(class_dir):
         raise SimilarityError(f"{class_dir} is no class folder: it has no {CONFIG}; name one made by new-class")
+    use_class(class_dir)
     lessons = Lessons(class_dir)
     if lesson is not None and lesson not in lessons.names:
         raise SimilarityError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")

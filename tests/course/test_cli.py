@@ -207,7 +207,7 @@ def test_another_course_gets_the_commands_of_the_kit_and_no_others() -> None:
     other = typer.Typer()
     add_commands(other)
     names = list(typer.main.get_command(other).commands)
-    made = ["build", "new-class", "release", "grade", "doctor", "simulate", "report", "export", "roster"]
-    assert names == [*made, "similarity", "misconceptions", "progress"]
+    made = ["build", "new-class", "new-exercise", "release", "grade", "doctor", "simulate", "report", "export"]
+    assert names == [*made, "roster", "similarity", "misconceptions", "progress"]
     ours = list(typer.main.get_command(app).commands)
     assert ours == [*names, "train", "evaluate", "recipes", "demo"]

@@ -1,0 +1,367 @@
+"""The lessons as one class has them: its own, and ours with other points, another order or fewer exercises.
+
+In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own or takes the place of ours, and
+``class.toml`` changes ours where they stand::
+
+    leave_out = ["conv_from_linear", "09_fine_tuning"]   # exercises, questions or whole lessons
+
+    [points]
+    patchify = 5
+
+    [order]
+    05_vit = ["count_parameters", "VisionTransformer"]   # the sections ("## ") that hold them change places
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, BuildReport, built_files
+from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
+from exercise_kit.authoring.outline import FILE as OUTLINE
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
+from exercise_kit.engine.course import course, package
+from exercise_kit.files import write
+from exercise_kit.nbgrader.class_folder import OF_CLASS
+
+SETTINGS = "class.toml"
+_BUILT = ".built.json"  # in lessons/: the digests of the notebooks that the last build wrote
+_ROLE = re.compile(r"""\b(exercise|check|question)=["']([^"']+)["']""")
+_POINTS = re.compile(r"\bpoints=[0-9.]+")
+_MODULE = '"""The exercises of this class: their public checks, and the mistakes that these know by name."""\n'
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``class.toml`` says."""
+
+    leave_out: tuple[str, ...] = ()
+    points: Mapping[str, float] | None = None
+    order: Mapping[str, Sequence[str]] | None = None
+
+
+def read_settings(class_dir: Path) -> Settings:
+    """The settings of a class; without a file, none.
+
+    Raises:
+        AuthoringError: the file cannot be read, or says something else than it can.
+    """
+    try:
+        found = tomllib.loads((class_dir / SETTINGS).read_text("utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AuthoringError([Problem(Path(SETTINGS), f"cannot be read: {error}")]) from None
+    leave_out, points, order = found.pop("leave_out", []), found.pop("points", {}), found.pop("order", {})
+    problems = [f"it has no {key!r}; there are leave_out, [points] and [order]" for key in found]
+    if not _are_names(leave_out):
+        problems.append('leave_out is a list of names, as ["conv_from_linear"]')
+    if not isinstance(points, dict) or not all(_is_number(each) for each in points.values()):
+        problems.append("[points] gives a number above 0 for each name, as patchify = 5")
+    if not isinstance(order, dict) or not all(_are_names(each) for each in order.values()):
+        problems.append('[order] gives a list of exercises for a lesson, as 05_vit = ["count_parameters"]')
+    if problems:
+        raise AuthoringError([Problem(Path(SETTINGS), each) for each in problems])
+    return Settings(tuple(leave_out), points, order)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+@contextmanager
+def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
+    """A folder like a clone of the course, with the lessons, notebooks and hidden checks as a class has them.
+
+    Args:
+        class_dir: the class folder.
+        root: a clone, whose lessons are built.
+
+    Raises:
+        AuthoringError: a lesson, an exercise or the settings have an error; all are listed, with file and line.
+    """
+    lessons = sources_of(class_dir, root)
+    changed = {name: text for name, text in lessons.items() if text != _text(root / SOURCES / f"{name}.py")}
+    problems = [*_unknown(lessons), *_of_files(class_dir)]
+    with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
+        merged = Path(temporary)
+        for name, text in changed.items():
+            _put(merged / SOURCES / f"{name}.py", text.encode())
+        _put_figures(merged, class_dir, root)
+        shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
+        (merged / package() / OUTLINE.parent).mkdir(parents=True)
+        try:
+            built = built_files(merged) if changed else {}
+        except AuthoringError as error:
+            problems += [_as_the_class_has_it(each, class_dir) for each in error.problems]
+        if problems:
+            raise AuthoringError(problems)
+        _fill(merged, class_dir, root, built, lessons)
+        yield merged
+
+
+def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
+    """Every lesson of a class by name, as its source; the settings are in it.
+
+    Raises:
+        AuthoringError: the settings cannot be read, or name what there is not.
+    """
+    settings = read_settings(class_dir)
+    paths = {
+        path.stem: path for folder in (root / SOURCES, class_dir / LESSONS) for path in sorted(folder.glob("*.py"))
+    }
+    texts = {name: _text(paths[name]) or "" for name in sorted(paths)}
+    named = {name for text in texts.values() for _, name in _ROLE.findall(text)}
+    wrong = [each for each in (*settings.leave_out, *(settings.points or {})) if each not in named | texts.keys()]
+    problems = [Problem(Path(SETTINGS), f"there is no exercise, question or lesson called {each!r}") for each in wrong]
+    for lesson, names in (settings.order or {}).items():
+        if lesson not in texts:
+            problems.append(Problem(Path(SETTINGS), f"[order]: there is no lesson called {lesson!r}"))
+        else:
+            texts[lesson], words = _ordered(texts[lesson], names)
+            problems += [Problem(Path(SETTINGS), f"[order], {lesson}: {words}")] if words else []
+    if problems:
+        raise AuthoringError(problems)
+    kept = {name: text for name, text in texts.items() if name not in settings.leave_out}
+    return {name: _changed(text, settings) for name, text in kept.items()}
+
+
+def _changed(text: str, settings: Settings) -> str:
+    """A lesson without what is left out, and with other points."""
+    head, cells = _cells(text)
+    left = set(settings.leave_out)
+    found = []
+    for cell in cells:
+        header, _, body = cell.partition("\n")
+        role = _ROLE.search(header)
+        if role and role[2] in left:
+            if role[1] != "exercise":
+                continue
+            cell = f"# %%\n{MARKER.sub('', body)}"  # it is shown with its answer, for what follows is built on it
+        elif role and role[1] != "exercise" and role[2] in (settings.points or {}):
+            worth = f"points={(settings.points or {})[role[2]]:g}"
+            cell = f"{_POINTS.sub(worth, header)}\n{body}"
+        found.append(cell)
+    text = head + "".join(found)
+    for name in left:
+        text = re.sub(rf"^# \|[^|\n]*`{name}`.*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(rf"^# (#+) [^\n]*?: `{name}` \([^)\n]*\)", rf"# \1 Given: `{name}`", text, flags=re.MULTILINE)
+    for name, points in (settings.points or {}).items():
+        row = rf"^(# \|[^|\n]*`{name}`[^|\n]*\|[^|\n]*\| )[^|\n]* \|"
+        text = re.sub(row, rf"\g<1>{points:g} |", text, flags=re.MULTILINE)
+        text = re.sub(rf"(`{name}` \([^)\n]*?)[0-9.]+ points?\)", rf"\g<1>{points:g} points)", text)
+    return text
+
+
+def _cells(text: str) -> tuple[str, list[str]]:
+    """A source's head, and its cells with their headers."""
+    lines = text.splitlines(keepends=True)
+    begins = [number for number, line in enumerate(lines) if HEADER.match(line)]
+    ends = [*begins[1:], len(lines)]
+    cells = ["".join(lines[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    return "".join(lines[: begins[0]] if begins else lines), cells
+
+
+def _ordered(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """A lesson in which the sections that hold these exercises stand in this order, and what speaks against it."""
+    head, cells = _cells(text)
+    sections: list[list[str]] = [[]]
+    for cell in cells:
+        if re.search(r"^# ## ", cell, re.MULTILINE):
+            sections.append([])
+        sections[-1].append(cell)
+    homes = []
+    for name in names:
+        asked = (("exercise", name), ("question", name))
+        found = [at for at, each in enumerate(sections) if any(one in _ROLE.findall("".join(each)) for one in asked)]
+        if not found:
+            return text, f"there is no exercise or question called {name!r} in it"
+        homes.append(found[0])
+    if len(set(homes)) < len(homes):
+        shared = [name for name, home in zip(names, homes, strict=True) if homes.count(home) > 1]
+        return text, f"{' and '.join(shared)} stand in one section; edit lessons/ to part them"
+    moved = dict(zip(sorted(homes), [sections[home] for home in homes], strict=True))
+    return head + "".join(cell for at, each in enumerate(sections) for cell in moved.get(at, each)), ""
+
+
+def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
+    """Checks of exercises that there are not, and exercises that two lessons ask for."""
+    homes: dict[str, str] = {}
+    for lesson, text in lessons.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            role = _ROLE.search(line) if HEADER.match(line) else None
+            if not role or role[1] != "exercise":
+                continue
+            where = Path(LESSONS, f"{lesson}.py")
+            if role[2] not in course().exercises:
+                advice = f"write {EXERCISES}/{role[2]}.py, or mend the name"
+                yield Problem(where, f"there is no exercise called {role[2]!r}; {advice}", number)
+            elif homes.setdefault(role[2], lesson) != lesson:
+                yield Problem(where, f"exercise {role[2]!r} is also in {homes[role[2]]}; rename one", number)
+
+
+def _of_files(class_dir: Path) -> Iterator[Problem]:
+    """What is wrong with the files of the class's own exercises, and with where they are asked for."""
+    own = course().own
+    if own is None:
+        return
+    for words in own.problems.values():
+        place, _, message = words.partition(": ")
+        yield Problem(Path(place), message)
+    asked_for = own.asked_for()
+    for name, exercise in own.exercises.items():
+        where = Path(EXERCISES, f"{name}.py")
+        if exercise.problem:
+            continue
+        if name not in asked_for:
+            yield Problem(where, f'no file in {LESSONS}/ has a cell with exercise="{name}"')
+        elif asked_for[name] != exercise.lesson:
+            yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{asked_for[name]}.py asks for it")
+        if not (class_dir / "hidden" / f"test_{name}.py").is_file():
+            yield Problem(where, f"there is no hidden/test_{name}.py, which holds its hidden checks")
+
+
+def _as_the_class_has_it(problem: Problem, class_dir: Path) -> Problem:
+    own = class_dir / LESSONS / problem.path.name
+    place = Path(LESSONS, problem.path.name) if own.is_file() else Path(SETTINGS)
+    return replace(problem, path=place)
+
+
+def _put_figures(merged: Path, class_dir: Path, root: Path) -> None:
+    """Links to the figures of the course, and to those of the class beside its lessons."""
+    (merged / "figures").mkdir()
+    for folder in (class_dir / "figures", root / "figures"):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not (merged / "figures" / path.name).exists():
+                (merged / "figures" / path.name).symlink_to(path.resolve())
+
+
+def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]) -> None:
+    for path, content in built.items():
+        _put(merged / path, content)
+    for folder in (SOURCES, STUDENT_FOLDER):
+        for name in lessons:
+            path = folder / f"{name}.ipynb"
+            if path not in built:
+                _put(merged / path, (root / path).read_bytes())
+    hidden = root / "tests" / "hidden"
+    shutil.copytree(class_dir / "hidden", merged / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
+    if (hidden / "variants").is_dir():  # right answers of other kinds, for a simulated class
+        shutil.copytree(hidden / "variants", merged / "tests" / "hidden" / "variants", dirs_exist_ok=True)
+    for name in (EXERCISES, LESSONS):
+        if (class_dir / name).is_dir():
+            target = merged / OF_CLASS / name
+            shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+    if (class_dir / SETTINGS).is_file():
+        _put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
+    digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
+    _put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
+    outline = package() / OUTLINE
+    facts = [json.loads(each) for each in (_content(root / outline), built.get(outline)) if each]
+    whole = {name: each for one in facts for name, each in one.items() if name in lessons}
+    _put(merged / outline, _as_json({name: whole[name] for name in sorted(whole)}))
+
+
+def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
+    """Build the lessons in which a class differs from the course, as ``source/NN_topic/NN_topic.ipynb``.
+
+    Args:
+        class_dir: the class folder.
+        root: a clone of the course.
+        check: write nothing, only list what is stale.
+
+    Raises:
+        AuthoringError: as for :func:`class_root`; or somebody has changed a notebook that would be replaced.
+    """
+    with class_root(class_dir, root) as merged:
+        ours = json.loads((merged / OF_CLASS / LESSONS / _BUILT).read_bytes())
+        before = json.loads(_content(class_dir / LESSONS / _BUILT) or b"{}")
+        wanted = {}
+        for name in sorted({*ours, *before}):
+            content = _content(merged / SOURCES / f"{name}.ipynb")
+            if content is not None:  # else its source is gone
+                wanted[Path("source", name, f"{name}.ipynb")] = content
+        stale = tuple(path for path, content in wanted.items() if _content(class_dir / path) != content)
+        unchanged = tuple(path for path in wanted if path not in stale)
+        if check:
+            return BuildReport(stale=stale, unchanged=unchanged)
+        _refuse_changed(stale, class_dir, root, before)
+        for path in stale:
+            _put(class_dir / path, wanted[path])
+        if ours != before:
+            _put(class_dir / LESSONS / _BUILT, _as_json(ours))
+        return BuildReport(written=stale, unchanged=unchanged)
+
+
+def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: Mapping[str, str]) -> None:
+    problems = []
+    for path in stale:
+        there = _content(class_dir / path)
+        from_course = _content(root / SOURCES / path.name)
+        if there not in (None, from_course) and _digest(there or b"") != before.get(path.stem):
+            advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
+            problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
+    if problems:
+        raise AuthoringError(problems)
+
+
+def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
+    """Put the course's packages into a class's root, and the class's exercises into the course's, for a wheel.
+
+    The version of the wheel names them, so that pip replaces the wheel of another release by this one.
+    """
+    for path in paths:
+        if not (merged / path).exists():
+            _put(merged / path, (root / path).read_bytes())
+    own = merged / OF_CLASS / EXERCISES
+    found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
+    for name, content in found.items():
+        _put(merged / package() / PACKAGE / name, content)
+    if found:
+        _put(merged / package() / PACKAGE / "__init__.py", _MODULE.encode())
+        label = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:8]
+        settings = (merged / "pyproject.toml").read_text("utf-8")
+        numbered = re.sub(
+            r'^(version = "[^"+]+)(?:\+[^"]*)?"', rf'\1+class.{label}"', settings, count=1, flags=re.MULTILINE
+        )
+        _put(merged / "pyproject.toml", numbered.encode())
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, content)
+
+
+def _text(path: Path) -> str | None:
+    content = _content(path)
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 text ({error.reason} at byte {error.start})"
+        raise AuthoringError([Problem(Path(path.parent.name, path.name), message)]) from None
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,151 @@
+"""The skeleton of an exercise of a class's own: a small one that works, to be changed, or a variant of one of ours."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Collection
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from exercise_kit.authoring.build import SOURCES
+from exercise_kit.authoring.class_lessons import sources_of
+from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.lesson_answers import needed
+from exercise_kit.files import write
+
+_TEMPLATES = files("exercise_kit") / "templates"
+
+
+class NewExerciseError(Exception):
+    """The skeleton cannot be made; the message says why, and what to do."""
+
+
+def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, variant_of: str | None) -> list[Path]:
+    """Write the files of a new exercise into a class folder; nothing that is there is replaced.
+
+    Args:
+        class_dir: the class folder.
+        root: a clone of the course.
+        name: the exercise's; of a skeleton also the function's.
+        lesson: as "11_tokens"; one that the class has gets the exercise at its end; None: a new lesson of its name.
+        variant_of: the exercise of the course that it is a variant of; None: the small one.
+
+    Returns:
+        the files that were written, relative to the class folder.
+
+    Raises:
+        NewExerciseError: the name or the lesson cannot be used, or there is no such exercise of the course.
+        AuthoringError: the class's settings cannot be read.
+    """
+    lesson = (
+        lesson
+        or f"{_free_number(sources_of(class_dir, root)):02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
+    )
+    _refuse(class_dir, name, lesson, variant_of)
+    values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
+    values["title"] = lesson[3:].replace("_", " ").capitalize()
+    if variant_of:
+        contents = _variant(class_dir, root, name, lesson, variant_of)
+    else:
+        contents = {
+            Path(EXERCISES, f"{name}.py"): _filled("checks", values),
+            Path("hidden", f"test_{name}.py"): _filled("hidden", values),
+            Path(LESSONS, f"{lesson}.py"): _filled("cells", values),
+        }
+    place = Path(LESSONS, f"{lesson}.py")
+    places = (class_dir / place, root / SOURCES / place.name)
+    before = next((path.read_text("utf-8") for path in places if path.is_file()), None) or _filled("lesson", values)
+    contents[place] = f"{before.rstrip()}\n{contents[place]}"
+    for path, text in contents.items():
+        (class_dir / path).parent.mkdir(exist_ok=True, mode=0o700)
+        write(class_dir / path, text.encode(), 0o600)
+    return list(contents)
+
+
+def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
+    known = course()
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        raise NewExerciseError(f"{name!r} is no name of a Python function; choose one as count_tokens")
+    if not LESSON_NAME.fullmatch(lesson):
+        raise NewExerciseError(f"{lesson!r} is no lesson's name; it is NN_topic, two digits and lower case")
+    ours = known.exercises.keys() - (known.own.exercises.keys() if known.own else set())
+    if name in ours:
+        raise NewExerciseError(f"the course has an exercise called {name!r}; choose another name")
+    for path in (Path(EXERCISES, f"{name}.py"), Path("hidden", f"test_{name}.py")):
+        if (class_dir / path).exists():
+            raise NewExerciseError(f"there is already a file {path}; choose another name")
+    if variant_of and (variant_of not in ours or known.exercises[variant_of].file):
+        raise NewExerciseError(f"{variant_of!r} is no exercise of the course to make a variant of")
+
+
+def _free_number(lessons: dict[str, str]) -> int:
+    return max((int(each[:2]) for each in lessons if each[:2].isdecimal()), default=0) + 1
+
+
+def _filled(kind: str, values: dict[str, str]) -> str:
+    return Template((_TEMPLATES / f"new_exercise_{kind}.py.txt").read_text("utf-8")).substitute(values)
+
+
+def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
+    """The files of a variant: its checks begin with the original's, its hidden checks and its cell are copies."""
+    original = course().exercises[variant_of]
+    module = getattr(original.checks[0].function, "__module__", "")
+    checks = (
+        f'"""`{name}`: a variant of `{variant_of}`, with its public checks and known mistakes, and yours."""\n\n'
+        f"from {module} import {variant_of} as original\n\n"
+        f'LESSON = "{lesson}"  # the lesson\'s file, without .py\n'
+        f'{name} = original.variant("{name}", LESSON)\n\n'
+        f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
+    )
+    marked = f'exercise("{variant_of}"'
+    texts = (path.read_text("utf-8") for path in sorted((class_dir / "hidden").glob("test_*.py")))
+    hidden = next((text for text in texts if marked in text), None)
+    source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
+    cell = _cell_of(source, variant_of)
+    if hidden is None or cell is None:
+        raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
+    cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
+    cells += f'\n# %%\n{_surroundings(source, original.objects)}\n\n\n# %% exercise="{name}"\n{cell}'
+    cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
+    return {
+        Path(EXERCISES, f"{name}.py"): checks,
+        Path("hidden", f"test_{name}.py"): _checks_of(hidden, variant_of).replace(marked, f'exercise("{name}"'),
+        Path(LESSONS, f"{lesson}.py"): cells,
+    }
+
+
+def _checks_of(text: str, exercise: str) -> str:
+    """A file of hidden checks without the marks of other exercises, and without the checks that have none but these."""
+    left_out: set[int] = set()
+    for node in ast.parse(text).body:
+        marks = node.decorator_list if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") else []
+        others = [
+            each for each in marks if ".exercise(" in ast.unparse(each) and f"'{exercise}'" not in ast.unparse(each)
+        ]
+        if others and others == [each for each in marks if ".exercise(" in ast.unparse(each)]:
+            left_out |= {*range(marks[0].lineno, (node.end_lineno or node.lineno) + 1)}
+        for mark in others:
+            left_out |= {*range(mark.lineno, (mark.end_lineno or mark.lineno) + 1)}
+    lines = text.splitlines(keepends=True)
+    return "".join(line for number, line in enumerate(lines, 1) if number not in left_out)
+
+
+def _surroundings(source: str, objects: Collection[str]) -> str:
+    """What the definitions of objects use of their lesson: its imports, the parts that it takes over, other answers."""
+    public = getattr(import_module(package()), "__all__", ())
+    lines = [f"from {package()} import check"]
+    for statement in needed(ast.parse(source), objects):
+        name = statement.name if isinstance(statement, ast.FunctionDef | ast.ClassDef) else ""
+        if name not in objects:
+            lines.append(f"from {package()} import {name}" if name in public else ast.unparse(statement))
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _cell_of(source: str, exercise: str) -> str | None:
+    found = re.search(rf'^# %% exercise="{exercise}"\n(.*?)(?=^# %%)', source, re.MULTILINE | re.DOTALL)
+    return found[1] if found else None

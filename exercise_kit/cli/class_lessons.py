@@ -1,0 +1,96 @@
+"""Whose lessons a command uses: the clone's, or those of the class folder that it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.submission.released import CLONE, current_class
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def class_with_lessons() -> Path | None:
+    """The class folder that the command runs in, where it has exercises, lessons or settings of its own."""
+    found = current_class()
+    own = found is not None and any((found / name).exists() for name in ("exercises", "lessons", "class.toml"))
+    use_class(found if own else None)
+    return found if own else None
+
+
+@contextmanager
+def root_of_lessons(root: Path) -> Iterator[Path]:
+    """A clone's root, or a folder like it with the lessons of the class folder that the command runs in."""
+    found = class_with_lessons()
+    if found is None:
+        yield root
+        return
+    with needs("grading"):
+        from exercise_kit.authoring.class_lessons import class_root
+        from exercise_kit.authoring.lesson import AuthoringError
+    with in_words(AuthoringError), class_root(found, root) as merged:
+        yield merged
+
+
+def build_class(class_dir: Path, root: Path, check: bool) -> None:
+    """Build what a class has of its own, and prove its exercises; what is wrong ends the command."""
+    with needs("grading"):
+        from exercise_kit.authoring.class_lessons import build_class as build
+        from exercise_kit.authoring.lesson import AuthoringError
+    with in_words(AuthoringError):
+        built = build(class_dir, root, check)
+    for path in (*built.written, *built.stale):
+        _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
+    prove(class_dir)
+    if built.stale:
+        raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
+
+
+def prove(class_dir: Path) -> None:
+    """Show that right answers pass and known mistakes are caught, by name; what is not so ends the command."""
+    with needs("grading"):
+        from exercise_kit.engine.course import course
+        from exercise_kit.judge.proof import unproven
+        from exercise_kit.judge.pytest_host import HiddenChecksError
+    with in_words(HiddenChecksError):
+        problems = unproven(class_dir / "hidden")
+    if problems:
+        raise stop("\n".join(problems))
+    own = course().own
+    for name, exercise in own.exercises.items() if own else ():
+        mistakes = f"{len(exercise.misconceptions)} known mistakes"
+        _console.print(f"{name}: the lesson's answer passes, and its {mistakes} are caught and named.", markup=False)
+
+
+def new_exercise(
+    name: Annotated[str, typer.Argument(help="The exercise's name, as count_tokens.")],
+    lesson: Annotated[
+        str | None, typer.Option(help="The lesson that it goes to, as 11_tokens; else a new one.")
+    ] = None,
+    variant_of: Annotated[
+        str | None, typer.Option("--from", metavar="EXERCISE", help="Make a variant of this exercise of the course.")
+    ] = None,
+    root: Annotated[
+        Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True)
+    ] = CLONE,
+) -> None:
+    """Write the skeleton of an exercise of your own into the class folder that you work in."""
+    if (class_dir := current_class()) is None:
+        raise stop("This is no class folder. Make one with: vit-course new-class DIR; then run this in it.")
+    use_class(class_dir)
+    with needs("grading"):
+        from exercise_kit.authoring.lesson import AuthoringError
+        from exercise_kit.authoring.new_exercise import NewExerciseError
+        from exercise_kit.authoring.new_exercise import new_exercise as write_skeleton
+    with in_words(AuthoringError, NewExerciseError):
+        written = write_skeleton(class_dir, root, name, lesson, variant_of)
+    for path in written:
+        _console.print(f"written {path}", markup=False)
+    _console.print("It works as it is. Change it to yours, and prove it with: vit-course build")

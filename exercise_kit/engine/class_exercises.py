@@ -1,0 +1,238 @@
+"""The exercises of a class's own: which class this process serves, and what its folder holds.
+
+In a class folder stand ``exercises/NAME.py`` (the public checks and known mistakes), ``lessons/NN_topic.py`` (the text,
+with the right answer) and ``hidden/test_NAME.py``. Which folder that is, the operator says: a command takes the one
+that it runs in or that it is given, never one that lies beside a submission. Students have ``exercises/`` in the wheel
+of their release, as a package inside the course's; answers and hidden checks are in no release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from exercise_kit.engine.exercise import Exercise
+
+PACKAGE, EXERCISES, LESSONS = "class_exercises", "exercises", "lessons"
+LESSON_NAME = re.compile(r"\d\d_[a-z][a-z0-9_]*")
+_ASKED_FOR = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ClassFiles:
+    """The files of a class's own exercises: the class ``folder``, and a ``stamp`` that changes with them."""
+
+    folder: Path | None = None
+    stamp: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A digest of what stands in them; "" where the class has none.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        if not self.stamp:
+            return ""
+        contents = [(name, hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name, *_ in self.stamp]
+        return hashlib.sha256(repr(contents).encode()).hexdigest()
+
+    def has(self, exercise: str) -> bool:
+        """Whether the class has a file for an exercise of that name."""
+        return bool(self.folder and (self.folder / EXERCISES / f"{exercise}.py").is_file())
+
+
+def files_of(folder: Path | None) -> ClassFiles:
+    """The files of a class folder; of None, or of a class without exercises of its own, none."""
+    if folder is None or not (folder / EXERCISES).is_dir():
+        return ClassFiles()
+    paths = [path for name in (EXERCISES, LESSONS) for path in sorted((folder / name).glob("*.py"))]
+    facts = ((path, path.stat()) for path in paths)
+    stamp = tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
+    return ClassFiles(folder.resolve(), stamp)
+
+
+class _InUse:
+    files: ClassFiles | None = None
+
+
+def use_class(folder: Path | None) -> None:
+    """From now on this process serves that class, as its files are now.
+
+    Args:
+        folder: a class folder that the operator has named, or works in; None: no class.
+    """
+    _InUse.files = files_of(folder)
+
+
+def use_class_here(folder: Callable[[], Path | None]) -> None:
+    """Serve the class that ``folder()`` gives, unless something has been chosen before."""
+    if _InUse.files is None:
+        use_class(folder())
+
+
+def in_use() -> ClassFiles:
+    """The files of the class that this process serves."""
+    return _InUse.files or ClassFiles()
+
+
+def class_exercises(package: str, found: ClassFiles, course: Mapping[str, object]) -> ClassExercises | None:
+    """The exercises of a class, or of a student's release, beside those of the course; None: there are none.
+
+    Args:
+        package: the course's package, by its name.
+        found: the files of a class.
+        course: the exercises of the course, by name.
+    """
+    if found.folder:
+        return ClassExercises(package, found.folder / EXERCISES, course)
+    released = Path(str(files(package))) / PACKAGE
+    return ClassExercises(package, released, course) if released.is_dir() else None
+
+
+class ClassExercises:
+    """A folder of exercises, imported as modules of the package ``COURSE.class_exercises``.
+
+    Args:
+        package: the course's package, by its name.
+        folder: of the exercises; ``lessons/`` is beside it.
+        course: the exercises of the course, by name.
+
+    Attributes: ``folder``, ``exercises`` by name (of a broken one, its name and the ``problem``), ``problems``, a
+    sentence on each file that cannot be used, by its name without ".py", and ``answers`` (:meth:`answers`).
+    """
+
+    def __init__(self, package: str, folder: Path, course: Mapping[str, object]) -> None:
+        self.folder, self._package, self._course = folder, package, course
+        name = f"{package}.{PACKAGE}"
+        for old in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+            del sys.modules[old]
+        home = ModuleType(name)
+        home.__path__ = [str(folder)]
+        sys.modules[name] = home
+        importlib.invalidate_caches()
+
+    @property
+    def exercises(self) -> Mapping[str, Exercise]:
+        """By name; those that cannot be used among them, where a lesson asks for them."""
+        return self._loaded[0]
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """By the names of files without ".py" why they cannot be used, with file and line."""
+        return self._loaded[1]
+
+    @property
+    def answers(self) -> Mapping[str, tuple[Callable[..., Any], ...]]:
+        """The right objects of each exercise, out of its lesson: for the judge alone."""
+        return self._answered[0]
+
+    @property
+    def problems_of_answers(self) -> Mapping[str, str]:
+        """By the names of exercises why their lesson gives no right answer, with file and line."""
+        return self._answered[1]
+
+    def asked_for(self) -> Mapping[str, str]:
+        """The exercises that the class's own lessons ask for → the lesson."""
+        found: dict[str, str] = {}
+        for path in sorted((self.folder.parent / LESSONS).glob("*.py")):
+            for name in _ASKED_FOR.findall(path.read_text("utf-8", "replace")):
+                found.setdefault(name, path.stem)
+        return found
+
+    @cached_property
+    def _loaded(self) -> tuple[dict[str, Exercise], dict[str, str]]:
+        from exercise_kit.engine.exercise import Exercise  # with torch
+
+        exercises: dict[str, Exercise] = {}
+        problems: dict[str, str] = {}
+        lessons = self.asked_for()
+        for path in sorted(self.folder.glob("[!_.]*.py")):
+            name = path.stem
+            found = self._imported(path)
+            if isinstance(found, Exercise):
+                exercises[name] = found
+                continue
+            problems[name] = found
+            if name in lessons and name not in self._course:
+                exercises[name] = Exercise(name, lessons[name], problem=found)
+        return exercises, problems
+
+    def _imported(self, path: Path) -> Exercise | str:
+        """The exercise of a file, or what is wrong with it."""
+        from exercise_kit.engine.exercise import Exercise
+
+        name, where = path.stem, f"{EXERCISES}/{path.name}"
+        if name in self._course:
+            return f"{where}: the course has an exercise called {name!r}; give the file and the exercise another name"
+        try:
+            with _without_bytecode():
+                module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
+        except (Exception, SystemExit) as error:
+            return in_words(error, self.folder.parent, where)
+        found = vars(module).get(name)
+        if not isinstance(found, Exercise) or found.name != name:
+            return f'{where}: it has to define {name} = Exercise("{name}", LESSON): the file is called as its exercise'
+        if not LESSON_NAME.fullmatch(found.lesson):
+            return f"{where}: its lesson is called NN_topic, two digits and lower case, and not {found.lesson!r}"
+        return found if found.checks else f"{where}: {name} has no public check; write one below @{name}.check"
+
+    @cached_property
+    def _answered(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
+        from exercise_kit.engine.lesson_answers import right_objects
+
+        answers: dict[str, tuple[Callable[..., Any], ...]] = {}
+        problems: dict[str, str] = {}
+        for name, exercise in self.exercises.items():
+            if exercise.problem:
+                continue
+            path = self.folder.parent / LESSONS / f"{exercise.lesson}.py"
+            try:
+                answers[name] = right_objects(path, exercise.objects, self._package)
+            except FileNotFoundError:
+                problems[name] = f"{EXERCISES}/{name}.py: there is no lesson {LESSONS}/{path.name}"
+            except (Exception, SystemExit) as error:
+                problems[name] = in_words(error, self.folder.parent, f"{LESSONS}/{path.name}")
+        return answers, problems
+
+
+@contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Python writes no compiled file beside an exercise, which would hide a change within the same second."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def in_words(error: BaseException, home: Path, otherwise: str) -> str:
+    """An exception with the innermost line of a file below ``home``, as "exercises/count.py:12: NameError: ...".
+
+    Args:
+        error: what was raised.
+        home: the class folder.
+        otherwise: the file that is named where no line is known.
+    """
+    place = otherwise
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(home):
+        place = f"{Path(error.filename).relative_to(home)}:{error.lineno or 1}"
+    else:
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if Path(frame.filename).is_relative_to(home):
+                place = f"{Path(frame.filename).relative_to(home)}:{frame.lineno}"
+                break
+    words = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place}: {type(error).__name__}: {words}"

@@ -1,0 +1,76 @@
+"""The right answers out of a lesson's source: what defines them is run, and what that needs, and no other line."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from exercise_kit.submission.slice import used_globals
+
+
+def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
+    """What a lesson's own source gives for names.
+
+    Args:
+        lesson: in percent format, with its answers.
+        names: of the objects.
+        package: the course's; ``own(...)`` of it gives its own parts here, whatever somebody has kept.
+
+    Raises:
+        NameError: the lesson does not define one of them.
+        Exception: whatever a line of the lesson raises.
+    """
+    module = ModuleType(f"{package}.class_answers_{lesson.stem}")
+    sys.modules[module.__name__] = module  # where a dataclass looks its module up
+    namespace = vars(module)
+    for statement in needed(ast.parse(lesson.read_text("utf-8"), str(lesson)), names):
+        exec(compile(ast.Module([statement], []), str(lesson), "exec"), namespace)  # the teacher's own file
+        if isinstance(statement, ast.ImportFrom) and statement.module == package and "own" in namespace:
+            namespace["own"] = _parts_of(package)
+    if missing := [name for name in names if name not in namespace]:
+        raise NameError(f"lessons/{lesson.name} defines no {missing[0]}, which is the answer to an exercise")
+    return tuple(namespace[name] for name in names)
+
+
+def _parts_of(package: str) -> Callable[..., object]:
+    def own(*names: str) -> object:
+        found = tuple(getattr(importlib.import_module(package), name) for name in names)
+        return found[0] if len(found) == 1 else found
+
+    return own
+
+
+def needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
+    """The statements at the top of a module that define names, and what these use, in the module's order.
+
+    Of a name that is defined as a function or class, what it is assigned elsewhere is left out.
+    """
+    homes: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _bound(statement):
+            homes.setdefault(name, []).append(statement)
+    waiting, seen, chosen = list(names), set[str](), set[int]()
+    while waiting:
+        name = waiting.pop()
+        places = homes.get(name, []) if name not in seen else []
+        seen.add(name)
+        written = [each for each in places if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+        for statement in written or places:
+            chosen.add(id(statement))
+            waiting += used_globals(ast.Module([statement], [])) or ()
+    return [each for each in tree.body if id(each) in chosen]
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from ((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
+    elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        nodes = ast.walk(statement)
+        yield from (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))

@@ -1,0 +1,209 @@
+"""A teacher's own exercise, by the guide: every command and every file of it, and what an error in one costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
+LESSON = "11_count_tokens"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+
+
+class Shell:
+    """Runs commands as a person at a terminal does: ``cd`` goes on to the next one."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home
+        self._environment = os.environ | {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": str(GUIDE.parents[1]),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "COLUMNS": "200",
+        }
+
+    def run(self, command: str, status: int = 0, shows_code: bool = False) -> str:
+        if command.startswith("cd "):
+            self.folder = self.folder / command[3:]
+            return ""
+        done = subprocess.run(
+            command, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == status, f"{command}\n{said}"
+        assert shows_code or "Traceback" not in said
+        return said
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
+    """The guide, followed to the word: a shell in its class folder, and what each command said."""
+    shell, said = Shell(tmp_path_factory.mktemp("guide")), {}
+    for language, content, commands in _BLOCK.findall(GUIDE.read_text("utf-8")):
+        if language == "python":
+            with (shell.folder / "exercises" / "count_tokens.py").open("a") as file:
+                file.write(f"\n\n{content}")
+        elif language == "toml":
+            (shell.folder / "class.toml").write_text(content)
+        for command in commands.splitlines():
+            said[command.strip()] = shell.run(command.strip())
+    return shell, said
+
+
+def test_the_skeleton_is_proven_as_it_is(followed) -> None:
+    _, said = followed
+    assert "count_tokens: the lesson's answer passes, and its 3 known mistakes are caught" in said["vit-course build"]
+    assert "4 of 4" in said[f"vit-course grade source/{LESSON}"]
+
+
+def test_grading_names_the_mistake_and_the_report_tells_of_it(followed) -> None:
+    shell, said = followed
+    graded = said["vit-course grade submitted"]
+    assert re.search(rf"ada\s+{LESSON}\s+4 of 4", graded)
+    assert re.search(rf"bob\s+{LESSON}\s+1 of 4\s+count_tokens: square image", graded)
+    assert "square image" in (shell.folder / "report.html").read_text()
+    assert "square image" in (shell.folder / "feedback" / "bob" / LESSON / f"{LESSON}.html").read_text()
+    with Gradebook(f"sqlite:///{shell.folder}/gradebook.db") as gradebook:
+        scores = {each.student_id: each.score for each in gradebook.assignment_submissions(LESSON)}
+    assert scores == {"ada": 4, "bob": 1}
+
+
+def test_students_get_the_public_part_and_no_answer(followed, tmp_path: Path) -> None:
+    shell, _ = followed
+    students = shell.folder.parent / "vit-students"
+    wheel = next(students.glob("vit_course-*+class.*.whl"))
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "vit_course/class_exercises/count_tokens.py" in names
+    assert not [name for name in names if name.endswith("test_count_tokens.py") or "staff" in name or LESSON in name]
+    answer = "return (height // patch_size) * (width // patch_size)"
+    notebook = (students / "notebooks" / f"{LESSON}.ipynb").read_text()
+    assert answer not in notebook
+    assert 'check(\\"count_tokens\\", count_tokens, points=4)' in notebook
+    with zipfile.ZipFile(wheel) as packed:
+        assert not [name for name in names if name.endswith(".py") and answer in packed.read(name).decode()]
+        packed.extractall(tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, '.'); from vit_course import check\n"
+        "print(check('count_tokens', lambda height, width, patch_size: (height // patch_size) ** 2))"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "*square image*" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_rehearsal_gets_the_grades_that_it_has_to(followed) -> None:
+    _, said = followed
+    assert "The grades of 4 submissions are what they have to be" in said["vit-course simulate ../rehearsal --check"]
+
+
+def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
+    shell, said = followed
+    assert "patchify_again" in said["vit-course build"]
+    cells = json.loads((shell.folder / "source" / "01_patchify" / "01_patchify.ipynb").read_text())["cells"]
+    points = {
+        mark["grade_id"]: mark.get("points")
+        for cell in cells
+        if (mark := cell["metadata"].get("nbgrader")) and mark["grade"]
+    }
+    assert points["check-patchify"] == 5
+    assert "check-conv_from_linear" not in points
+    names = [
+        cell["metadata"]["nbgrader"]["grade_id"]
+        for cell in json.loads((shell.folder / "source" / "05_vit" / "05_vit.ipynb").read_text())["cells"]
+        if "nbgrader" in cell["metadata"]
+    ]
+    assert names.index("load_torchvision") < names.index("count_parameters")
+    graded = shell.run("vit-course grade source/01_patchify")
+    assert "patchify  5 of 5" in graded
+
+
+@pytest.fixture
+def broken(followed) -> Shell:
+    """The class, whose files a test may break; afterwards they are whole again."""
+    shell, _ = followed
+    kept = {name: (shell.folder / name).with_name(f".kept-{name}") for name in ("exercises", "lessons", "hidden")}
+    for name, copy in kept.items():
+        shutil.copytree(shell.folder / name, copy)
+    (shell.folder / "submitted" / "ada" / "01_patchify").mkdir(exist_ok=True)
+    shutil.copy(shell.folder / "source/01_patchify/01_patchify.ipynb", shell.folder / "submitted/ada/01_patchify/")
+    yield shell
+    for name, copy in kept.items():
+        shutil.rmtree(shell.folder / name)
+        copy.rename(shell.folder / name)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "hidden/test_count_tokens.py",
+            "probe.sizes(3)\n",
+            "probe.sizes(3\n",
+            r"hidden/test_count_tokens.py:\d+: SyntaxError",
+        ),
+        ("exercises/count_tokens.py", "AFTER", "", r"exercises/count_tokens.py:\d+: NameError: name 'nothing'"),
+        (
+            "lessons/11_count_tokens.py",
+            "def count_tokens(",
+            "def counted(",
+            "lessons/11_count_tokens.py defines no count_tokens",
+        ),
+    ],
+    ids=["hidden", "public", "answer"],
+)
+def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shell, file, old, new, told) -> None:
+    if old == "AFTER":
+        (broken.folder / file).write_text((broken.folder / file).read_text() + "\n\nnothing\n")
+    else:
+        change(broken.folder / file, old, new)
+    said = broken.run("vit-course grade submitted --json graded.json", status=1)
+    graded = {
+        (each["student"], each["assignment"]): each
+        for each in json.loads((broken.folder / "graded.json").read_text())["submissions"]
+    }
+    assert graded["ada", "01_patchify"]["score"] == graded["ada", "01_patchify"]["max_score"]
+    assert graded["ada", LESSON]["status"] == "graded"
+    assert re.search(told, graded["ada", LESSON]["reason"]), graded["ada", LESSON]["reason"]
+    assert re.search(told, said)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("import pytest\n", "import pytest\nimport nowhere\n"), ("patch_size = probe.sizes(", "patch_size = nowhere(")],
+    ids=["imported", "run"],
+)
+def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: str, new: str) -> None:
+    hidden = broken.folder / "hidden" / "test_count_tokens.py"
+    hidden.write_text(hidden.read_text().replace(old, new))
+    said = broken.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
+    assert re.search(r"test_count_tokens.py.*\d+", said)
+    with Gradebook(f"sqlite:///{broken.folder}/gradebook.db") as gradebook:
+        notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
+        grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
+    assert grades == [(None, True), (None, True)]
+
+
+def test_an_exercise_that_a_student_hands_in_is_never_imported(followed, tmp_path: Path) -> None:
+    shell, _ = followed
+    there = Shell(tmp_path)
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "exercises" / "count_tokens.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
+    shutil.copy(shell.folder / "nbgrader_config.py", tmp_path)
+    shutil.copy(shell.folder / "source" / "01_patchify" / "01_patchify.ipynb", tmp_path)
+    assert "01_patchify" in there.run("vit-course grade 01_patchify.ipynb")
+    assert not (tmp_path / "imported").exists()

@@ -1,0 +1,227 @@
+"""The lessons as a class has them: what class.toml changes, and what is said of a class that cannot be built."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.authoring.class_lessons import build_class, class_root, sources_of
+from exercise_kit.authoring.lesson import AuthoringError
+from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
+from exercise_kit.engine import class_exercises
+from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.course import course
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.proof import unproven
+
+ROOT = Path(__file__).parents[3]
+LESSON = "11_count_tokens"
+
+
+@pytest.fixture(autouse=True)
+def _no_class_afterwards(monkeypatch):
+    monkeypatch.setattr(class_exercises._InUse, "files", None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A class folder with the skeleton in it, as far as building and proving look at one."""
+    (tmp_path / "hidden").mkdir()
+    shutil.copy(ROOT / "tests" / "hidden" / "conftest.py", tmp_path / "hidden")
+    new_exercise(tmp_path, ROOT, "count_tokens", None, None)
+    use_class(tmp_path)
+    return tmp_path
+
+
+def settings(folder: Path, text: str) -> dict[str, str]:
+    (folder / "class.toml").write_text(text)
+    return sources_of(folder, ROOT)
+
+
+def problems(folder: Path) -> str:
+    use_class(folder)
+    with pytest.raises(AuthoringError) as raised:
+        build_class(folder, ROOT)
+    return str(raised.value)
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(folder):
+    text = settings(folder, 'leave_out = ["count_parameters", "why-it-learns"]')["05_vit"]
+    assert 'exercise="count_parameters"' not in text
+    assert 'check("count_parameters"' not in text
+    assert "why-it-learns" not in text
+    assert "Given: `count_parameters`\n" in text
+    assert "| `count_parameters` |" not in text
+    assert "def count_parameters(" in text
+    assert text.count("BEGIN SOLUTION") == text.count("END SOLUTION")
+    assert 'check("VisionTransformer"' in text
+
+
+def test_a_lesson_can_be_left_out(folder):
+    assert "05_vit" not in settings(folder, 'leave_out = ["05_vit"]')
+
+
+def test_points_change_in_the_check_the_table_and_the_heading(folder):
+    text = settings(folder, "[points]\ncount_parameters = 4.5")["05_vit"]
+    assert '# %% check="count_parameters" points=4.5\n' in text
+    assert "| `count_parameters` | 10 | 4.5 |" in text
+    assert "`count_parameters` (10 minutes, 4.5 points)" in text
+    assert '# %% check="VisionTransformer" points=10\n' in text
+
+
+def test_sections_change_places_and_nothing_is_lost(folder):
+    before = sources_of(folder, ROOT)["05_vit"]
+    text = settings(folder, '[order]\n05_vit = ["load_torchvision", "count_parameters"]')["05_vit"]
+    assert sorted(text.splitlines()) == sorted(before.splitlines())
+    assert text.index('exercise="load_torchvision"') < text.index('exercise="count_parameters"')
+    assert text.index('exercise="VisionTransformer"') < text.index('exercise="load_torchvision"')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("leave_out = 3", "leave_out is a list of names"),
+        ('leave_out = ["nothing"]', "there is no exercise, question or lesson called 'nothing'"),
+        ("[points]\npatchify = 0", "a number above 0"),
+        ("[points]\nnothing = 3", "called 'nothing'"),
+        ("[order]\n05_vit = 3", "a list of exercises"),
+        ('[order]\n05_nothing = ["patchify"]', "there is no lesson called '05_nothing'"),
+        ('[order]\n05_vit = ["patchify"]', "there is no exercise or question called 'patchify' in it"),
+        ("orders = 3", "it has no 'orders'"),
+        ("points = [", "cannot be read"),
+    ],
+)
+def test_settings_that_say_something_else_are_a_sentence(folder, text, told):
+    with pytest.raises(AuthoringError, match=told) as raised:
+        settings(folder, text)
+    assert str(raised.value).startswith("class.toml")
+
+
+def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(folder):
+    lesson = folder / "lessons" / f"{LESSON}.py"
+    lesson.write_text(lesson.read_text().replace('"count_tokens"', '"count_token"'))
+    line = next(number for number, text in enumerate(lesson.read_text().splitlines(), 1) if 'exercise="' in text)
+    told = problems(folder)
+    assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in told
+    assert 'exercises/count_tokens.py: no file in lessons/ has a cell with exercise="count_tokens"' in told
+
+
+def test_hidden_checks_that_are_missing_and_an_exercise_of_ours(folder):
+    (folder / "hidden" / "test_count_tokens.py").unlink()
+    shutil.copy(folder / "exercises" / "count_tokens.py", folder / "exercises" / "patchify.py")
+    told = problems(folder)
+    assert "there is no hidden/test_count_tokens.py" in told
+    assert "exercises/patchify.py: the course has an exercise called 'patchify'" in told
+
+
+def test_what_somebody_has_changed_in_a_notebook_is_not_lost(folder):
+    notebook = folder / "source" / LESSON / f"{LESSON}.ipynb"
+    build_class(folder, ROOT)
+    append(notebook, "\n")
+    assert "somebody has changed it, so it is left as it is" in problems(folder)
+    assert notebook.read_text().endswith("\n\n")
+    notebook.unlink()
+    build_class(folder, ROOT)
+    append(folder / "lessons" / f"{LESSON}.py", "\n# %% [markdown]\n# More.\n")
+    use_class(folder)
+    assert build_class(folder, ROOT, check=True).stale
+    assert build_class(folder, ROOT).written
+    assert "More." in notebook.read_text()
+
+
+def test_students_and_makers_of_classes_find_all_lessons_in_its_root(folder):
+    with class_root(folder, ROOT) as merged:
+        names = {path.name for path in (merged / "notebooks").glob("*.ipynb")}
+        assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} | {f"{LESSON}.ipynb"}
+        assert "BEGIN SOLUTION" not in (merged / "notebooks" / f"{LESSON}.ipynb").read_text()
+
+
+def test_the_skeleton_is_proven(folder):
+    assert unproven(folder / "hidden") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("return tokens_of(height, width, patch_size)", "is caught by no public check"),
+        (
+            "return tokens_of(height, width, patch_size)",
+            "no hidden check catches the known mistake 'a mistake': it gets",
+        ),
+        ("return __import__('random').random()", "is caught, but the student reads no name at all"),
+    ],
+    ids=["public", "hidden", "name"],
+)
+def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, told):
+    wrong = (
+        '\n\n@count_tokens.misconception("Why?", "x")\ndef a_mistake(height, width, patch_size):\n    """Wrong."""\n'
+    )
+    append(folder / "exercises" / "count_tokens.py", f"{wrong}    _refuse(height, width, patch_size)\n    {text}\n")
+    use_class(folder)
+    found = "\n".join(unproven(folder / "hidden"))
+    assert told in found
+    assert "'a mistake'" in found
+
+
+def test_a_lesson_without_the_answer_is_a_sentence(folder):
+    lesson = folder / "lessons" / f"{LESSON}.py"
+    lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
+    use_class(folder)
+    (found,) = unproven(folder / "hidden")
+    assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
+
+
+def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(folder):
+    wrong = (
+        '\n\n@count_tokens.misconception("Why?", "x")\ndef square_image(height, width, patch_size):\n    """Wrong."""\n'
+    )
+    append(folder / "exercises" / "count_tokens.py", wrong + "    return 3\n")
+    lesson = folder / "lessons" / f"{LESSON}.py"
+    lesson.write_text(lesson.read_text().replace("return (height // patch_size)", "return 1 + (height // patch_size)"))
+    use_class(folder)
+    found = "\n".join(unproven(folder / "hidden"))
+    assert "2 known mistakes are called 'square image'" in found
+    assert f"the check every_patch_is_one_token refuses the answer of lessons/{LESSON}.py" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "lesson", "variant_of", "told"),
+    [
+        ("patchify", None, None, "the course has an exercise called 'patchify'"),
+        ("count_tokens", None, None, "already a file exercises/count_tokens.py"),
+        ("2bad", None, None, "is no name of a Python function"),
+        ("good", "tokens", None, "is no lesson's name"),
+        ("good", None, "nothing", "is no exercise of the course"),
+    ],
+)
+def test_a_skeleton_that_cannot_be_made(folder, name, lesson, variant_of, told):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(NewExerciseError, match=told):
+        new_exercise(folder, ROOT, name, lesson, variant_of)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_an_exercise_goes_to_the_end_of_a_lesson_of_ours(folder):
+    new_exercise(folder, ROOT, "more", "01_patchify", None)
+    text = (folder / "lessons" / "01_patchify.py").read_text()
+    assert text.startswith((ROOT / "solutions" / "01_patchify.py").read_text().rstrip())
+    assert text.endswith('check("more", more)\n')
+
+
+def test_every_exercise_of_ours_has_a_variant_that_is_complete(tmp_path):
+    known = [name for name, each in course().exercises.items() if not each.file]
+    without = shutil.ignore_patterns("variants", "__pycache__")
+    shutil.copytree(ROOT / "tests" / "hidden", tmp_path / "hidden", ignore=without)
+    for name in known:
+        new_exercise(tmp_path, ROOT, f"my_{name}", f"20_my_{name.lower()}", name)
+    use_class(tmp_path)
+    assert list(course().own.answers) == sorted(f"my_{name}" for name in known)
+    checks = HiddenChecks(tmp_path / "hidden")
+    checks.close()
+    assert checks.problems == {}
