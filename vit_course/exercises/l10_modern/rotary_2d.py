@@ -317,7 +317,7 @@ def two_pairings_mixed(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 def pairs_not_put_together(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """The right numbers come back, first those of all pairs' first places and then those of their second ones."""
     first, second = _both(query, key, _angles(query, grid_size))
-    return tuple(each.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) for each in (first, second))  # type: ignore[return-value]  # of two
+    return tuple(each.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) for each in (first, second))
 
 
 @rotary_2d.misconception("Which patch is at row 0 and column 0, if token 0 is no patch?", TURN)
