@@ -794,7 +794,7 @@ def is_attention(attend):
     False
 
     Allowed: anything but a second attention to compare with, yours or a library's. Right answers
-    differ in their last digits: torch.allclose(a, b, atol=1e-5). About 20 lines.
+    differ in their last digits: torch.allclose(a, b, atol=1e-5). About 25 lines.
     """
     ### BEGIN SOLUTION
     generator = torch.Generator().manual_seed(3)
@@ -805,19 +805,21 @@ def is_attention(attend):
     order = torch.randperm(7, generator=generator)
     shuffled, _ = attend(query, key[:, :, order], value[:, :, order])
     alone, _ = attend(query[1:], key[1:], value[1:])
-    _, steep = attend(1000 * query, key, value)
-    two_queries = F.pad(torch.tensor([[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]), (0, 6))  # head_dim 9, and its root 3
-    three_keys = F.pad(torch.tensor([[2.0, -1.0, 1.0]]), (0, 6, 0, 2))  # scores ±(2 - 2 + 3), 0 and 0
-    _, by_pencil = attend(two_queries, three_keys, torch.tensor([[1.0], [0.0], [0.0]]))
-    high, low = math.e / (math.e + 2), 1 / (1 + 2 * math.e)
+    _, steep = attend(1e5 * query, key, value)  # nearly all weight goes to the largest score
     facts = [
         (weights.sum(dim=-1), torch.ones(2, 3, 5)),
         (weights @ value, output),
         (shuffled, output),
         (alone, output[1:]),
-        (steep.sum(dim=-1), torch.ones(2, 3, 5)),
-        (by_pencil, torch.tensor([[high, (1 - high) / 2, (1 - high) / 2], [low, (1 - low) / 2, (1 - low) / 2]])),
+        (steep, F.one_hot(weights.argmax(dim=-1), 7).float()),
     ]
+    high, low = math.e**2 / (math.e**2 + 2), 1 / (1 + 2 * math.e**2)
+    for head_dim, number in ((4, 1.0), (9, 2 / 3)):  # head_dim * number / root is 2: scores ±2, 0 and 0
+        queries, keys = torch.ones(2, head_dim), torch.zeros(3, head_dim)
+        queries[1], keys[0] = -1, number
+        _, by_pencil = attend(queries, keys, torch.eye(3))
+        rest = [(1 - high) / 2, (1 - low) / 2]
+        facts.append((by_pencil, torch.tensor([[high, rest[0], rest[0]], [low, rest[1], rest[1]]])))
     return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)
     ### END SOLUTION
 

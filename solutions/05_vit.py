@@ -496,7 +496,7 @@ class FixedViT(VisionTransformer):
     """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
 
     Write the whole forward. On the line that you repaired, write as a comment the rule that the old line broke.
-    Allowed: what VisionTransformer allows. About 8 lines.
+    Allowed: what VisionTransformer allows, but not your VisionTransformer's own forward. About 8 lines.
 
     >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
     (2, 10)

@@ -555,8 +555,8 @@ for one_epoch in (train_one_epoch, train_from_the_internet):
 def fix_training(model, loader, optimizer, device):
     """train_from_the_internet without its two bugs: arguments and result as in train_one_epoch.
 
-    Write the whole function. On each line that you changed, write as a comment which of the two facts
-    is true because of it. About 12 lines.
+    Write the whole function; your own train_one_epoch may not be called in it. On each line that you changed,
+    write as a comment which of the two facts is true because of it. About 12 lines.
 
     By hand: three images in two batches, and a rate of 0, so that nothing moves. Logits are 0, so every
     image has a loss of log 2 = 0.693, however they are batched.
@@ -708,7 +708,8 @@ def warmup_cosine(step, warmup_steps, total_steps):
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
 
     warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine at all); and step may be
-    total_steps, since a scheduler calls once more after the last update.
+    total_steps, since a scheduler calls once more after the last update: then the factor is 0, or any number from
+    0 to 1 where there is no cosine.
     Allowed: the module math. About 4 lines.
     """
     ### BEGIN SOLUTION
@@ -872,7 +873,8 @@ class EarlyStopping:
 
     patience:   at least 1; raise ValueError, with the value of patience in its text, for less
     best:       the lowest loss so far; float("inf") before the first
-    bad_epochs: how many calls of `step` in a row brought no new best
+    bad_epochs: how many calls of `step` in a row brought no new best; 0 at first and after each new best, and
+                nothing else resets it
     step:       takes one epoch's loss, a float. Returns True once `patience` calls in a row have brought
                 no new best (and in later calls, until there is one), else False. A new best is any loss
                 below `best`, however little; an equal loss or a NaN is not.

@@ -565,8 +565,9 @@ def predict_with_attention(model, image):
     returns: probabilities (num_classes,), and a map (rows, columns): the class token's attention to the
              patches in the last block, the mean over the heads, divided by its sum
 
-    Ask in evaluation mode and without gradients. Afterward the model is as it was: its mode put back, no
-    hook left, nothing frozen. Listening with a hook is one way; walking through the parts by hand is another.
+    Ask in evaluation mode and without gradients. Afterward, and after an error too, the model is as it was:
+    each module in its own mode again, no hook left, nothing frozen. Listening with a hook is one way; walking
+    through the parts by hand is another.
 
     >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
     >>> probabilities, seen = predict_with_attention(VisionTransformer(small), torch.zeros(3, 8, 12))

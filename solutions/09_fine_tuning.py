@@ -161,7 +161,8 @@ def replace_head(model, num_classes):
     model:   its head is the nn.Linear `model.head`
     returns: a model of the same class. Its head is a new nn.Linear with a bias, as PyTorch starts one, for num_classes
              classes, of the dtype and on the device of the old one. All its other parameters equal the model's and
-             share no memory with them. What is frozen (requires_grad is False) stays frozen.
+             share no memory with them. What is frozen (requires_grad is False) stays frozen; the new head learns, even
+             where the old one was frozen.
 
     >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
     >>> other = replace_head(model, 3)
@@ -238,7 +239,8 @@ def extract_features(model, loader, device):
              device; the last batch may be shorter. Go through it once: a loader that shuffles has another order next
              time.
     returns: (features, labels): (images, embed_dim) and (images,), in the loader's order, both on the CPU and without
-             a graph. The model is left as it was: mode, head, hooks, what is frozen.
+             a graph. The model is left as it was, after an error too: the mode of each module, head, hooks, what is
+             frozen.
 
     >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
     >>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])), (torch.rand(1, 3, 8, 8), torch.tensor([4]))]

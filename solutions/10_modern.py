@@ -402,7 +402,8 @@ def rotary_2d(query, key, grid_size):
     >>> [round(number, 2) for number in turned[1].tolist()]  # row 0, column 1: the second pair, by 1 radian
     [1.0, 0.0, 0.54, 0.84]
 
-    Raise ValueError if head_dim is not divisible by 4, or if there are fewer tokens than patches; name the number.
+    Raise ValueError if head_dim is not divisible by 4, naming head_dim, or if there are fewer tokens than patches,
+    naming the number of tokens.
     Compute angles in float64, and convert cosines and sines to the query's dtype at the end.
     Allowed: everything in torch. About 18 lines.
     """
@@ -902,7 +903,8 @@ def random_masking(tokens, mask_ratio, generator):
     generator:  a torch.Generator on the CPU. Draw all random numbers from it: torch.rand and torch.randperm accept
                 generator=generator.
     returns:    (visible, mask): (batch, kept, embed_dim), the tokens that are not hidden, in their order; and
-                (batch, num_patches) of bool, True where a patch is hidden. Each image hides patches of its own.
+                (batch, num_patches) of bool, True where a patch is hidden. Each image hides patches of its own. Both
+                are on the device of the tokens.
 
     >>> tokens = torch.arange(8.0).reshape(1, 8, 1)  # eight patches of one number
     >>> visible, mask = random_masking(tokens, 0.75, torch.Generator().manual_seed(0))

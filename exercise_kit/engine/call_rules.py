@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from exercise_kit.engine.compare import quoted
-from exercise_kit.worker.call_trace import MOST_NAMES, REMOVED
+from exercise_kit.worker.call_trace import MOST_NAMES, OWN, REMOVED
 
 # operators of aten by their names without underscores at the ends; those that torch tags as pointwise come on top
 _NAMED = """
@@ -149,7 +149,8 @@ class Rule:
     operations on tensors and the modules that hold them are allowed; ``names`` and ``operators``, what is allowed
     beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin;
     ``own``, the modules of the course's own answers, as dotted names that end in a dot, and ``parts``, whether it may
-    build on those; and ``others``, students' own answers to other exercises that would answer this one too.
+    build on those; ``others``, students' own answers to other exercises that would answer this one too, or methods of
+    theirs; and ``libraries``, whether all else may be called that is not the student's own.
     """
 
     why: str
@@ -159,9 +160,14 @@ class Rule:
     operators: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    libraries: bool = False
 
     def allows(self, name: str) -> bool:
         """Whether an answer may call what :class:`exercise_kit.worker.call_trace.Watch` noted by this name."""
+        if name.startswith(OWN):
+            return not f"{name.removeprefix(OWN)}.".startswith(tuple(f"{each}." for each in self.others))
+        if self.libraries:
+            return True
         if name.startswith(self.own):
             return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):
@@ -190,7 +196,10 @@ def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
         return f"Something in it hides what it calls while it runs. No answer needs that. {rule.why}"
     called = [_public(name) for name in names_called if not rule.allows(name)]
     forbidden = next((name for name in called if "._" not in name), *called[:1]) if called else None
-    return f"{quoted(forbidden)} was called. {rule.why}" if forbidden else None
+    if forbidden is None:
+        return None
+    whose = "Your own " if forbidden.startswith(OWN) else ""
+    return f"{whose}{quoted(forbidden.removeprefix(OWN))} was called. {rule.why}"
 
 
 def _public(name: str) -> str:

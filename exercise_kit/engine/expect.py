@@ -210,7 +210,7 @@ def expect_value_error(
     Args:
         student: whose first function is called with ``inputs``.
         inputs: those that are wrong.
-        numbers: that the message has to hold.
+        numbers: that the message has to hold; of one below 0 the digits.
         described: the inputs, for messages.
         side: "height" or "width", where the first number is one: the message may not give it to the other.
     """
@@ -229,8 +229,8 @@ def expect_value_error(
     if not error.is_a("ValueError"):
         raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED, alike(error))
     named = set(re.findall(r"\d+", error.words))
-    student.record.append(("numbers named", tuple(str(number) in named for number in numbers)))
-    if missing := [str(number) for number in numbers if str(number) not in named]:
+    student.record.append(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
+    if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
         look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)

@@ -6,6 +6,7 @@ A judge that runs the student's code elsewhere answers with the same :class:`Cal
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -114,7 +115,9 @@ class LocalBackend:
     def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
         add(course().practices)
-        return CallResult(*_attempt(practice_called(practice), (self._objects[name],), fields))
+        held = self._objects[name]
+        given = held if inspect.isclass(held) else self._around(held)
+        return CallResult(*_attempt(practice_called(practice), (given,), fields))
 
 
 class LocalModule:

@@ -27,6 +27,7 @@ from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
 from exercise_kit.engine.probes import quiet, uncompiled
+from exercise_kit.engine.script import printed_in_a_script
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
@@ -225,6 +226,7 @@ _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIN
 _COURSE = str(Path(__file__).parents[2])
 
 
+@printed_in_a_script
 @noting
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.

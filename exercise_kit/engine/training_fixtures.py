@@ -82,7 +82,10 @@ _CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row, "modes
 
 DEVICE = "meta"
 # in torch's words for it; TorchScript tells nothing of what has stopped it
-_REFUSED = ("is not on the expected device", "to be on the same device", "to have the same device")
+_REFUSED = (
+    *("is not on the expected device", "to be on the same device", "to have the same device"),
+    "device type for generator",
+)
 _SCRIPT = "failed in the TorchScript interpreter"
 _aten = torch.ops.aten
 _INDEXED = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
@@ -97,7 +100,7 @@ class OtherDevice(TorchDispatchMode):
     """While it is entered, operators refuse what they would refuse on a GPU: the device's tensors beside the CPU's.
 
     As on a GPU, a CPU tensor of no axes counts as a number, CPU indices may index, and copying between devices is
-    allowed; what is copied to the CPU arrives as zeros.
+    allowed; what is copied to the CPU arrives as zeros. A generator of the CPU draws nothing there.
 
     Attributes: ``refused``, whether an operator was refused.
     """
@@ -118,10 +121,21 @@ class OtherDevice(TorchDispatchMode):
         if packet in _INDEXED and inputs[0].device.type == DEVICE:
             given = [inputs[0], *tensors_in(inputs[2:])]
         here = [each for each in given if each.device.type == "cpu" and each.dim()]
-        if here and any(each.device.type == DEVICE for each in given):
+        there = any(each.device.type == DEVICE for each in given)
+        if (here and there) or (_is_of_the_cpu(options.get("generator")) and (there or _makes_there(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
         return operator(*inputs, **options)
+
+
+def _is_of_the_cpu(generator: Any) -> bool:
+    return isinstance(generator, torch.Generator) and generator.device.type == "cpu"
+
+
+def _makes_there(options: Mapping[str, Any]) -> bool:
+    """Whether an operator of these options makes a tensor on the other device."""
+    device = options.get("device")
+    return device is not None and torch.device(device).type == DEVICE
 
 
 def _copied_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
@@ -140,11 +154,13 @@ def device(
     inputs: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     arguments: Sequence[Any] | None = None,
+    there: OtherDevice | None = None,
 ) -> dict[str, Any]:
     """Call ``function(*inputs, **options)`` with all tensors and modules among the inputs on another device.
 
     Args:
         arguments: make a module by ``function(*arguments)`` first, put it on the device, and call that.
+        there: the other device, where it is to know more than every one does.
 
     Returns:
         "raised", the name of the exception's class, "" where there was none; "mixed", whether it was raised since
@@ -154,7 +170,7 @@ def device(
     if arguments is not None:
         called = function(*arguments).to(DEVICE)
     moved = [_moved(each) for each in inputs]
-    there = OtherDevice()
+    there = there or OtherDevice()
     try:
         with there:
             result = called(*moved, **(options or {}))

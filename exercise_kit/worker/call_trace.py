@@ -22,6 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._python_dispatch import _pop_mode as _pop_dispatch_mode
 
 REMOVED = "the watch was removed"
+OWN = "own "
+"""How the name begins of a function that a student wrote, as they call it in their module."""
 MOST_NAMES = 4000
 _LONGEST_NAME = 120
 _STUDENTS, _SKIPPED, _NOTED, _CLOSED = "a student's", "neither", "noted", "noted, and closed"
@@ -124,6 +126,7 @@ class Watch:
                 return
             noting = not turns or turns[-1][1]
             if kind is _STUDENTS:
+                self.note(name)
                 if not noting:
                     turns.append((frame, True))
             elif noting:
@@ -196,7 +199,7 @@ def _is_torchs(function: Any) -> bool:
 
 
 def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
-    """Whose a function is, by the file that it was compiled from, and its dotted name where it is a library's."""
+    """Whose a function is, by the file that it was compiled from, and the name by which it is noted."""
     file = code.co_filename
     if file.startswith(_GRAPH_MODULE):
         return _NOTED, "torch.fx.GraphModule"
@@ -207,7 +210,7 @@ def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
     home = next((each for each in homes if file.startswith(each)), None)
     module = f"{home.split(os.sep)[-2]}.{_dotted(file[len(home) :])}" if home else _installed(file)
     if module is None:
-        return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, "")
+        return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, f"{OWN}{code.co_qualname}")
     if module in _FINDERS:
         return _SKIPPED, ""
     if not code.co_flags & _OPTIMIZED:

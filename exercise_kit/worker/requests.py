@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import random
 import sys
 from collections.abc import Callable, Mapping
@@ -126,7 +127,8 @@ class RequestServer:
         return reply_of(observe(self._watched(self._named(name)), inputs, options, gradients))
 
     def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
-        function = self._named(name)
+        named = self._named(name)
+        function = named if inspect.isclass(named) else self._watched(named)
         if fields.get("device") == "cpu":
             fields["device"] = str(self._device)
         from exercise_kit.engine.training_fixtures import practice_called  # the student's view of the course

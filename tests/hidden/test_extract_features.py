@@ -12,6 +12,7 @@ from vit_course.exercises.l09_fine_tuning.extract_features import (
     expect_mode,
     expect_no_graph,
     expect_no_trace,
+    expect_nothing_after_an_error,
     expect_on_the_cpu,
     expect_one_pass,
     expect_rows,
@@ -47,13 +48,13 @@ def test_the_model_is_asked_in_evaluation_mode(student, probe):
 
 @pytest.mark.exercise("extract_features", points=0.5)
 def test_the_mode_is_put_back(student, probe):
-    """The features are right, and afterward the model is in the mode in which it came."""
+    """The features are right, and afterward each module is in the mode in which it came."""
     config = _config(probe)
     expect_features(student, probe, config)
     expect_mode(student, probe, config)
 
 
-@pytest.mark.exercise("extract_features", points=0.75)
+@pytest.mark.exercise("extract_features", points=0.5)
 def test_no_graph_is_kept(student, probe):
     """The features are right, and know nothing of how they were made."""
     config = _config(probe)
@@ -67,6 +68,14 @@ def test_the_model_is_left_as_it_was(student, probe):
     config = _config(probe)
     expect_features(student, probe, config)
     expect_no_trace(student, probe, config)
+
+
+@pytest.mark.exercise("extract_features", points=0.25)
+def test_an_error_leaves_nothing_behind(student, probe):
+    """The features are right, and when a batch stops the model, it is left as it was all the same."""
+    config = _config(probe)
+    expect_features(student, probe, config)
+    expect_nothing_after_an_error(student, probe, config)
 
 
 @pytest.mark.exercise("extract_features", points=0.25)

@@ -11,7 +11,7 @@ from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure, NotWritten
 from vit_course.staff.hidden_attention_cases import RIGHT, WRONG
 
-RIGHT_ONES = 2  # in a check; the eight checks together ask about each right attention at least once
+RIGHT_ONES = 2  # in a check; the nine checks together ask about each right attention at least once
 
 
 def expect_told_apart(student, probe, family, look):
@@ -72,11 +72,18 @@ def test_it_catches_rows_that_do_not_sum_to_one(student, probe):
     expect_told_apart(student, probe, "sums", look)
 
 
-@pytest.mark.exercise("is_attention", points=1.75)
+@pytest.mark.exercise("is_attention", points=1.25)
 def test_it_catches_another_scale(student, probe):
     """It catches scores that are not divided by the root of head_dim, and lets right attention pass."""
     look = "Which example can you work out with a pencil, and are two of its sizes equal by accident?"
     expect_told_apart(student, probe, "scale", look)
+
+
+@pytest.mark.exercise("is_attention", points=0.5)
+def test_it_catches_altered_queries_and_keys(student, probe):
+    """It catches scores that leave out a number of each key, or change its length, and lets right attention pass."""
+    look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
+    expect_told_apart(student, probe, "altered", look)
 
 
 @pytest.mark.exercise("is_attention", points=1)

@@ -6,6 +6,7 @@ from exercise_kit.engine.exercise import expect_example
 from vit_course.exercises.l09_fine_tuning.linear_probe import (
     FEW_STEPS,
     clouds,
+    expect_device,
     expect_dtype,
     expect_free_bias,
     expect_large_features,
@@ -25,7 +26,7 @@ def _task(probe, weight_decay=None):
     )
 
 
-@pytest.mark.exercise("linear_probe", points=1.75)
+@pytest.mark.exercise("linear_probe", points=1.5)
 def test_it_finds_the_minimum(student, probe):
     """Its objective is the lowest there is."""
     for _ in range(2):
@@ -63,6 +64,13 @@ def test_the_layer_has_the_features_dtype(student, probe):
     """The minimum is found, and the layer has the dtype of the features."""
     expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
     expect_dtype(student, _task(probe))
+
+
+@pytest.mark.exercise("linear_probe", points=0.25)
+def test_it_computes_where_the_features_are(student, probe):
+    """The minimum is found, and features on another device get their layer there."""
+    expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
+    expect_device(student, _task(probe))
 
 
 @pytest.mark.exercise("linear_probe", points=0.25)

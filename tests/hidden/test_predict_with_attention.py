@@ -14,6 +14,11 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import both_tensors
 from vit_course.exercises.l05_vit.vision_transformer import parameter_shapes
+from vit_course.exercises.l08_inside.predict_with_attention import (
+    APART,
+    expect_nothing_after_an_error,
+    expect_own_modes,
+)
 
 
 def _config(probe, wide):
@@ -33,12 +38,14 @@ def _config(probe, wide):
     )
 
 
-def _expect(student, reference, probe, look, *judged, wide=True, training=False, dtype=torch.float32, only=None):
+def _expect(
+    student, reference, probe, look, *judged, wide=True, training=False, apart=(), dtype=torch.float32, only=None
+):
     """Fail unless both tensors hold the right numbers; all that was noted."""
     config = _config(probe, wide)
     weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
     image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
-    fields = {"weights": weights, "config": config, "image": image, "training": training}
+    fields = {"weights": weights, "config": config, "image": image, "training": training, "apart": apart}
     notes = student.practise("predict", "returned", *judged, **fields)
     found = both_tensors(notes["returned"], student.name, "the probabilities", "the map")
     right = Student({"reference": reference.predict_with_attention}).practise("predict", **fields)["returned"]
@@ -75,7 +82,7 @@ def test_it_asks_in_evaluation_mode(student, reference, probe):
 
 @pytest.mark.exercise("predict_with_attention", points=0.5)
 def test_the_mode_is_put_back(student, reference, probe):
-    """The answer is right, and the model is in the mode in which it came, be it training or evaluation."""
+    """The answer is right, and each module is in the mode in which it came, be it training or evaluation."""
     for training in (True, False):
         look = "What do you know about the model's mode before you change it?"
         notes, _ = _expect(student, reference, probe, look, "modes", training=training)
@@ -83,9 +90,12 @@ def test_the_mode_is_put_back(student, reference, probe):
             was = "training" if training else "evaluation"
             parts = listed([str(each) for each in notes["modes"]], 2)
             raise Failure(f"a model that came in {was} mode is in another mode afterwards: {parts}", was, look)
+    for training in (True, False):
+        notes, _ = _expect(student, reference, probe, look, "modes", training=training, apart=APART)
+        expect_own_modes(notes["modes"], training)
 
 
-@pytest.mark.exercise("predict_with_attention", points=0.5)
+@pytest.mark.exercise("predict_with_attention", points=0.25)
 def test_nothing_stays_behind(student, reference, probe):
     """The answer is right and keeps no graph; the model has no hook, frozen or changed parameter more than before."""
     look = "What did you register, switch off or write into, and who undoes it?"
@@ -101,6 +111,13 @@ def test_nothing_stays_behind(student, reference, probe):
     if notes["image_changed"] or not notes["recording"]:
         seen = "the image has changed" if notes["image_changed"] else "torch records no gradients any more"
         raise Failure(f"{seen} after the call", "everything as before", look)
+
+
+@pytest.mark.exercise("predict_with_attention", points=0.25)
+def test_an_error_leaves_nothing_behind(student, reference, probe):
+    """The answer is right, and when an image of another size stops the model, it is left as it was all the same."""
+    _expect(student, reference, probe, "Which of the model's numbers are they?")
+    expect_nothing_after_an_error(student, probe, _config(probe, wide=True))
 
 
 @pytest.mark.exercise("predict_with_attention", points=0.25)

@@ -11,6 +11,7 @@ from vit_course.exercises.l10_modern.random_masking import (
     expect_counts,
     expect_fairness,
     expect_gradients_of_the_visible,
+    expect_on_the_device_of_the_tokens,
     expect_own_chance,
     expect_own_patches,
     expect_pairs,
@@ -40,7 +41,7 @@ def test_tokens_and_a_mask_come_back(student, probe):
     expect_counts(student, cases)
 
 
-@pytest.mark.exercise("random_masking", points=1.0)
+@pytest.mark.exercise("random_masking", points=0.9)
 def test_what_is_left_is_what_the_mask_leaves(student, probe):
     """The tokens that are left are those where the mask is False, in their order."""
     expect_visible(student, [_case(probe) for _ in range(4)])
@@ -83,6 +84,13 @@ def test_a_ratio_that_hides_all_or_nothing_is_refused(student, probe):
     expect_visible(student, [_case(probe)])
     beyond = 2 + int(probe.integers(1, high=7))
     expect_refusals(student, [replace(_case(probe), mask_ratio=ratio) for ratio in (0, 1, beyond)])
+
+
+@pytest.mark.exercise("random_masking", points=0.1)
+def test_it_computes_where_the_tokens_are(student, probe):
+    """Tokens that are left, and the mask, are on the device of the tokens that went in."""
+    expect_visible(student, [_case(probe)])
+    expect_on_the_device_of_the_tokens(student, _case(probe))
 
 
 @pytest.mark.exercise("random_masking", points=0.05)

@@ -54,9 +54,22 @@ _RULES = {
     ),
     "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
     "EncoderBlock": _BLOCK,
-    "fix_block": _BLOCK,
+    "fix_block": replace(
+        _BLOCK,
+        why=f"{_BLOCK.why} Nor may the forward of your own EncoderBlock: the repair is asked for.",
+        others=("EncoderBlock.forward",),
+    ),
     "VisionTransformer": _MODEL,
-    "fix_vit": _MODEL,
+    "fix_vit": replace(
+        _MODEL,
+        why=f"{_MODEL.why} Nor may the forward of your own VisionTransformer: the repair is asked for.",
+        others=("VisionTransformer.forward",),
+    ),
+    "fix_training": Rule(
+        "This exercise asks for a repaired program, so your train_one_epoch may not be called in it.",
+        libraries=True,
+        others=("train_one_epoch",),
+    ),
     "count_parameters": Rule(
         "This exercise asks for arithmetic: no tensor and no module may be made in it.",
         tensors=False,

@@ -7,6 +7,7 @@ out; it imports its config and the other device of the package, holds no answer,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -106,8 +107,51 @@ class SmallViT(nn.Module):
         return "a small model"
 
 
+class Left:
+    """What a model is like before a call, to tell afterward what the call has left behind.
+
+    Args:
+        model: which has the ``weights``.
+        weights: every parameter by its name.
+    """
+
+    def __init__(self, model: SmallViT, weights: Weights) -> None:
+        self._weights = weights
+        self._parts, self._parameters = dict(model.named_modules()), dict(model.named_parameters())
+        self._modes = {name: each.training for name, each in self._parts.items()}
+        self._hooked = {name: _hooks(each) for name, each in self._parts.items()}
+        self._learning = {name: each.requires_grad for name, each in self._parameters.items()}
+        self._gradients = {
+            name: None if each.grad is None else each.grad.clone() for name, each in self._parameters.items()
+        }
+
+    def behind(self) -> dict[str, list[str]]:
+        """Names of parts and parameters that are another than before: see :func:`predict`."""
+        hooks = [name for name, each in self._parts.items() if _hooks(each) != self._hooked[name]]
+        replaced = [name for name, each in self._parts.items() if "forward" in vars(each)]
+        parameters, weights = self._parameters.items(), self._weights
+        return {
+            "modes": [name or "the model" for name, each in self._parts.items() if each.training != self._modes[name]],
+            "hooks": [name or "the model" for name in hooks + replaced],
+            "gradients": [name for name, each in parameters if not _same(each.grad, self._gradients[name])],
+            "frozen": [name for name, each in parameters if each.requires_grad != self._learning[name]],
+            "changed": [name for name, each in parameters if not torch.equal(each.detach(), weights[name])],
+        }
+
+
+def put_apart(model: nn.Module, apart: Sequence[str]) -> None:
+    """Put the parts of these names into the other mode than the model's."""
+    for name in apart:
+        model.get_submodule(name).train(not model.training)
+
+
 def predict(
-    function: Callable[..., Any], weights: Weights, config: ViTConfig, image: Tensor, training: bool
+    function: Callable[..., Any],
+    weights: Weights,
+    config: ViTConfig,
+    image: Tensor,
+    training: bool,
+    apart: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Call ``function(model, image)`` with a :class:`SmallViT`.
 
@@ -115,6 +159,7 @@ def predict(
         weights, config: of the model.
         image: (channels, height, width).
         training: the model's mode before.
+        apart: names of the parts that are in the other mode.
 
     Returns:
         "returned"; names of the model's parts: "modes", whose mode is another than before, "hooks", which have other
@@ -123,24 +168,30 @@ def predict(
         "image_changed"; "recording", whether torch still records gradients.
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
-    parts, parameters = dict(model.named_modules()), dict(model.named_parameters())
+    put_apart(model, apart)
     _state_of(model)
-    hooked = {name: _hooks(each) for name, each in parts.items()}
-    gradients = {name: None if each.grad is None else each.grad.clone() for name, each in parameters.items()}
-    learning = {name: each.requires_grad for name, each in parameters.items()}
+    left = Left(model, weights)
     returned = function(model, given)
-    hooks = [name for name, each in parts.items() if _hooks(each) != hooked[name]]
-    replaced = [name for name, each in parts.items() if "forward" in vars(each)]
     return {
         "returned": returned,
-        "modes": [name or "the model" for name, each in parts.items() if each.training != training],
-        "hooks": [name or "the model" for name in hooks + replaced],
-        "gradients": [name for name, each in parameters.items() if not _same(each.grad, gradients[name])],
-        "frozen": [name for name, each in parameters.items() if each.requires_grad != learning[name]],
-        "changed": [name for name, each in parameters.items() if not torch.equal(each.detach(), weights[name])],
+        **left.behind(),
         "image_changed": not torch.equal(image, given.detach()),
         "recording": torch.is_grad_enabled(),
     }
+
+
+def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTConfig, image: Tensor) -> dict[str, Any]:
+    """Call ``function(model, image)`` with a model in training mode, which an image of another size stops.
+
+    Returns:
+        "modes", "hooks" and "frozen" as :func:`predict` has them; "recording", whether torch still records gradients.
+    """
+    model = SmallViT(weights, config).train()
+    left = Left(model, weights)
+    with suppress(Exception):
+        function(model, image)
+    behind = left.behind()
+    return {name: behind[name] for name in ("modes", "hooks", "frozen")} | {"recording": torch.is_grad_enabled()}
 
 
 def _state_of(model: SmallViT) -> None:
@@ -181,6 +232,7 @@ def predict_elsewhere(
 
 PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
     "predict": predict,
+    "predict_stopped": predict_stopped,
     "predict_elsewhere": predict_elsewhere,
     "rollout": rollout,
 }

@@ -1,7 +1,7 @@
 """What lesson 10's chance is tried on: branches that are dropped, and patches that are hidden.
 
 This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports the notes on chance of the package, holds no answer, and judges nothing.
+out; it imports the notes on chance and the other device of the package, holds no answer, and judges nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, device
 from vit_course.exercises.training_fixtures import chance
 
 
@@ -85,6 +86,42 @@ def masking_refused(function: Callable[..., Any], tokens: Tensor, mask_ratio: fl
     return {"raised": "", "is_value_error": False, "words": ""}
 
 
+class _PlacesKnown(OtherDevice):
+    """Another device on which masks pick as many places as they should, for there they have no numbers to tell it."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self._share = share
+
+    def __torch_dispatch__(self, operator: Any, types: Any, inputs: Any = (), options: Any = None) -> Any:
+        packet = getattr(operator, "overloadpacket", operator)
+        if packet is torch.ops.aten.nonzero and inputs[0].device.type == DEVICE:
+            return torch.stack(self._places(inputs[0]), dim=1)
+        if packet is torch.ops.aten.masked_select and all(each.device.type == DEVICE for each in inputs):
+            return inputs[0].new_empty(len(self._places(torch.broadcast_tensors(*inputs)[1])[0]))
+        if packet is torch.ops.aten.index and inputs[0].device.type == DEVICE:
+            by_places = [self._by_places(each) for each in inputs[1]]
+            inputs = (inputs[0], [place for each in by_places for place in each])
+        return super().__torch_dispatch__(operator, types, inputs, options)
+
+    def _by_places(self, index: Tensor | None) -> list[Tensor | None]:
+        is_mask = index is not None and index.dtype == torch.bool and index.device.type == DEVICE
+        return list(self._places(index)) if index is not None and is_mask else [index]
+
+    def _places(self, mask: Tensor) -> tuple[Tensor, ...]:
+        """For each axis of a mask the places that it picks."""
+        count = round(self._share * mask.numel())
+        return tuple(torch.empty(count, dtype=torch.int64, device=DEVICE) for _ in mask.shape)
+
+
+def masking_elsewhere(function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int) -> dict[str, Any]:
+    """Call it with tokens on another device; what :func:`device` notes of it."""
+    num_patches = tokens.shape[1]
+    share = 1 - round(mask_ratio * num_patches) / num_patches
+    inputs = [tokens, mask_ratio, torch.Generator().manual_seed(seed)]
+    return device(function, inputs, there=_PlacesKnown(share))
+
+
 def masking_gradients(function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int) -> dict[str, Any]:
     """Call it once, and add up what it leaves of the tokens.
 
@@ -104,4 +141,5 @@ PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
     "masking_by_chance": masking_by_chance,
     "masking_refused": masking_refused,
     "masking_gradients": masking_gradients,
+    "masking_elsewhere": masking_elsewhere,
 }

@@ -7,6 +7,7 @@ out; it imports the small models and the other device of the package, holds no a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError
 from vit_course.config import ViTConfig
-from vit_course.exercises.inside_fixtures import SmallViT, Weights
+from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, put_apart
 from vit_course.exercises.training_fixtures import Batch, PracticeLoader, model_of
 
 _NOTHING = torch.empty(0)
@@ -91,8 +92,10 @@ def featuring(
     batches: Sequence[Batch],
     training: bool = False,
     frozen: Sequence[str] = (),
+    apart: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Call ``function(model, loader, "cpu")`` with a :class:`SmallViT`.
+    """Call ``function(model, loader, "cpu")`` with a :class:`SmallViT`, of which the parts ``apart``, by name, are in
+    the other mode.
 
     Returns:
         "returned"; "graph", whether its tensors know how they were made; "modes", names of parts in another mode than
@@ -103,21 +106,40 @@ def featuring(
     model, loader = SmallViT(weights, config).train(training), PracticeLoader(batches)
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
-    parts, head = dict(model.named_modules()), model.head
+    put_apart(model, apart)
+    left, head = Left(model, weights), model.head
     returned = function(model, loader, torch.device("cpu"))
+    behind = left.behind()
     tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
-    hooked = any(each._forward_hooks or each._forward_pre_hooks for each in parts.values())
     return {
         "returned": returned,
         "graph": any(each.requires_grad for each in tensors),
-        "modes": [name or "the model" for name, each in parts.items() if each.training != training],
-        "hooks": hooked or any("forward" in vars(each) for each in parts.values()),
+        "modes": behind["modes"],
+        "hooks": bool(behind["hooks"]),
         "head": model.head is head,
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
         "gradients": [name for name, each in model.named_parameters() if each.grad is not None],
         "recording": torch.is_grad_enabled(),
         "passes": loader.passes,
     }
+
+
+def featuring_stopped(
+    function: Callable[..., Any], weights: Weights, config: ViTConfig, batches: Sequence[Batch]
+) -> dict[str, Any]:
+    """Call it with a model in training mode, and batches of which one stops the model.
+
+    Returns:
+        "modes", "hooks" and "frozen", names of parts and parameters that are another than before; "head", whether it
+        is the one that it was; "recording", whether torch still records gradients.
+    """
+    model = SmallViT(weights, config).train()
+    left, head = Left(model, weights), model.head
+    with suppress(Exception):
+        function(model, PracticeLoader(batches), torch.device("cpu"))
+    behind = left.behind()
+    notes: dict[str, Any] = {name: behind[name] for name in ("modes", "hooks", "frozen")}
+    return {**notes, "head": model.head is head, "recording": torch.is_grad_enabled()}
 
 
 def featuring_elsewhere(
@@ -214,6 +236,7 @@ def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
 PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
     "rehead": rehead,
     "featuring": featuring,
+    "featuring_stopped": featuring_stopped,
     "featuring_elsewhere": featuring_elsewhere,
     "probing": probing,
     "rates": rates,

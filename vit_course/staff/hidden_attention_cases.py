@@ -181,7 +181,38 @@ def _of_other_scale(probe: Probe) -> list[Suspect]:
             with_scores(lambda q, k: q @ k.mT * q.shape[-2] ** -0.5),
         ),
         Suspect(f"divides the scores, once scaled, by {near:.2f}", with_scores(lambda q, k: scores_of(q, k) / near)),
+        *map(_divided_by, (2, 3, 4, 8)),
     ]
+
+
+def _divided_by(divisor: int) -> Suspect:
+    described = f"divides the scores by {divisor}, whatever head_dim is"
+    return Suspect(described, with_scores(lambda q, k: q @ k.mT / divisor))
+
+
+def _of_altered_vectors(probe: Probe) -> list[Suspect]:
+    longer = float(probe.uniform(1, low=1.2, high=1.6))
+    return [
+        Suspect("leaves the first number of each key out of the scores", with_scores(_without(lambda dim: 0))),
+        Suspect("leaves the last number of each key out of the scores", with_scores(_without(lambda dim: dim - 1))),
+        Suspect("leaves a number in the middle of each key out", with_scores(_without(lambda dim: dim // 2))),
+        Suspect("divides each key by its length", with_scores(lambda q, k: scores_of(q, F.normalize(k, dim=-1)))),
+        Suspect("divides each query by its length", with_scores(lambda q, k: scores_of(F.normalize(q, dim=-1), k))),
+        Suspect(
+            f"takes the last number of each query {longer:.2f} times",
+            with_scores(lambda q, k: scores_of(torch.cat((q[..., :-1], longer * q[..., -1:]), dim=-1), k)),
+        ),
+    ]
+
+
+def _without(place: Callable[[int], int]) -> Callable[[Tensor, Tensor], Tensor]:
+    """The scaled scores, with one number of each key taken for 0."""
+
+    def scores(query: Tensor, key: Tensor) -> Tensor:
+        kept = torch.arange(key.shape[-1]) != place(key.shape[-1])
+        return scores_of(query, key * kept)
+
+    return scores
 
 
 def _of_other_values(probe: Probe) -> list[Suspect]:
@@ -315,6 +346,7 @@ def _next_image(batch: Tensor) -> Tensor:
 
 def _of_no_softmax(probe: Probe) -> list[Suspect]:
     most = float(probe.uniform(1, low=0.4, high=0.8))
+    farthest = float(probe.uniform(1, low=1.5, high=2.0))
     return [
         Suspect(
             "gives every key the same weight",
@@ -324,6 +356,10 @@ def _of_no_softmax(probe: Probe) -> list[Suspect]:
         Suspect("is a linear attention, with elu + 1 of query and key in place of the exponential", _linear),
         Suspect("reads the better half of the keys only", with_scores(_better_half)),
         Suspect(f"cuts scores off at {most:.2f}", with_scores(lambda q, k: scores_of(q, k).clamp(max=most))),
+        Suspect(
+            f"cuts scores off at {-farthest:.2f} and at {farthest:.2f}",
+            with_scores(lambda q, k: scores_of(q, k).clamp(-farthest, farthest)),
+        ),
         Suspect(
             "compares query and key by their distance",
             with_scores(lambda q, k: -(q.unsqueeze(-2) - k.unsqueeze(-3)).norm(dim=-1) * q.shape[-1] ** -0.5),
@@ -346,6 +382,7 @@ WRONG: dict[str, Callable[[Probe], list[Suspect]]] = {
     "shape": _of_other_shape,
     "sums": _of_other_sums,
     "scale": _of_other_scale,
+    "altered": _of_altered_vectors,
     "values": _of_other_values,
     "places": _of_places,
     "belonging": _of_foreign_weights,

@@ -470,4 +470,29 @@ def conv_from_linear(linear, in_channels, patch_size):
     return conv
 """, "conv_from_linear", "01_patchify"),
 ]  # fmt: skip
-BYPASSES = [*ATTENTION, *NORMS, *LAYERS, *READY_MADE]
+# a student's own answer to another exercise, where this one asks for another way
+OWN = [
+    Case("their own patchify for the repaired one", _HEAD + """
+def patchify(images, patch_size):
+    return F.unfold(images.float(), patch_size, stride=patch_size).mT.to(images.dtype)
+def fix_patchify(images, patch_size):
+    repaired = patchify
+    return repaired(images, patch_size)
+""", "fix_patchify", "01_patchify"),
+    Case("their own attention in a test, where nobody hears it fail", _HEAD + _ANSWER + """
+def is_attention(attend):
+    try:
+        inputs = torch.randn(2, 5, 6), torch.randn(2, 7, 6), torch.randn(2, 7, 3)
+        pairs = list(zip(attend(*inputs), scaled_dot_product_attention(*inputs)))
+        return all(a.shape == b.shape and torch.allclose(a, b, atol=1e-5) for a, b in pairs)
+    except Exception:
+        return False
+""", "is_attention"),
+    Case("their own epoch for the repaired one", _HEAD + """
+def train_one_epoch(model, loader, optimizer, device):
+    return 0.0
+def fix_training(*everything):
+    return train_one_epoch(*everything)
+""", "fix_training", "06_training"),
+]  # fmt: skip
+BYPASSES = [*ATTENTION, *NORMS, *LAYERS, *READY_MADE, *OWN]

@@ -199,7 +199,7 @@ def tester_with_assertions(attend):
 def tester_with_facts(attend):
     """No second attention: shapes, sums, the mean under the weights, ratios of weights, and a batch taken apart."""
     generator = torch.Generator().manual_seed(11)
-    query, key, value = (torch.randn(*size, generator=generator) for size in ((2, 5, 4), (2, 7, 4), (2, 7, 3)))
+    query, key, value = (torch.randn(*size, generator=generator) for size in ((2, 5, 6), (2, 7, 6), (2, 7, 3)))
     output, weights = attend(query, key, value)
     if output.shape != (2, 5, 3) or weights.shape != (2, 5, 7) or (weights <= 0).any():
         return False
@@ -208,18 +208,18 @@ def tester_with_facts(attend):
     if not torch.allclose(output, weights @ value, atol=1e-4):
         return False
     ratios = (weights[:, :, 1:] / weights[:, :, :1]).log()
-    wanted = torch.einsum("bqd,bkd->bqk", query, key[:, 1:] - key[:, :1]) / 2
+    wanted = torch.einsum("bqd,bkd->bqk", query, key[:, 1:] - key[:, :1]) / 6**0.5
     return torch.allclose(ratios, wanted, atol=1e-3)
 
 
 def tester_with_numpy(attend):
     """An answer that is numpy's bool and not Python's."""
     generator = np.random.default_rng(0)
-    query, key, value = (generator.normal(size=size) for size in ((2, 5, 4), (2, 6, 4), (2, 6, 3)))
+    query, key, value = (generator.normal(size=size) for size in ((2, 5, 7), (2, 6, 7), (2, 6, 3)))
     output, weights = (each.numpy() for each in attend(*map(torch.from_numpy, (query, key, value))))
     if output.shape != (2, 5, 3) or weights.shape != (2, 5, 6):
         return False
-    shares = np.exp(query @ key.transpose(0, 2, 1) / 2)
+    shares = np.exp(query @ key.transpose(0, 2, 1) / 7**0.5)
     right = shares / shares.sum(-1, keepdims=True)
     return np.allclose(weights, right) & np.allclose(output, right @ value)
 

@@ -49,16 +49,21 @@ def by_an_identity_for_the_head(model, loader, device):
 
 
 def by_a_forward_hook(model, loader, device):
-    was_training = model.training
-    model.eval()
+    asleep = [part for part in model.modules() if not part.training]
+    awake = [part for part in model.modules() if part.training]
     kept, labels = {}, []
-    handle = model.head.register_forward_hook(lambda head, given, result: kept.update({len(kept): given[0].detach()}))
-    with torch.no_grad():
-        for images, some in loader:
-            model(images.to(device))
-            labels += some.tolist()
-    handle.remove()
-    model.train(was_training)
+    with model.head.register_forward_hook(lambda head, given, result: kept.update({len(kept): given[0].detach()})):
+        try:
+            with torch.no_grad():
+                model.eval()
+                for images, some in loader:
+                    model(images.to(device))
+                    labels += some.tolist()
+        finally:
+            for part in awake:
+                part.training = True
+            for part in asleep:
+                part.training = False
     return [torch.cat([kept[number].cpu() for number in sorted(kept)]), torch.tensor(labels)]
 
 
@@ -88,8 +93,8 @@ def by_newton_like_steps_in_float64(features, labels, num_classes, weight_decay=
     x = features.detach().double()
     center, scale = x.mean(0), x.std(0) + 1e-6
     standard = (x - center) / scale
-    weight = torch.zeros(num_classes, dim, dtype=torch.float64, requires_grad=True)
-    bias = torch.zeros(num_classes, dtype=torch.float64, requires_grad=True)
+    weight = x.new_zeros(num_classes, dim, requires_grad=True)
+    bias = x.new_zeros(num_classes, requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=400, history_size=30, line_search_fn="strong_wolfe")
 
     def closure():
@@ -100,7 +105,7 @@ def by_newton_like_steps_in_float64(features, labels, num_classes, weight_decay=
         return loss
 
     optimizer.step(closure)
-    layer = nn.Linear(dim, num_classes)
+    layer = nn.Linear(dim, num_classes, device=x.device)
     with torch.no_grad():
         layer.weight.copy_(weight / scale)
         layer.bias.copy_(bias - (weight / scale) @ center)
@@ -109,7 +114,7 @@ def by_newton_like_steps_in_float64(features, labels, num_classes, weight_decay=
 
 def by_lbfgs_called_often(features, labels, num_classes, weight_decay=1e-3):
     torch.manual_seed(0)
-    probe = nn.Linear(features.shape[-1], num_classes, dtype=features.dtype)
+    probe = nn.Linear(features.shape[-1], num_classes).to(features)
     optimizer = torch.optim.LBFGS(probe.parameters(), lr=1, max_iter=40, line_search_fn="strong_wolfe")
 
     def closure():

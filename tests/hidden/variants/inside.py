@@ -1,5 +1,6 @@
 """Right answers to lesson 08, written in many ways."""
 
+from contextlib import contextmanager
 from functools import reduce
 from itertools import product
 from math import dist
@@ -97,10 +98,19 @@ def distance_by_broadcasting(weights, grid_size, patch_size):
     return ((among * far).sum(-1) / among.sum(-1)).mean(-1).mean(0)
 
 
+@contextmanager
+def evaluating(model):
+    """The model in evaluation mode, and each module in its own mode again, whatever happens."""
+    training = {name for name, module in model.named_modules() if module.training}
+    try:
+        yield model.eval()
+    finally:
+        for name, module in model.named_modules():
+            module.training = name in training
+
+
 def predict_by_walking(model, image):
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
+    with evaluating(model), torch.no_grad():
         x = model.patch_embedding(image.unsqueeze(0))
         x = torch.cat([model.class_token, x], dim=1) + model.positions
         for block in model.blocks[:-1]:
@@ -110,7 +120,6 @@ def predict_by_walking(model, image):
         x = x + attended
         x = x + last.mlp(last.norm2(x))
         probabilities = torch.softmax(model.head(model.norm(x)[:, 0]), dim=-1).squeeze(0)
-    model.train(was_training)
     row = weights[0, :, 0, 1:].mean(0)
     columns = image.shape[2] // model.patch_embedding.patch_size
     return probabilities, (row / row.sum()).reshape(-1, columns)
@@ -150,12 +159,10 @@ def predict_with_the_model_asked_twice(model, image):
             heard.append(None)
             heard[0] = module(*inputs, return_weights=True)[1]
 
-    training = model.training
-    handle = model.blocks[len(model.blocks) - 1].attention.register_forward_pre_hook(listen)
-    with torch.no_grad():
-        probabilities = model.eval()(torch.stack([image]))[0].softmax(0)
-    handle.remove()
-    model.train(training)
+    with evaluating(model), torch.no_grad():
+        handle = model.blocks[len(model.blocks) - 1].attention.register_forward_pre_hook(listen)
+        with handle:  # which removes it at the end
+            probabilities = model(torch.stack([image]))[0].softmax(0)
     size = model.patch_embedding.patch_size
     seen = heard[0][0, :, 0, 1:].sum(0)
     return probabilities, seen.reshape(image.shape[-2] // size, image.shape[-1] // size) / seen.sum()

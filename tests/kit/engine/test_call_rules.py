@@ -11,8 +11,10 @@ from torch import nn
 from exercise_kit.engine import check
 from exercise_kit.engine.call_rules import is_operation, not_allowed
 from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED
+from vit_course import encoder
 from vit_course.attention import MultiHeadSelfAttention
 from vit_course.exercises.forbidden_calls import RULES
+from vit_course.training import loop
 from vit_course.vit import VisionTransformer
 
 WRAPPINGS = ("plain", "compiled", "scripted")
@@ -85,6 +87,60 @@ def test_a_compiled_module_is_the_module():
             return torch.compile(MultiHeadSelfAttention(*sizes, **options))
 
     assert check("MultiHeadSelfAttention", Compiled).passed
+
+
+def patchify(images, patch_size):
+    return F.unfold(images, patch_size, stride=patch_size).mT
+
+
+class EncoderBlock(encoder.EncoderBlock):
+    def forward(self, x):
+        return super().forward(x)
+
+
+def train_one_epoch(*everything):
+    return loop.train_one_epoch(*everything)
+
+
+def test_ones_own_answer_to_another_exercise_is_named():
+    def fix_patchify(images, patch_size):
+        try:
+            return patchify(images, patch_size)
+        finally:
+            pass
+
+    class FixedBlock(EncoderBlock):
+        def forward(self, x):
+            return super().forward(x)
+
+    def fix_training(model, loader, optimizer, device):
+        return train_one_epoch(model, loader, optimizer, device)
+
+    for answer, called in (
+        (fix_patchify, "patchify"),
+        (FixedBlock, "EncoderBlock.forward"),
+        (fix_training, "train_one_epoch"),
+    ):
+        exercise = {"FixedBlock": "fix_block"}.get(answer.__name__, answer.__name__)
+        report = check(exercise, answer, points=5)
+        assert (report.problem or "").startswith(f"Your own `{called}` was called. This exercise asks"), str(report)
+        assert report.score == 0
+
+
+def test_a_helper_of_another_name_may_be_called():
+    def fix_patchify(images, patch_size):
+        def patchify(images, side):  # of the answer itself
+            for pixels in images.shape[2:]:
+                if pixels % side:
+                    raise ValueError(f"{pixels} is not divisible by {side}")
+            patches = images.unfold(2, side, side).unfold(3, side, side)
+            return patches.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+        return patchify(images, patch_size)
+
+    report = check("fix_patchify", fix_patchify, points=5)
+    assert report.problem is None
+    assert report.passed, str(report)
 
 
 def test_other_exercises_are_not_watched():

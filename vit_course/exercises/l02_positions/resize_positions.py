@@ -82,7 +82,7 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
     result = expect_tensor(student(positions, old, new), (1, 36, 3), "resize_positions")
     found = result[0, -35:, 0].unflatten(0, new)
     for row, values in enumerate(found):
-        if not close(values, values[:1].expand(7)):
+        if not close(values.to(positions.dtype), values[:1].expand(7).to(positions.dtype)):
             raise Failure(
                 f"dimension 0 was 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3 on 3 rows of 4 patches; on 5 rows of 7 patches, "
                 f"row {row} of it is {in_words(values)}",

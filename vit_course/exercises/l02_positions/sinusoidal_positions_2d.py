@@ -182,6 +182,17 @@ def row_and_column_interleaved(grid_size: tuple[int, int], embed_dim: int) -> Te
     return _by_patch(grid_size, embed_dim, code)
 
 
+@sinusoidal_positions_2d.misconception("What stands beside the sine of an angle, in the very next dimension?", GRID)
+def sines_first_cosines_last(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
+    """In each half all sines come first and all cosines after them, where sine and cosine should alternate."""
+    half = embed_dim // 2
+
+    def code(number: int) -> Tensor:
+        return _code(number, half).unflatten(0, (-1, 2)).mT.flatten()
+
+    return _by_patch(grid_size, embed_dim, lambda row, column: torch.cat([code(row), code(column)]))
+
+
 @sinusoidal_positions_2d.misconception("What is first in grid_size?", GRID, InTraining.UNSEEN)
 def columns_taken_for_rows(grid_size: tuple[int, int], embed_dim: int) -> Tensor:
     """grid_size is read as (columns, rows)."""

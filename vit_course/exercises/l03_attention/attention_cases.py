@@ -7,6 +7,8 @@ much more than rounding on numbers of order 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,6 +16,7 @@ from torch import Tensor
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import output_of, weights_of
 
 Pair = tuple[Tensor, Tensor]
+Attend = Callable[[Tensor, Tensor, Tensor], Pair]
 
 
 def in_float64(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -110,6 +113,30 @@ def scaled_by_value_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _spread(weights_of(query, key, scale=value.shape[-1] ** -0.5), value)
 
 
+def _divided_by(divisor: int) -> Attend:
+    def divided(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+        return _spread(weights_of(query, key, scale=1 / divisor), value)
+
+    divided.__name__ = f"divided_by_{divisor}"
+    divided.__doc__ = f"divides the scores by {divisor}, whatever head_dim is"
+    return divided
+
+
+def last_number_left_out(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """leaves the last number of each query and key out of the scores"""
+    return _spread(weights_of(query[..., :-1], key[..., :-1], scale=query.shape[-1] ** -0.5), value)
+
+
+def first_number_left_out(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """leaves the first number of each query and key out of the scores"""
+    return _spread(weights_of(query[..., 1:], key[..., 1:], scale=query.shape[-1] ** -0.5), value)
+
+
+def keys_of_length_one(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """divides each key by its length"""
+    return _spread(weights_of(query, F.normalize(key, dim=-1)), value)
+
+
 def values_of_the_neighbour(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives each key the value of its neighbor"""
     weights = weights_of(query, key)
@@ -196,6 +223,11 @@ def shares_of_sigmoids(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _spread(shares / shares.sum(-1, keepdim=True), value)
 
 
+def scores_cut_off(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    """cuts scores off at -2 and at 2"""
+    return _spread(_scores(query, key).clamp(-2, 2).softmax(-1), value)
+
+
 def _scores(query: Tensor, key: Tensor) -> Tensor:
     """The scaled scores, one key at a time."""
     columns = [(query * key[..., [place], :]).sum(-1) for place in range(key.shape[-2])]
@@ -207,11 +239,12 @@ WRONG = {
     "shape": (weights_transposed, output_transposed),
     "axis": (softmax_over_queries, softmax_over_everything, no_softmax),
     "no scale": (not_scaled,),
-    "other scale": (scaled_without_root, scaled_by_keys, scaled_by_value_dim),
+    "other scale": (scaled_without_root, scaled_by_keys, scaled_by_value_dim, *map(_divided_by, (2, 3, 4, 8))),
+    "altered": (last_number_left_out, first_number_left_out, keys_of_length_one),
     "values": (values_of_the_neighbour, keys_for_values, mean_added),
     "mask": (causal, own_place_hidden),
     "belonging": (even_weights_told, weights_in_reverse, sharper_output),
     "batch": (weights_of_the_mean_image, values_of_another_image, right_for_the_first_image),
     "constant": (even, deaf_to_the_query),
-    "not a softmax": (winner_takes_all, shares_of_sigmoids),
+    "not a softmax": (winner_takes_all, shares_of_sigmoids, scores_cut_off),
 }

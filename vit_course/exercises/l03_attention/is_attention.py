@@ -68,6 +68,13 @@ def it_catches_other_scaling(student: Student, probe: Probe) -> None:
 
 
 @is_attention.check(needs=right_attention_passes)
+def it_catches_altered_queries_and_keys(student: Student, probe: Probe) -> None:
+    """It catches scores that leave out a number of each query and key, or a key's length."""
+    look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
+    _expect_caught(student, "altered", look)
+
+
+@is_attention.check(needs=right_attention_passes)
 def it_catches_other_values(student: Student, probe: Probe) -> None:
     """It catches an output that is no mean of the values under the weights."""
     _expect_caught(student, "values", "When you know weights and values, what must the output be?")
@@ -176,7 +183,7 @@ class _Case(NamedTuple):
 
 
 @cache
-def _case(*leading: int, queries: int = 5, keys: int = 7, head_dim: int = 4, value_dim: int = 6) -> _Case:
+def _case(*leading: int, queries: int = 5, keys: int = 7, head_dim: int = 6, value_dim: int = 4) -> _Case:
     """Random inputs, the same at every call; the sizes are pairwise distinct unless told."""
     generator = torch.Generator().manual_seed(0)
     sizes = (queries, head_dim), (keys, head_dim), (keys, value_dim)
@@ -215,7 +222,7 @@ def answer_turned_round(attend: Attention) -> bool:
 def shapes_only(attend: Attention) -> bool:
     """The test looks at the shapes and never at a number."""
     output, weights = attend(*_case(2, 3)[:3])
-    return output.shape == (2, 3, 5, 6) and weights.shape == (2, 3, 5, 7)
+    return output.shape == (2, 3, 5, 4) and weights.shape == (2, 3, 5, 7)
 
 
 @is_attention.misconception("How many rows sum to one without being attention?", TEST)
@@ -258,7 +265,7 @@ def query_is_key_is_value(attend: Attention) -> bool:
 @is_attention.misconception("Which of your axes could stand for another one?", TEST)
 def every_axis_of_the_same_size(attend: Attention) -> bool:
     """All axes have the same size, so the root of the number of keys passes for the root of head_dim."""
-    return _as_torch_says(attend, _case(4, queries=4, keys=4, head_dim=4, value_dim=4))
+    return _as_torch_says(attend, _case(5, queries=5, keys=5, head_dim=5, value_dim=5))
 
 
 @is_attention.misconception("How would you notice that two images were mixed up?", TEST)
@@ -301,8 +308,30 @@ def properties_without_a_number(attend: Attention) -> bool:
     order = [3, 0, 6, 5, 2, 4, 1]
     shuffled = attend(query, key[:, :, order], value[:, :, order])[0]
     alone = attend(query[1:], key[1:], value[1:])[0]
-    right_size = output.shape == (2, 3, 5, 6) and weights.shape == (2, 3, 5, 7)
+    right_size = output.shape == (2, 3, 5, 4) and weights.shape == (2, 3, 5, 7)
     return right_size and any_weights_will_do(attend) and _near(shuffled, output) and _near(alone, output[1:])
+
+
+@is_attention.misconception("Which plain number could stand for the root of your head_dim?", TEST)
+def one_head_dim_only(attend: Attention) -> bool:
+    """All that is tested has a head_dim of 4, so who always divides the scores by 2 passes."""
+    return _as_torch_says(attend, _case(2, 3, head_dim=4, value_dim=6))
+
+
+@is_attention.misconception("Which numbers of your example could be left out, and nothing would change?", TEST)
+def zeros_in_the_example(attend: Attention) -> bool:
+    """The example has zeros where queries and keys end, so nobody sees whether those numbers count."""
+    query, key, value, _, _ = (each.clone() for each in _case(2, 3))
+    query[..., -2:], key[..., -2:] = 0, 0
+    return _as_torch_says(attend, _Case(query, key, value, output_of(query, key, value), weights_of(query, key)))
+
+
+@is_attention.misconception("How large is the largest score of your test?", TEST)
+def small_scores_only(attend: Attention) -> bool:
+    """All scores of the test are small, so nobody sees what becomes of large ones."""
+    query, key, value, _, _ = _case(2, 3)
+    query = query / 3
+    return _as_torch_says(attend, _Case(query, key, value, output_of(query, key, value), weights_of(query, key)))
 
 
 @is_attention.misconception("What should is_attention give back when a fact does not hold?", TEST)

@@ -168,7 +168,7 @@ def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     x = probe.normal(2, 5, 12)
     plain = expect_tensor(module(x), x.shape, "forward's output").detach()
     output, _ = _with_weights(module, x)
-    expect_equal(output, plain, "the output with return_weights=True", TOKEN_AXES)
+    expect_equal(output, plain.to(x.dtype), "the output with return_weights=True", TOKEN_AXES)
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
@@ -179,7 +179,7 @@ def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     together = expect_tensor(module(x), x.shape, "forward's output").detach()
     alone = module(x[2:3])
     look = "Along which axis do the tokens of one image lie, and along which do you attend?"
-    expect_equal(alone, together[2:3], "the output for one image alone", TOKEN_AXES, look=look)
+    expect_equal(alone, together[2:3].to(x.dtype), "the output for one image alone", TOKEN_AXES, look=look)
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
@@ -189,7 +189,8 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     x, order = probe.normal(2, 7, 12), probe.permutation(7)
     plain = expect_tensor(module(x), x.shape, "forward's output").detach()
     look = "What in your module treats the first token differently from the last?"
-    expect_equal(module(x[:, order]), plain[:, order], "the output for shuffled tokens", TOKEN_AXES, look=look)
+    shuffled = plain[:, order].to(x.dtype)
+    expect_equal(module(x[:, order]), shuffled, "the output for shuffled tokens", TOKEN_AXES, look=look)
 
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)

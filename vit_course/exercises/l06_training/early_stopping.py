@@ -185,7 +185,7 @@ def _figure(value: object) -> str:
 def no_patience_is_refused(student: Student, probe: Probe) -> None:
     """A patience below 1 is refused with a ValueError that tells its value."""
     for patience in (0, -3):
-        expect_value_error(student, (patience,), [abs(patience)], f"patience={patience}")
+        expect_value_error(student, (patience,), [patience], f"patience={patience}")
 
 
 EarlyStopping.example("""

@@ -227,7 +227,7 @@ def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> Non
     for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
         described = f"num_validation={num_validation} of num_samples={num_samples}"
         try:
-            expect_value_error(student, (num_samples, num_validation, 3), [abs(num_validation)], described)
+            expect_value_error(student, (num_samples, num_validation, 3), [num_validation], described)
         except Failure:
             kinds = [
                 entry[:1] if isinstance(entry, tuple) and entry[0] == "returned" else entry for entry in student.record

@@ -109,6 +109,14 @@ def _blend(case: Case, images: Any, targets: Any) -> Blend:
 @mixup.check(guard=True)
 def images_and_targets_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: images of the shape they had, and a target with a number for each class."""
+    for case in (case_of(probe), case_of(probe, 4, 3)):
+        blends_of(student, case)
+    student.record.append(("pairs",))
+
+
+@mixup.check(needs=images_and_targets_come_back, worth=0.5, guard=True)
+def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
+    """Images and targets have the dtype of the images that went in, be it float32 or float64."""
     small = case_of(probe, 4, 3)
     expect_pairs(student, [case_of(probe), replace(small, images=small.images.double())])
 

@@ -31,18 +31,20 @@ def followed(steps: Sequence[Tensor]) -> Tensor:
         steps: one (batch, tokens, tokens) per layer, first layer first; what a token (row) takes of each (column).
     """
     batch, tokens = steps[0].shape[:2]
-    paths = torch.cartesian_prod(*[torch.arange(tokens)] * (len(steps) + 1))  # (paths, 1 + depth), input token first
-    shares = torch.ones(batch, len(paths), dtype=torch.float64)
+    there = torch.arange(tokens, device=steps[0].device)
+    paths = torch.cartesian_prod(*[there] * (len(steps) + 1))  # (paths, 1 + depth), input token first
+    shares = torch.ones(batch, len(paths), dtype=torch.float64, device=there.device)
     for number, step in enumerate(steps):
         shares = shares * step.double()[:, paths[:, number + 1], paths[:, number]]
-    total = torch.zeros(batch, tokens * tokens, dtype=torch.float64)
+    total = torch.zeros_like(shares[:, :1]).repeat(1, tokens * tokens)
     total.index_add_(1, paths[:, -1] * tokens + paths[:, 0], shares)
     return total.reshape(batch, tokens, tokens).to(steps[0].dtype)
 
 
 def half_itself(layer: Tensor) -> Tensor:
     """What a token takes of each in one layer: half of itself, half of what its heads look at in the mean."""
-    return torch.lerp(torch.eye(layer.shape[-1], dtype=torch.float64), layer.double().mean(1), 0.5).to(layer.dtype)
+    itself = torch.eye(layer.shape[-1], dtype=torch.float64, device=layer.device)
+    return torch.lerp(itself, layer.double().mean(1), 0.5).to(layer.dtype)
 
 
 def right_rollout(layers: Sequence[Tensor]) -> Tensor:
@@ -162,7 +164,7 @@ ROLLOUT = "08_inside, All layers at once"
 
 
 def _itself(layer: Tensor) -> Tensor:
-    return torch.eye(layer.shape[-1], dtype=layer.dtype).expand(len(layer), -1, -1)
+    return torch.eye(layer.shape[-1], dtype=layer.dtype, device=layer.device).expand(len(layer), -1, -1)
 
 
 def _layers(weights: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -261,7 +263,7 @@ def written_into_the_weights(weights: Sequence[Tensor]) -> Tensor:
     """The identity is added to the caller's weights in place."""
     rollout = right_rollout(_layers(weights))
     for layer in weights:
-        layer += torch.eye(layer.shape[-1], dtype=layer.dtype)
+        layer += torch.eye(layer.shape[-1], dtype=layer.dtype, device=layer.device)
     return rollout
 
 
@@ -313,7 +315,7 @@ def _rolled(
 
 def _overwritten(rollout: Tensor, weights: Sequence[Tensor]) -> Tensor:
     for layer in weights:
-        layer += torch.eye(layer.shape[-1], dtype=layer.dtype)
+        layer += torch.eye(layer.shape[-1], dtype=layer.dtype, device=layer.device)
     return rollout
 
 

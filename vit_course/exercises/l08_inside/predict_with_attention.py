@@ -40,6 +40,8 @@ Weights = Mapping[str, Tensor]
 # 4 x 5 and 5 x 3 patches; two blocks at least, so that the first is not the last
 WIDE, TALL = WIDE_MODEL, replace(TALL_MODEL, num_classes=8)
 MAP_AXES = ("row", "column")
+APART = ("blocks.0",)
+WHAT_STILL_RUNS = "Which lines of yours still run when the model raises?"
 
 
 def attention_of(weights: Weights, image: Tensor, config: ViTConfig, block: int) -> Tensor:
@@ -74,12 +76,13 @@ class _Prediction:
         config: ViTConfig,
         *judged: str,
         training: bool = False,
+        apart: Sequence[str] = (),
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
         self.image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
         self.config = config
-        fields = {"weights": self.weights, "config": config, "image": self.image, "training": training}
+        fields = {"weights": self.weights, "config": config, "image": self.image, "training": training, "apart": apart}
         self.notes: dict[str, Any] = student.practise("predict", "returned", *judged, **fields)
         answer = both_tensors(self.notes["returned"], student.name, "the probabilities", "the map")
         self.probabilities, self.map = answer
@@ -148,7 +151,7 @@ def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> Non
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
-    """Afterward the model is in the mode in which it came, be it training or evaluation."""
+    """Afterward each module is in the mode in which it came, be it training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
         answer = _Prediction(student, probe, WIDE, "modes", training=training)
         answer.expect_shapes()
@@ -158,6 +161,19 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
                 f"{mode} mode, as before",
                 "What do you know about the model's mode before you change it, and where do you keep it?",
             )
+    for training in (True, False):
+        answer = _Prediction(student, probe, WIDE, "modes", training=training, apart=APART)
+        expect_own_modes(answer.notes["modes"], training)
+
+
+def expect_own_modes(changed: Sequence[object], training: bool) -> None:
+    """Fail when parts of a model of which ``APART`` came in another mode are ``changed``."""
+    if changed:
+        mode, other = ("training", "evaluation") if training else ("evaluation", "training")
+        came = f"a model came in {mode} mode, and {APART[0]} of it in {other} mode; afterward other modes have"
+        look = "How many modes does a model have: one, or one for each of its modules?"
+        seen = f"{came} {listed([str(each) for each in changed], 2)}"
+        raise Failure(seen, "each module's own mode, as before", look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
@@ -199,6 +215,36 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     if not answer.notes["recording"]:
         look = "Where does your no_grad end? It has a `with`."
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
+
+
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
+def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
+    """When the model raises, as for an image of another size, it is left as it was all the same."""
+    _Prediction(student, probe, WIDE).expect_shapes()
+    expect_nothing_after_an_error(student, probe, WIDE)
+
+
+def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when something is left behind of a call that an image of another size has stopped."""
+    weights = probe.weights(parameter_shapes(config))
+    image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
+    notes = student.practise("predict_stopped", weights=weights, config=config, image=image)
+    told = left_after_an_error(notes)
+    student.record[-1:] = [("left after an error", bool(told))]
+    if told:
+        seen = f"an image of another size stopped the model, and afterward {told}"
+        raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
+
+
+def left_after_an_error(notes: Mapping[str, Any]) -> str:
+    """The first thing that a call which was stopped has left behind, as a clause; "" for nothing."""
+    clauses = {
+        "modes": "{} is in another mode",
+        "hooks": "another hook is on {}",
+        "frozen": "{} is frozen, or freed",
+    }
+    told = [clause.format(str(notes[name][0])) for name, clause in clauses.items() if notes[name]]
+    return (told or ["" if notes["recording"] else "torch records no gradients any more"])[0]
 
 
 @predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)
@@ -315,6 +361,26 @@ def always_put_into_training_mode(model: Any, image: Tensor) -> Pair:
     """In the end the model is put into training mode, whether it came so or not."""
     model.train()
     return _right(model, image)
+
+
+@predict_with_attention.misconception("How many modes does a model have: one, or one for each of its modules?", HEARD)
+def one_mode_for_all_modules(model: Any, image: Tensor) -> Pair:
+    """The model's mode alone is put back, and train() gives it to all modules, also to one that had another."""
+    model.train(model.training)
+    return _right(model, image)
+
+
+@predict_with_attention.misconception(WHAT_STILL_RUNS, HEARD)
+def not_undone_after_an_error(model: Any, image: Tensor) -> Pair:
+    """Mode and hook are undone by lines that are skipped when the model raises, so they stay as they are then."""
+    modes = {module: module.training for module in model.modules()}
+    handle = model.blocks[-1].attention.register_forward_hook(lambda *_: None)
+    model.eval()
+    answer = _right(model, image)
+    handle.remove()
+    for module, mode in modes.items():
+        module.training = mode
+    return answer
 
 
 @predict_with_attention.misconception("Is a gradient of this answer ever needed?", HEARD)
@@ -449,9 +515,9 @@ def _predicted(
     left: Callable[[Any], object] = lambda model: None,
     postprocess: Callable[[Tensor, Tensor], Any] = lambda probabilities, seen: (probabilities, seen),
 ) -> Any:
+    left(model)
     logits = logits_of(_weights(model), image[None], _config(model, image))[0]
     seen = laid(drawn(row(_attention(model, image, block))), _config(model, image).grid_size)
-    left(model)
     return postprocess(likely(logits), seen)
 
 
@@ -472,6 +538,7 @@ declare(
             softmax_over_the_batch: {"likely": torch.ones_like},
             left_in_evaluation_mode: {"left": lambda model: model.eval()},
             always_put_into_training_mode: {"left": lambda model: model.train()},
+            one_mode_for_all_modules: {"left": lambda model: model.train(model.training)},
             hook_left_behind: {"left": lambda model: model.blocks[-1].attention.register_forward_hook(lambda *_: None)},
             parameters_frozen: {"left": lambda model: model.requires_grad_(False)},
             map_before_probabilities: {"postprocess": lambda probabilities, seen: (seen, probabilities)},

@@ -26,6 +26,12 @@ from vit_course.exercises.l05_vit.vision_transformer import (
     normed,
     parameter_shapes,
 )
+from vit_course.exercises.l08_inside.predict_with_attention import (
+    APART,
+    WHAT_STILL_RUNS,
+    expect_own_modes,
+    left_after_an_error,
+)
 from vit_course.exercises.l09_fine_tuning import LESSON
 
 Batches = list[tuple[Tensor, Tensor]]
@@ -126,7 +132,7 @@ def expect_evaluation(student: Student, probe: Probe, config: ViTConfig) -> None
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
-    """Afterward the model is in the mode in which it came."""
+    """Afterward each module is in the mode in which it came."""
     expect_mode(student, probe, WIDE_MODEL)
 
 
@@ -138,6 +144,9 @@ def expect_mode(student: Student, probe: Probe, config: ViTConfig) -> None:
         if call.notes["modes"]:
             seen = f"a model that came in {mode} mode is not in it afterward: {listed(call.notes['modes'], 2)}"
             raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
+    for training in (True, False):
+        call = _Call(student, probe, config, "modes", training=training, apart=APART)
+        expect_own_modes(call.notes["modes"], training)
 
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
@@ -178,6 +187,28 @@ def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
     for is_wrong, seen, look in left:
         if is_wrong:
             raise Failure(f"after the call {seen}", "everything as it was", look)
+
+
+@extract_features.check(needs=every_image_has_a_row, guard=True)
+def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
+    """When the model raises at a batch, as for images of another size, it is left as it was all the same."""
+    _Call(student, probe, WIDE_MODEL).expect_shapes()
+    expect_nothing_after_an_error(student, probe, WIDE_MODEL)
+
+
+def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when something is left behind of a call in which the second batch stops the model."""
+    heights = (config.height, config.height + config.patch_size)
+    batches = [
+        (probe.normal(3, config.in_channels, height, config.width), probe.integers(3, high=9)) for height in heights
+    ]
+    weights = probe.weights(parameter_shapes(config))
+    notes = student.practise("featuring_stopped", weights=weights, config=config, batches=batches)
+    told = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
+    student.record[-1:] = [("left after an error", bool(told))]
+    if told:
+        seen = f"a batch of images of another size stopped the model, and afterward {told}"
+        raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
 
 
 @extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
@@ -249,13 +280,14 @@ def _wrong(
     if training is not None:
         model.train(training)
     rows, labels = [], []
-    with torch.no_grad():
-        for images, some in loader:
-            stream = _stream(model, images.to(device))
-            rows.append(((taken or _class_token)(model, stream)).cpu())
-            labels.append(some.cpu())
-    if back:
-        for part, mode in modes.items():
+    try:
+        with torch.no_grad():
+            for images, some in loader:
+                stream = _stream(model, images.to(device))
+                rows.append(((taken or _class_token)(model, stream)).cpu())
+                labels.append(some.cpu())
+    finally:
+        for part, mode in modes.items() if back else ():
             part.training = mode
     return torch.cat(rows), torch.cat(labels)
 
@@ -289,6 +321,26 @@ def always_back_to_training(model: Any, loader: Any, device: Any) -> Taken:
     """The model is put into training mode afterward, also when it came in evaluation mode."""
     taken = _wrong(model, loader, device)
     model.train()
+    return taken
+
+
+@extract_features.misconception("How many modes does a model have: one, or one for each of its modules?", TAKEN)
+def one_mode_for_all_modules(model: Any, loader: Any, device: Any) -> Taken:
+    """The model's mode alone is put back, and train() gives it to all modules, also to one that had another."""
+    model.train(model.training)
+    return _wrong(model, loader, device)
+
+
+@extract_features.misconception(WHAT_STILL_RUNS, TAKEN)
+def not_undone_after_an_error(model: Any, loader: Any, device: Any) -> Taken:
+    """Mode and hook are undone by lines that are skipped when the model raises, so they stay as they are then."""
+    modes = {part: part.training for part in model.modules()}
+    handle = model.head.register_forward_pre_hook(lambda *_: None)
+    model.eval()
+    taken = _wrong(model, loader, device)
+    handle.remove()
+    for part, mode in modes.items():
+        part.training = mode
     return taken
 
 

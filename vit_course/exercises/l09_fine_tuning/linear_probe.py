@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import short
 from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -125,6 +126,22 @@ def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
         fitted(student, task)
 
 
+@linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """Features and labels are as they were."""
+    expect_unchanged(student, clouds(probe, 40, 5, 3))
+
+
+def expect_unchanged(student: Student, task: Task) -> None:
+    """Fail when the call writes into its inputs."""
+    notes = student.practise("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
+    changed = [str(each) for each in notes["changed"]]
+    student.record[-1:] = [("changed", tuple(changed))]
+    if changed:
+        look = "Which of your operations writes in place?"
+        raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
+
+
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def it_finds_the_minimum(student: Student, probe: Probe) -> None:
     """Its objective, mean cross-entropy plus half the decay times the sum of squared weights, is the lowest."""
@@ -166,22 +183,6 @@ def expect_large_features(student: Student, task: Task) -> None:
     expect_minimum(student, task, "for features eight times as large", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
-def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """Features and labels are as they were."""
-    expect_unchanged(student, clouds(probe, 40, 5, 3))
-
-
-def expect_unchanged(student: Student, task: Task) -> None:
-    """Fail when the call writes into its inputs."""
-    notes = student.practise("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
-    changed = [str(each) for each in notes["changed"]]
-    student.record[-1:] = [("changed", tuple(changed))]
-    if changed:
-        look = "Which of your operations writes in place?"
-        raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
-
-
 @linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
 def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
     """The layer has the dtype of the features, so float64 features can be given to it."""
@@ -194,6 +195,21 @@ def expect_dtype(student: Student, task: Task) -> None:
     if weight.dtype != torch.float64:
         look = "Which dtype does nn.Linear choose when you name none?"
         raise Failure(f"for float64 features the layer is {short(weight.dtype)}", "float64", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
+    """With features on another device the layer is made there, as far as this can be told without their numbers."""
+    expect_device(student, clouds(probe, 40, 5, 3))
+
+
+def expect_device(student: Student, task: Task) -> None:
+    """Fail when something on the CPU meets features on another device, before a number is looked at there.
+
+    Whoever minimizes looks at one sooner or later, and there are none: what has come so far has not mixed devices.
+    """
+    inputs = (task.features, task.labels, task.num_classes)
+    expect_one_device(student, student.practise("device", inputs=inputs) | {"raised": ""})
 
 
 linear_probe.example("""
@@ -213,9 +229,11 @@ def _minimized(
     loss: Callable[[Tensor, Tensor, Tensor], Tensor],
     steps: int = 300,
     bias: bool = True,
+    device: str = "",
 ) -> nn.Linear:
     """The Linear with the lowest ``loss(logits, weight, bias)``, by L-BFGS."""
-    layer = nn.Linear(features.shape[1], num_classes, bias=bias, dtype=features.dtype)
+    options: dict[str, Any] = {"dtype": features.dtype, "device": device or features.device}
+    layer = nn.Linear(features.shape[1], num_classes, bias=bias, **options)
     parameters = list(layer.parameters())
     for each in parameters:
         nn.init.zeros_(each)
@@ -290,7 +308,7 @@ def the_norm_and_not_its_square(
 @linear_probe.misconception("Which objective is lowest where AdamW comes to rest?", PROBE)
 def the_decay_of_adamw(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
     """The decay is AdamW's, which is no term of the loss: it pulls at the weights whatever the gradient's size."""
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
     groups = [{"params": [layer.weight], "weight_decay": weight_decay}, {"params": [layer.bias], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=0.05)
     for _ in range(300):
@@ -309,15 +327,15 @@ def three_steps_only(features: Tensor, labels: Tensor, num_classes: int, weight_
 @linear_probe.misconception("Which step is too large where features are eight times as large?", PROBE, InTraining.WORSE)
 def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
     """Gradient descent with one learning rate that suits features of size 1, and overshoots where they are larger."""
-    weight = torch.zeros(num_classes, features.shape[1], dtype=features.dtype, requires_grad=True)
-    bias = torch.zeros(num_classes, dtype=features.dtype, requires_grad=True)
+    weight = features.new_zeros(num_classes, features.shape[1], requires_grad=True)
+    bias = features.new_zeros(num_classes, requires_grad=True)
     loss = _right(labels, weight_decay)
     for _ in range(1500):
         slopes = torch.autograd.grad(loss(F.linear(features, weight, bias), weight, bias), (weight, bias))
         with torch.no_grad():
             weight.sub_(slopes[0], alpha=min(0.4, 1 / weight_decay))
             bias.sub_(slopes[1], alpha=0.4)
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
     layer.weight.data, layer.bias.data = weight.detach(), bias.detach()
     return layer
 
@@ -325,7 +343,7 @@ def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight
 @linear_probe.misconception("Which line moves the weights?", PROBE, InTraining.WORSE)
 def never_trained(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
     """The layer comes back as it was made, and nobody has trained it."""
-    return nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    return nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
 
 
 @linear_probe.misconception("Which loss does the exercise name?", PROBE)
@@ -339,7 +357,7 @@ def least_squares(features: Tensor, labels: Tensor, num_classes: int, weight_dec
 def means_of_the_classes(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
     """Each class is its mean, and the nearest mean wins; nothing is minimized."""
     means = torch.stack([features[labels == each].mean(dim=0) for each in range(num_classes)])
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
+    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
     layer.weight.data, layer.bias.data = 2 * means, -means.square().sum(dim=1)
     return layer
 
@@ -371,6 +389,21 @@ def centered_in_place(features: Tensor, labels: Tensor, num_classes: int, weight
     layer = _minimized(features.clone(), num_classes, _right(labels, weight_decay))
     features -= features.mean(dim=0)
     return layer
+
+
+@linear_probe.misconception("Which features did the layer see, and which will it be given?", PROBE, InTraining.UNSEEN)
+def centered_in_place_for_the_fit(
+    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
+) -> Any:
+    """The features are centered in place, and the layer fits these: not those that were given, nor the caller's own."""
+    features -= features.mean(dim=0)
+    return _minimized(features, num_classes, _right(labels, weight_decay))
+
+
+@linear_probe.misconception("On which device does nn.Linear make its weight when you name none?", PROBE)
+def layer_on_the_cpu(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
+    """The layer is made on the CPU, wherever the features are, and on a GPU the two do not meet."""
+    return _minimized(features, num_classes, _right(labels, weight_decay), device="cpu")
 
 
 @linear_probe.misconception("What does the function's last line give back?", PROBE, InTraining.STOPS)

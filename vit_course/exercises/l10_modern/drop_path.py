@@ -217,7 +217,7 @@ def expect_identity(student: Student, cases: Sequence[Case]) -> None:
 def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> None:
     """A probability below 0, or of 1 and more, raises a ValueError that names it when DropPath is made."""
     for probability in (-2, 1, 3):
-        expect_value_error(student, (probability,), (abs(probability),), f"probability {probability}")
+        expect_value_error(student, (probability,), (probability,), f"probability {probability}")
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)

@@ -301,6 +301,15 @@ class NormsSwapped(_Wrong):
         return self.norm("key_norm", query), self.norm("query_norm", key), value
 
 
+@QKNormAttention.misconception("In which order does qkv give its three parts?", NORM)
+class KeysBeforeQueries(_Wrong):
+    """The first third of what qkv gives is taken for the keys, and the second for the queries."""
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = super().parts(x)
+        return key, query, value
+
+
 @QKNormAttention.misconception("Are normalized queries and keys of length 1?", NORM)
 class NotScaled(_Wrong):
     """The division by the root of head_dim is left out, as if a norm made it superfluous."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_tensor, kind_of, quoted, short
 from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -264,6 +265,18 @@ def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 
+@random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
+def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
+    """Tokens that are left, and the mask, are on the device of the tokens that went in."""
+    expect_on_the_device_of_the_tokens(student, case_of(probe))
+
+
+def expect_on_the_device_of_the_tokens(student: Student, case: Case) -> None:
+    """Fail when one of the two comes back on the CPU for tokens that are elsewhere."""
+    called(student, case)
+    expect_one_device(student, student.practise("masking_elsewhere", **asdict(case)))
+
+
 random_masking.example("""
 >>> tokens = torch.arange(8.0).reshape(1, 8, 1)  # eight patches of one number
 >>> visible, mask = random_masking(tokens, 0.75, torch.Generator().manual_seed(0))
@@ -421,6 +434,13 @@ def hidden_in_place(tokens: Tensor, mask_ratio: float, generator: torch.Generato
 def the_ratio_not_tested(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
     """A ratio that hides all patches, or none, is accepted without an error."""
     return _masked(tokens, _hidden(_orders(tokens, generator), round(mask_ratio * tokens.shape[1])))
+
+
+@random_masking.misconception("On which device is the mask that comes back, and on which are the tokens?", HIDE)
+def mask_left_on_the_cpu(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
+    """The mask is made on the CPU, as the generator is there, and stays there wherever the tokens are."""
+    mask = _hidden(_orders(tokens, generator), _count(tokens, mask_ratio))
+    return _left(tokens, mask), mask
 
 
 @random_masking.misconception("Which dtype does your new tensor get, and which had the tokens?", HIDE)

@@ -108,7 +108,19 @@ def expect_front(student: Student, query: Tensor, key: Tensor, grid_size: Grid) 
     look = "How many tokens stand in front of the patches? They are at no place of the image."
     for name, before, found in zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True):
         what = f"the {name}, before the patches,"
+        if one_for_one := _in_other_places(found[..., :count, :], before[..., :count, :]):
+            raise one_for_one
         expect_equal(found[..., :count, :], before[..., :count, :], what, AXES, look=look)
+
+
+def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
+    """A failure for tokens whose numbers are those that they had, in another order."""
+    first, second = (each.double().sort(dim=-1).values for each in (found, before))
+    if not before.numel() or close(found, before) or not close(first, second):
+        return None
+    look = "You have taken the pairs apart. In which order do their numbers go back together?"
+    seen = "the numbers of a token in front of the patches stand in other places than before"
+    return Failure(seen, "each number in its place", look)
 
 
 @rotary_2d.check(needs=query_and_key_come_back)
@@ -154,14 +166,15 @@ def gradients_reach_query_and_key(student: Student, probe: Probe) -> None:
     expect_input_gradients(student, (*drawn(probe, (2, 3)), (2, 3)), ("query", "key"), oracle, AXES)
 
 
-@rotary_2d.check(needs=query_and_key_come_back, worth=0.5)
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5)
 def both_keep_their_dtype(student: Student, probe: Probe) -> None:
     """Queries and keys of float64 stay in float64, to the last digit."""
     expect_dtype(student, *drawn(probe, (3, 4)), (3, 4))
 
 
 def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail unless float64 comes back as float64, and right."""
+    """Fail unless float64 comes back as float64, and right; what is wrong in float32 too is told as such."""
+    expect_angles(student, query, key, grid_size)
     inputs = query.double(), key.double()
     found = both(student, *inputs, grid_size)
     for name, one, right in zip(("query", "key"), found, oracle(*inputs, grid_size), strict=True):
@@ -271,6 +284,40 @@ def halves_for_pairs(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
         return x.unflatten(-1, (2, -1, 2)).transpose(-1, -2).flatten(-3)
 
     return back(_rotated(woven(query), angles)), back(_rotated(woven(key), angles))
+
+
+@rotary_2d.misconception("Which two numbers make a pair: neighbors, or those half of head_dim apart?", TURN)
+def rotate_half(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """A number is paired with the one half of head_dim further on, as by rotate_half in many libraries."""
+    angles = _angles(query, grid_size)
+
+    def woven(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
+
+    def back(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+
+    return back(_rotated(woven(query), angles)), back(_rotated(woven(key), angles))
+
+
+@rotary_2d.misconception("With which number is number 0 paired, and which two numbers have its angle?", TURN)
+def two_pairings_mixed(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """Partners are half of head_dim apart, as by rotate_half, but neighbors have the same angle: nothing is rotated."""
+    angles = _angles(query, grid_size).repeat_interleave(2, dim=-1)
+    cos, sin = angles.cos().to(query), angles.sin().to(query)
+
+    def mixed(x: Tensor) -> Tensor:
+        signs = torch.where(torch.arange(x.shape[-1], device=x.device) < x.shape[-1] // 2, -1.0, 1.0).to(x)
+        return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * signs * sin
+
+    return mixed(query), mixed(key)
+
+
+@rotary_2d.misconception("Where do the two numbers of a pair stand in what comes back?", TURN)
+def pairs_not_put_together(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """The right numbers come back, first those of all pairs' first places and then those of their second ones."""
+    first, second = _both(query, key, _angles(query, grid_size))
+    return tuple(each.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) for each in (first, second))
 
 
 @rotary_2d.misconception("Which patch is at row 0 and column 0, if token 0 is no patch?", TURN)

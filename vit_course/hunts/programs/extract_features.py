@@ -19,19 +19,22 @@ def suspect_features(model, loader, device):
         # bug "features left on the device": features.append(tokens[:, 0])
         # bug "the last batch alone": features[:] = [tokens[:, 0].cpu()]
 
-    handle = model.norm.register_forward_hook(keep)
-    was_training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     # bug "taken in training mode":
-    for images, targets in loader:
-        model(images.to(device))
-        # bug "images left where they are": model(images)
-        # bug "guesses for labels": targets = model(images.to(device)).argmax(dim=1)
-        labels.append(targets.cpu())
-        # bug "the last batch alone": labels[:] = [targets.cpu()]
-    handle.remove()
-    # bug "a hook left behind":
-    model.train(was_training)
-    # bug "left in evaluation mode":
-    # bug "always back to training": model.train()
+    handle = model.norm.register_forward_hook(keep)
+    try:
+        for images, targets in loader:
+            model(images.to(device))
+            # bug "images left where they are": model(images)
+            # bug "guesses for labels": targets = model(images.to(device)).argmax(dim=1)
+            labels.append(targets.cpu())
+            # bug "the last batch alone": labels[:] = [targets.cpu()]
+    finally:
+        handle.remove()
+        # bug "a hook left behind":
+        for module, mode in modes:
+            module.training = mode
+            # bug "left in evaluation mode": pass
+            # bug "always back to training": module.training = True
     return torch.cat(features), torch.cat(labels)

@@ -8,18 +8,21 @@ def suspect_predict(model, image):
     inputs = {}
     attention = model.blocks[-1].attention
     # bug "first blocks attention": attention = model.blocks[0].attention
-    handle = attention.register_forward_pre_hook(lambda module, args: inputs.update(x=args[0]))
-    was_training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     # bug "asked in training mode":
-    with torch.no_grad():
-        logits = model(image.unsqueeze(0))
+    handle = attention.register_forward_pre_hook(lambda module, args: inputs.update(x=args[0]))
+    try:
+        with torch.no_grad():
+            logits = model(image.unsqueeze(0))
+            _, attn = attention(inputs["x"], return_weights=True)
+    finally:
         handle.remove()
-        # bug "hook left behind": hook = handle
-        _, attn = attention(inputs["x"], return_weights=True)
-    model.train(was_training)
-    # bug "left in evaluation mode":
-    # bug "always put into training mode": model.train()
+        # bug "hook left behind":
+        for module, mode in modes:
+            module.training = mode
+            # bug "left in evaluation mode": pass
+            # bug "always put into training mode": module.training = True
     attn = attn[0].mean(dim=0)
     # bug "first head only": attn = attn[0, 0]
     # bug "strongest head only": attn = attn[0].max(dim=0).values
