@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
@@ -136,7 +137,7 @@ def shown(url: URL) -> str:
     """An address for people: of a file its path, of a server all but the password."""
     if url.drivername.startswith("sqlite"):
         return one_line(str(url.database))
-    return one_line(url.difference_update_query(["password"]).render_as_string())
+    return one_line(unquote(url.difference_update_query(["password"]).render_as_string()))
 
 
 def is_released(class_dir: Path) -> bool:
