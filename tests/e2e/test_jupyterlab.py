@@ -18,6 +18,29 @@ KERNEL_IS_READY = """async () => {
     await context.session.kernel.info;
 }"""
 
+CHECK = next(
+    "".join(cell["source"])
+    for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    if cell["metadata"].get("nbgrader", {}).get("grade_id") == "check-patchify"
+)
+RIGHT = """def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    tokens = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
+    {last}
+"""
+PATIENCE = """from functools import partial
+from exercise_kit.engine import run
+from exercise_kit.engine.watchdog import Patience, Watchdog
+run.Watchdog = partial(Watchdog, patience=Patience(notice=0.3, call=1))"""
+# what the student wrote → what leads, and what must not be said
+ACCIDENTS = {
+    "a missing return": ("tokens = tokens.reshape(batch, rows * columns, -1)", "is None", "changes"),
+    "NumPy": ("return tokens.reshape(batch, rows * columns, -1).numpy()", "NumPy", "every path"),
+    "float64": ("return tokens.reshape(batch, rows * columns, -1).double()", "float64", "order"),
+    "a GPU that is not there": ("return tokens.reshape(batch, rows * columns, -1).cuda()", "NVIDIA", "row by row"),
+}
+
 pytestmark = needs_chromium
 
 
@@ -36,23 +59,27 @@ def lab(tmp_path_factory):
     assert mistaken
     notebook["cells"] = notebook["cells"][:end]
     (folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (folder / "accidents.ipynb").write_text(_accidents(), encoding="utf-8")
     # settings of its own: the dark theme below must not become the user's
     with jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def page(lab):
-    """The lesson, opened in JupyterLab, with all its cells run."""
+def browser():
+    """Chromium."""
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        opened = browser.new_page(viewport={"width": 1200, "height": 1400})
-        opened.goto(f"{lab}/lab/tree/lesson.ipynb?reset", timeout=120_000)
-        opened.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
-        opened.evaluate(KERNEL_IS_READY)
-        _run_all(opened)
-        yield opened
-        browser.close()
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser, lab):
+    """The lesson, opened in JupyterLab, with all its cells run."""
+    opened = _opened(browser, f"{lab}/lab/tree/lesson.ipynb")
+    _run_all(opened)
+    return opened
 
 
 def test_a_failing_check_says_which_mistake_it_was(page):
@@ -149,6 +176,53 @@ def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page)
     assert still.evaluate("each => getComputedStyle(each).display") == "block"
     assert still.locator("img").evaluate("each => each.complete && each.naturalWidth > 0")
     _keep(page, "controls-gone")
+
+
+def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browser, lab):
+    page = _opened(browser, f"{lab}/lab/tree/accidents.ipynb")
+    outputs = [_run_next(page, number) for number in range(page.locator(".jp-CodeCell").count())]
+    _keep(page, "accidents")
+    restarted, _, too_early, endless, after, *others = outputs
+    assert "NameError: name 'check' is not defined" in restarted
+    assert "First run the cells above, from the top" in restarted
+    assert (
+        too_early == "`patchify` is not defined yet. Run the cell that begins with `def patchify`, then this one again."
+    )
+    assert "did not come back within 1 seconds" in endless
+    assert after == "the next cell runs"
+    for (name, (_, expected, misleading)), words in zip(ACCIDENTS.items(), others, strict=True):
+        first = words[words.index("fail") :].partition("Where to look")[0]
+        assert expected in first, (name, words)
+        assert misleading not in first, (name, words)
+        assert "Traceback" not in words
+
+
+def _accidents():
+    """A notebook in which a check is run after a restart, too early, and on what the commonest accidents leave."""
+    endless = f"{PATIENCE}\n{RIGHT.format(last='while True: pass')}\n{CHECK}"
+    cells = [CHECK, "from vit_course import check", CHECK, endless, "print('the next cell runs')"]
+    cells += [f"{RIGHT.format(last=last)}\n{CHECK}" for last, *_ in ACCIDENTS.values()]
+    notebook = json.loads(LESSON.read_text(encoding="utf-8"))
+    blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    notebook["cells"] = [{**blank, "id": f"accident-{number}", "source": each} for number, each in enumerate(cells)]
+    return json.dumps(notebook)
+
+
+def _opened(browser, address):
+    """A notebook in JupyterLab, its kernel ready."""
+    page = browser.new_page(viewport={"width": 1200, "height": 1400})
+    page.goto(f"{address}?reset", timeout=120_000)
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
+    page.evaluate(KERNEL_IS_READY)
+    return page
+
+
+def _run_next(page, number):
+    """Run the selected cell, which has this number, select the next one, and give what the cell shows."""
+    _command(page, "notebook:run-cell-and-select-next")
+    cell = page.locator(".jp-CodeCell").nth(number)
+    cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for(timeout=120_000)
+    return cell.locator(".jp-OutputArea").inner_text().strip()
 
 
 def _cell_with_controls(page):
