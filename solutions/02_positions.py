@@ -400,7 +400,7 @@ from vit_course.trained import trained_vit
 
 learned = F.normalize(trained_vit().model.positions.detach()[0, 1:], dim=1)  # (64, 96), without the class token's row
 similarity = (learned @ learned.T).reshape(8, 8, 8, 8)  # row and column of one patch, row and column of another
-for steps in (7, 4, 2, 1):
+for steps in (4, 2, 1):
     in_row = similarity.diagonal(0, 0, 2).diagonal(steps, 0, 1).mean()  # both in one row, `steps` columns apart
     in_column = similarity.diagonal(0, 1, 3).diagonal(steps, 0, 1).mean()
     print(f"{steps} apart: in a row {in_row:+.2f}, in a column {in_column:+.2f}")
@@ -409,11 +409,20 @@ reveal("learned-neighbors", in_row, within=0.1)
 # %% [markdown]
 # Neighbors have become similar, side by side and one above the other, and similarity falls with distance: the list has
 # learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of the same
-# thing, so that it pays to treat them alike. But one number does not fit: the two *ends* of a row are as similar as
-# neighbors. The mirror explains it. In a mirrored photo left and right have changed places, so for this model "at the
-# left edge" and "at the right edge" mean much the same. A formula would not have known.
+# thing, so that it pays to treat them alike.
 #
-# Compare all three, patch by patch; for example the corner in row 7, column 0.
+# Now by columns: how similar are the positions of two patches of one row, as a mean over the rows? **Predict first:**
+# this model has seen half of its photos mirrored. Can you see that in its positions?
+
+# %%
+show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
+
+# %% [markdown]
+# Two bright lines cross. One is nearness. The other joins columns 0 and 7, 1 and 6, 2 and 5: the pairs that a mirror
+# exchanges. To this model "near the left edge" and "near the right edge" mean much the same. No formula would have
+# known that.
+#
+# Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
 # %%
 tables = {"1-D": sinusoidal_positions(64, 96), "2-D": sinusoidal_positions_2d((8, 8), 96)}
