@@ -177,7 +177,7 @@ for count, t in zip(range(3, 9), (4.30, 3.18, 2.78, 2.57, 2.45, 2.36), strict=Tr
 #
 # But how many? An interval without 0 needs a mean difference larger than $t_n \cdot s / \sqrt{n}$. So it depends on how
 # large the true difference is *in units of s*. **Predict first.** An arm is truly one point better, and differences
-# scatter with an *s* of one point, as many in this lesson do. How often will three seeds show it?
+# scatter with an *s* of one point, as in several of our experiments. How often will three seeds show it?
 
 # %%
 predict("three-seeds-show-it", 60)  # in %
@@ -199,8 +199,8 @@ for count, t in {3: 4.30, 5: 2.78, 10: 2.26, 20: 2.09, 40: 2.02}.items():
 # the table by columns: for a difference as large as *s* you need about ten seeds, for half of it about forty, and three
 # are enough only from somewhat more than three times *s*. So with three seeds and an *s* of one point, this lesson can
 # find differences of several points, and "the interval contains 0" does not mean that there is no difference. To plan:
-# train two arms with three seeds, take *s* from them, decide which difference would matter to you, and read off the
-# number of seeds.
+# train two arms with three seeds, take a rough *s* from them, decide which difference would matter to you, and read off
+# the number of seeds.
 
 
 # %%

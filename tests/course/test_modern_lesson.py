@@ -37,7 +37,7 @@ def lesson() -> dict[str, Any]:
     parts = (DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d, split_heads, merge_heads, Mlp)
     names = {each.__name__: each for each in (*parts, PatchEmbedding, add_class_token, VisionTransformer, dataclass)}
     names |= {"__name__": __name__, "torch": torch, "nn": nn, "F": F}
-    for words in ("class Parts:", "class ModernViT(nn.Module)"):
+    for words in ("class Parts:", "class ModernBlock(nn.Module)", "class ModernViT(nn.Module)"):
         (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
         exec(source, names)
     return names
