@@ -748,7 +748,8 @@ for (way, per_class), each in ways.items():
 # from scratch 25.0, 27.1 and 27.9 %. Against the probe that is +5.9 ± 4.9 and −7.9 ± 1.1. At 100 images: 49.5, 50.6 and
 # 48.7 %, 58.7, 59.9 and 58.5 %, and 47.3, 45.4 and 45.4 %; against the probe +9.4 ± 0.8 and −3.6 ± 3.7, an interval
 # that contains 0. The probe on moved images reaches 34.8, 37.2 and 36.3 % and 50.5, 51.1 and 49.8 %, which is +1.6 ±
-# 3.2 and +0.9 ± 0.8 against the other probe; fine-tuning is ahead of it by 4.3 ± 3.2 and 8.6 ± 0.8. At 1,000 images, one seed: 55.7, 71.0 and 60.4 %, and one seed has no interval.
+# 3.2 and +0.9 ± 0.8 against the other probe; fine-tuning is ahead of it by 4.3 ± 3.2 and 8.6 ± 0.8. At 1,000 images,
+# one seed: 55.7, 71.0 and 60.4 %, and one seed has no interval.
 #
 # So we would fine-tune at each of these numbers, and take the probe where every second counts. Training from scratch is
 # ten points behind fine-tuning in our one run with 1,000 images per class; whether the gap closes, one seed cannot say.

@@ -362,9 +362,9 @@ check("add_registers", add_registers)
 # lesson 02. Fast pairs distinguish neighbors, slow pairs distinguish near from far. An image has rows and columns: the
 # first half of the pairs rotates with the row and the second half with the column (Heo et al. 2024). The class token
 # and registers have no position, so they are not rotated. *Values* are not rotated either: they carry content, and not
-# position. (Not rotated means an angle of 0, the angle of row 0, column 0. So from the class token's point of view each
-# patch is rotated by its own row and column: between patches only differences count, but the class token can tell where
-# a patch is.)
+# position. (Not rotated means an angle of 0, which is also the angle of row 0, column 0. So between two patches only
+# the difference of their positions counts, but the class token sees each patch rotated by its own row and column, and
+# can tell where it is.)
 #
 # ![A pair of numbers as an arrow at five places of a row: each place turns it further, and a slow pair turns
 # less.](../figures/rotary.svg)
