@@ -49,7 +49,7 @@ show_images(picture, titles=["Grace Hopper"])
 # the class with the highest score. Most classifiers of this course get small photos, of 32 × 32 pixels.
 
 # %%
-square = picture[:, :, :128]
+square = picture[:, :, :128]  # without its lowest rows
 small = F.interpolate(square, size=(32, 32), mode="area")
 patch = small[:, :, 8:16, 8:16]  # the second of four patches from the top, the second from the left
 enlarged = [F.interpolate(each, size=(128, 128)) for each in (square, small, patch)]
