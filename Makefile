@@ -53,6 +53,7 @@ bench: install
 	$(if $(DATA),$(RUN) benchmarks/fair_bet.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/modern.py --data "$(DATA)")
+	$(if $(DATA),$(RUN) benchmarks/training_tools.py --data "$(DATA)")
 	$(if $(DATA100),$(RUN) benchmarks/fine_tuning.py --data "$(DATA100)")
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")

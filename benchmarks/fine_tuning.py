@@ -51,6 +51,8 @@ TRIED_RATES = {"fine-tuning": (1e-4, 3e-4, 1e-3), "from nothing": (2.5e-4, 5e-4,
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
 MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
+MOVED_AT = (10, 100)  # images a class
+VERSIONS = 10  # of each image, shifted and mirrored, for a probe that sees what fine-tuning sees
 LARGER = 48  # pixels a side
 Features = tuple[Tensor, Tensor]  # with their labels
 RESULTS = Path(__file__).parent / "results" / "fine_tuning.json"
@@ -128,9 +130,14 @@ def accuracy_of(head: nn.Linear, new: Features) -> float:
 
 
 def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
-    """Accuracy in [0, 1] of the linear probe."""
+    """Accuracy in [0, 1] of the linear probe, on the images as they are or on several versions of each."""
     model = trained_vit().model
-    return accuracy_of(fitted(features_of(model, images), run.rate), features_of(model, test))
+    known = features_of(model, images)
+    if run.way == "probe, moved images":
+        loader = Batches(images, 500, MOVED, seed=run.seed)  # each pass moves them anew
+        features, labels = zip(*(extract_features(model, loader, "cpu") for _ in range(VERSIONS)), strict=True)
+        known = torch.cat(features), torch.cat(labels)
+    return accuracy_of(fitted(known, run.rate), features_of(model, test))
 
 
 def perform(run: Run, data: Path) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def perform(run: Run, data: Path) -> dict[str, Any]:
     images = drawn(everything, run.per_class, run.seed)
     test = pictures(data, run.task, "test")
     started, epochs = time.perf_counter(), EPOCHS[run.per_class]
-    if run.way == "probe":
+    if run.way.startswith("probe"):
         accuracy = probe(run, images, test)
     elif run.way == "from nothing":
         accuracy = train(VisionTransformer(trained_vit().config), run, images, test, LONGER * epochs)
@@ -250,6 +257,9 @@ def demonstrations(data: Path) -> dict[str, float]:
 def tuning_runs() -> list[Run]:
     """What is tried on the other superclasses, at 100 images a class."""
     probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in TRIED_DECAYS]
+    probes += [
+        Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in TRIED_DECAYS
+    ]
     fine = [
         Run("fine-tuning", 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning") for rate in TRIED_RATES["fine-tuning"]
     ]
@@ -272,6 +282,9 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
             runs.append(Run("probe", count, seed, best_rate(done, "probe", count)))
             runs.append(Run("fine-tuning", count, seed, fine, high))
             runs.append(Run("from nothing", count, seed, nothing, nothing))
+    for count in MOVED_AT:
+        decay = best_rate(done, "probe, moved images", count)
+        runs += [Run("probe, moved images", count, seed, decay) for seed in SEEDS[count]]
     for seed in SEEDS[100]:
         runs.append(Run("both rates low", 100, seed, fine, fine))
         runs.append(Run("both rates high", 100, seed, high, high))

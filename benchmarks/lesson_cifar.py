@@ -27,7 +27,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import AdamW
+from torch.optim import AdamW, Optimizer
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
@@ -145,7 +145,7 @@ def build(
     return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
 
 
-def set_rates(optimizer: AdamW, total_steps: int) -> None:
+def set_rates(optimizer: Optimizer, total_steps: int) -> None:
     """Let each update find its own share of the learning rate, without a line in the loop."""
     steps, peak = itertools.count(), optimizer.param_groups[0]["lr"]
 

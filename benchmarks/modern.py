@@ -1,4 +1,4 @@
-"""What lesson 10 quotes: seven changes to the ViT of 2020, each on its own, from three seeds.
+"""What lesson 10 quotes: six changes to the ViT of 2020, each on its own and all at once, from three seeds.
 
     python benchmarks/modern.py --data cifar10.npz
 
@@ -60,6 +60,7 @@ ARMS = {
     "QK-norm": Arm("QK-norm"),
     "rotary positions": Arm("rotary", replace(BASE, positions="none")),
     "RMSNorm": Arm("RMSNorm"),
+    "all of them": Arm("all"),
     "high rate": FAST,
     "high rate, QK-norm": replace(FAST, change="QK-norm"),
     "sixteen blocks": DEEP,
@@ -81,6 +82,19 @@ class WithRegisters(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.blocks(add_registers(tokens, self.registers))
+
+
+class ModernAttention(QKNormAttention):
+    """Queries and keys normalized, then turned by the place of their patch."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config.embed_dim, config.num_heads)
+        self.grid_size = config.grid_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
+        query, key = rotary_2d(self.query_norm(query), self.key_norm(key), self.grid_size)
+        return self.projection(merge_heads(F.scaled_dot_product_attention(query, key, value)))
 
 
 class RotaryAttention(MultiHeadSelfAttention):
@@ -114,17 +128,19 @@ def build(arm: Arm, seed: int) -> nn.Module:
             block.attention = with_weights_of(block.attention, QKNormAttention(dim, heads))
         if arm.change == "rotary":
             block.attention = with_weights_of(block.attention, RotaryAttention(config))
-        if arm.change == "RMSNorm":
+        if arm.change == "all":
+            block.attention = with_weights_of(block.attention, ModernAttention(config))
+        if arm.change in ("RMSNorm", "all"):
             block.norm1, block.norm2 = nn.RMSNorm(dim, eps=1e-6), nn.RMSNorm(dim, eps=1e-6)
         for name in ("attention", "mlp"):
-            if arm.change == "LayerScale":
+            if arm.change in ("LayerScale", "all"):
                 setattr(block, name, nn.Sequential(getattr(block, name), LayerScale(dim, FIRST_SCALE)))
-            if arm.change == "DropPath":
+            if arm.change in ("DropPath", "all"):
                 probability = DROPPED * number / (config.depth - 1)  # none in the first block
                 setattr(block, name, nn.Sequential(getattr(block, name), DropPath(probability)))
-    if arm.change == "RMSNorm":
+    if arm.change in ("RMSNorm", "all"):
         parts.norm = nn.RMSNorm(dim, eps=1e-6)
-    if arm.change == "registers":
+    if arm.change in ("registers", "all"):
         parts.blocks = WithRegisters(parts.blocks, dim)
     return model
 

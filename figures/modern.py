@@ -17,7 +17,7 @@ SPEEDS = {"fast pair, 1 radian a place": 1.0, "slow pair, 1/10 of it": 0.1}
 GROUPS = {
     "in the plain setting": {
         name: ("plain", name)
-        for name in ("registers", "LayerScale", "DropPath", "QK-norm", "rotary positions", "RMSNorm")
+        for name in ("registers", "LayerScale", "DropPath", "QK-norm", "rotary positions", "RMSNorm", "all of them")
     },
     "on the problem that it was made for": {
         "high rate, QK-norm": ("high rate", "high rate, QK-norm"),
@@ -91,7 +91,7 @@ def modern_changes() -> Canvas:
         (LEFT + RIGHT) / 2, bottom + 36, "points gained (an interval that contains 0 is black)", 12.5, align="center"
     )
     return canvas.describe(
-        "Nine changes to a small ViT, each with the points of accuracy that it gains and a 95 % interval.",
+        "Ten changes to a small ViT, each with the points of accuracy that it gains and a 95 % interval.",
         f"""Two groups of lines around a zero: a disc for the mean difference, a line for its interval; green where all
         of it is above 0, orange below, black where it contains 0. {"; ".join(notes)}.""",
     )

@@ -18,6 +18,7 @@
 # which tool you will use instead.
 #
 # **After this lesson you can**
+# - say what goes into a Vision Transformer and what comes out;
 # - say why a good training curve proves little;
 # - read a check's report, and find your way from it to the mistake;
 # - apply one number per channel to a whole batch of images, by broadcasting.
@@ -41,19 +42,44 @@ print("(batch, channels, height, width):", tuple(picture.shape))
 show_images(picture, titles=["Grace Hopper"])
 
 # %% [markdown]
+# ## One photo, sixteen words
+#
+# To a program this photo is a box of numbers: three channels (red, green, blue) of 150 rows and 128 columns, each
+# number between 0 and 1. A *classifier* turns such a box into one score for each class that it knows, and its answer is
+# the class with the highest score. Most classifiers of this course get small photos, of 32 × 32 pixels.
+
+# %%
+square = picture[:, :, :128]  # without its lowest rows
+small = F.interpolate(square, size=(32, 32), mode="area")
+patch = small[:, :, 8:16, 8:16]  # the second of four patches from the top, the second from the left
+enlarged = [F.interpolate(each, size=(128, 128)) for each in (square, small, patch)]
+show_images(torch.cat(enlarged), titles=["the photo", "32 x 32 pixels", "one patch"])
+
+# %%
+print("the patch's upper left corner, in red:")
+print(patch[0, 0, :3, :3])
+
+# %% [markdown]
+# A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels, and reads them in order, as
+# we read the words of a sentence (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each
+# other, several times in a row, so that the patch with the nose gets to know about the cap. That step is called
+# *attention*. At the end one vector speaks for the whole photo and is turned into the scores. You will build each of
+# these steps in a lesson of its own; for now you need no more than this.
+
+# %% [markdown]
 # ## Nine models, eight bugs
 #
 # Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
-# They taped it into the logbook as the "first actual case of bug being found": engineers had called a flaw a *bug* for
-# decades, and here was a real one. That bug could be seen. The bugs that this course is about are harder to see: most
-# of them raise no error, and the program goes on running.
+# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. The bugs that
+# this course is about are harder to see: most of them raise no error, and the program goes on running.
 #
-# We trained a small ViT to recognize ten kinds of things in photos (CIFAR-10), and then eight copies of it, each with
-# one bug that is easily made. None of the eight raises an error. Place a bet on two of them:
+# We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10), and then eight copies
+# of it, each with one bug that is easily made. None of the eight raises an error. Place a bet on two of them:
 #
-# - *tokens column by column*: patches are read column by column, although they should be read row by row, like a page;
-# - *attention over the batch*: the images of a batch attend to each other. Instead, the patches of one image should
-#   attend to each other.
+# - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
+#   be read row by row, like a page;
+# - *attention over the batch*: photos go through the model in groups, called *batches*. The patches of *one* photo
+#   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
 #
 # **Predict first.** Guessing gives an accuracy of 10 %, and the model without a bug reached about 53 %. What did these
 # two reach? Write down two numbers.
@@ -70,26 +96,30 @@ reveal("over-the-batch", 10, within=3)
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Five broken models
 # lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
 #
-# Attention over the batch: 10 %, the model only guesses. The answer is read from one special token (lesson 05). With
-# this bug that token sees the same token of the other images, but never a patch.
+# Attention over the batch: 10 %, the model only guesses. Its answer is read from an extra word that stands for no patch
+# (lesson 02 adds it). With this bug the extra word sees the extra words of other photos, but never a patch.
 #
 # Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy. The order is unusual but always
-# the same, and the model learns a position for each place in it; it goes wrong only when you load weights that were
-# trained on the other order. But look at *patches reshaped, not transposed* and *heads split by view*. These two do mix
-# up the numbers of different patches, and they reach 52.6 % each; the right model has 52.8 %. **By their accuracy on
-# test images, with three seeds, we could not distinguish five of the eight from the right model.** Two of the five are
-# even a little above it, by less than the noise. The training loss is no better judge: two of the five end with a
-# clearly *lower* one than the right model, and one with a clearly higher one.
+# the same, and the model learns what each place in it means. It goes wrong only when you load weights that were trained
+# on the other order. But *patches reshaped, not transposed* and *heads split by view* do mix up the numbers of
+# different patches, and they reach 52.6 % each; the right model has 52.8 %. **By their accuracy on test images, with
+# three seeds, we could not distinguish five of the eight from the right model.** (A *seed* starts the random numbers of
+# a training: three seeds, three trainings.) The training loss, the number that training makes smaller, is no better
+# judge: two of the five end with a clearly *lower* one than the right model, and one with a clearly higher one.
 #
-# You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images of 16 patches
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
+# broken one yourself.
+#
+# <details><summary>How we measured, for later</summary>
+#
+# You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images, 16 patches
 # each, four blocks, six epochs. The numbers are means over three seeds; a difference of less than about one point says
 # nothing. For each model we tried three learning rates, with one run each, and kept the one that was best on validation
 # images. (For some models that is the largest or the smallest of the three, so another rate may suit them still better.
 # Our log is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that
 # started near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
 #
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
-# broken one yourself.
+# </details>
 
 # %% [markdown]
 # ## One number per channel

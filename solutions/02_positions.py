@@ -14,13 +14,14 @@
 # # 02 · Every word gets its place
 #
 # Lesson 01 turned a photo into a sentence. Now comes a reader that cannot tell "dog bites man" from "man bites dog". In
-# this lesson you give each word its place: with a clock of many hands, then with one clock for rows and one for
-# columns. And you add one token that belongs to no patch.
+# this lesson you give each word its place: with a clock of many hands, with one clock for rows and one for columns,
+# and, as the ViT does, with a table that is learned. And you add one token that belongs to no patch.
 #
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
 # - write the sinusoidal table, and say what its dot products mean;
 # - say why an image needs rows and columns where a sentence needs one number;
+# - say why the ViT learns its positions, and what training makes of them;
 # - put the class token and the positions together in the right order;
 # - fit a model's positions to images of another size.
 #
@@ -111,10 +112,9 @@ bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in r
 show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", values=False)
 
 # %% [markdown]
-# Digits jump, though, and neighbors can look very different: 15 and 16 differ in every binary digit.
-#
-# A clock does better: its hands also move at different speeds, but they never jump. Give the clock `embed_dim / 2`
-# hands. Each starts at twelve and turns clockwise, and the larger i is, the more slowly hand i turns:
+# Digits jump, though: 15 and 16 differ in every binary digit. A clock does better: its hands also move at different
+# speeds, but they never jump. Give the clock `embed_dim / 2` hands. Each starts at twelve and turns clockwise, and the
+# larger i is, the more slowly hand i turns:
 #
 # $$\text{angle}(\text{position}, i) = \frac{\text{position}}{10000^{\,2i/\text{embed\_dim}}}$$
 #
@@ -372,28 +372,68 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 
 # %% [markdown]
 # Now each patch is similar to its neighbors on all four sides. Each map is a blob with four arms, because the
-# similarity of the rows and that of the columns are added. When a ViT *learns* its positions, starting from random
-# numbers, rows and columns show up in much the same way (Dosovitskiy et al. 2021, figure 7). Lesson 08 looks into a
-# trained one.
+# similarity of the rows and that of the columns are added.
 
 # %% [markdown]
-# Compare them patch by patch. The table "learned" comes from a ViT that was trained on 45,000 small photos. Nobody told
-# it rows and columns. **Predict first:** which patch will it find most similar to the corner in row 7, column 0? And
-# your tables?
+# ## Positions that are learned
+#
+# The ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which training
+# changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a row. A ViT
+# reads images of one size, so it needs a fixed number of rows, and can afford to let the data decide what is in them.
+#
+# One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
+# 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) tried it with ViT-B/16, on ImageNet with five labeled
+# images a class. Without positions it reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %,
+# and with learned distances 64.0 %. Having positions mattered, their kind hardly did. They explain it with the size of
+# the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not be.
+#
+# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
+# saw them mirrored. Nobody told it rows and columns. **Predict first:** how similar, on a scale from −1 to 1, are the
+# positions of two patches side by side? (Before the training it was 0, up to chance.)
+
+# %%
+predict("learned-neighbors", 0.8)
 
 # %%
 from vit_course.explore import explore_positions
 from vit_course.trained import trained_vit
 
+learned = F.normalize(trained_vit().model.positions.detach()[0, 1:], dim=1)  # (64, 96), without the class token's row
+similarity = (learned @ learned.T).reshape(8, 8, 8, 8)  # row and column of one patch, row and column of another
+for steps in (4, 2, 1):
+    in_row = similarity.diagonal(0, 0, 2).diagonal(steps, 0, 1).mean()  # both in one row, `steps` columns apart
+    in_column = similarity.diagonal(0, 1, 3).diagonal(steps, 0, 1).mean()
+    print(f"{steps} apart: in a row {in_row:+.2f}, in a column {in_column:+.2f}")
+reveal("learned-neighbors", in_row, within=0.1)
+
+# %% [markdown]
+# Neighbors have become similar, side by side and one above the other, and similarity falls with distance: the list has
+# learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of the same
+# thing, so that it pays to treat them alike.
+#
+# Now by columns: how similar are the positions of two patches of one row, as a mean over the rows? **Predict first:**
+# this model has seen half of its photos mirrored. Can you see that in its positions?
+
+# %%
+show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
+
+# %% [markdown]
+# Two bright lines cross. One is nearness. The other joins columns 0 and 7, 1 and 6, 2 and 5: the pairs that a mirror
+# exchanges. To this model "near the left edge" and "near the right edge" mean much the same. No formula would have
+# known that.
+#
+# Compare all three tables, patch by patch; for example the corner in row 7, column 0.
+
+# %%
 tables = {"1-D": sinusoidal_positions(64, 96), "2-D": sinusoidal_positions_2d((8, 8), 96)}
 tables["learned"] = trained_vit().model.positions
 explore_positions(tables, grid_size=(8, 8))
 
 # %% [markdown]
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
-# above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table is a surprise:
-# first the *other* lower corner (0.38), then the patches to the right (0.34) and above (0.32). So what a model learns
-# is not only nearness. Lesson 08 looks at learned positions again.
+# above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table finds the *other*
+# lower corner first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32).
+# Learned positions are noisier than a formula, and they hold what this model's data taught. Lesson 08 reads them again.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -497,8 +537,8 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 #
 # Whether it does is another question. In our benchmark of three epochs (`benchmarks/results/broken_vit_all.json`) a ViT
 # that never adds its positions reached 41.1 %, the right one 40.9 %. (One run against the mean of three.) That is no
-# mistake: with 16 patches, three epochs, and positions that start near zero, positions hardly count. Lesson 07 finds
-# out when they do.
+# mistake. The right model's learned positions start near zero, and in so short a training they may stay too small to
+# count. Lesson 07 tests this: it starts them larger.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -519,9 +559,9 @@ for pixels in (224, 384, 512):
 reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
-# It needs 577, and training has made only 197. Fortunately, neighboring patches have similar learned positions, as you
-# will see in lesson 08: each dimension, laid out on the grid, is a little picture. And a picture can be enlarged
-# (Dosovitskiy et al. 2021, section 3.2).
+# It needs 577, and training has made only 197. This is the price of a learned list: it has no row for a new place.
+# Fortunately neighboring patches have similar positions, as you saw: each dimension, laid out on the grid, is a little
+# picture. And a picture can be enlarged (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -593,9 +633,9 @@ def resize_positions(positions, old_grid, new_grid):
 check("resize_positions", resize_positions)
 
 # %% [markdown]
-# We have no trained model yet, so your 2-D table plays the part of learned positions. We resize it from a grid of 6 × 8
-# to 9 × 12. For comparison, here is also a tempting shortcut: stretch the 48 rows of the table to 108, as one long
-# line.
+# Your 2-D table plays the part of learned positions here: its maps are smooth, so you see at once whether they survive.
+# We resize it from a grid of 6 × 8 to 9 × 12. For comparison, here is also a tempting shortcut: stretch the 48 rows of
+# the table to 108, as one long line.
 
 # %%
 grid = sinusoidal_positions_2d((6, 8), 64)

@@ -738,19 +738,15 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
 
 # %% [markdown]
-# One is caught; of the other six, five are wrong and one is right. **Predict first:** which fact would catch which
-# suspect? (The answer stands below the exercise.)
+# One is caught; of the other six, five are wrong and one is right.
 #
-# - The **shapes** are right when all sizes differ. (No suspect fails here, but some answers in the exercise do.)
-# - Output and weights **belong together**: the output is the mean of the values under those very weights.
-# - A **constant** passes through: if all values are equal, so is the output.
-# - **Shuffle** keys and values alike, and no output changes; shuffle the queries, and the outputs follow.
-# - An image gets the same answer **alone** and in a batch.
-# - **Large** scores give no NaN: with queries a thousand times as large the weights still sum to one.
-# - One small **example**, worked out with a pencil.
+# Write down more facts before you go on. Ask what attention must *not* care about, what its two results have to do with
+# each other, and which input has an output that you know at once. We found five more, and one thing beside them: a
+# small **example**, worked out with a pencil.
 
 # %% [markdown]
-# Only the last one catches "hot-headed" and "deaf": for these two, all the other facts are true. So take a pencil.
+# Only the example catches "hot-headed" and "deaf": for these two, all the facts that we found are true. So take a
+# pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
 # the six weights? What would they be without the division, or with the root of the number of *keys* in place of
@@ -870,9 +866,12 @@ for name, attend in suspects.items():
 # amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
 # nothing.
 #
-# Which fact catches whom? "Hot-headed" and "deaf": only the pencil. "Herd": only the image alone. "Gossip": belonging
-# together, and shuffling. "Liar": belonging together, and the pencil. "On its side": the sums of the rows, the
-# constant, the large scores, and the pencil.
+# Our facts: rows sum to one, also when scores are in the thousands; the shapes are right when all sizes differ; the
+# output is the mean of the values under those very weights; if all values are equal, so is the output; keys and values
+# shuffled alike change nothing; an image gets the same answer alone and in a batch. Which catches whom? "Hot-headed"
+# and "deaf": only the pencil. "Herd": only the image alone. "Gossip": output and weights that do not belong together,
+# and shuffling. "Liar": the same without shuffling, and the pencil. "On its side": the sums of the rows, equal values,
+# large scores, and the pencil.
 
 # %% [markdown]
 # ## One more suspect, with a random bug (5 minutes)

@@ -99,6 +99,15 @@ def test_first_epochs_and_overfitting_are_reported_as_they_were():
     assert f"{100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
 
 
+@pytest.mark.parametrize("arm", ["constant rate", "no weight decay", "SGD, 0.1"])
+def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
+    runs = log("training_tools.json")["results"]
+    each = [100 * run["accuracy"] for run in runs[arm].values()]
+    assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {interval(each, ARMS['base'])} |" in TRAINING
+    others = {rate: 100 * runs[f"SGD, {rate}"]["0"]["accuracy"] for rate in (0.03, 0.3)}
+    assert f"with 0.03 seed 0 reached {others[0.03]:.1f} %, with 0.3 {others[0.3]:.1f} %" in TRAINING
+
+
 CHANGES = {
     arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
     for arm, runs in log("modern.json")["results"].items()
@@ -251,13 +260,18 @@ def ways(per_class: int) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("per_class", [10, 100])
-@pytest.mark.parametrize("way", ["probe", "fine-tuning", "from nothing"])
+@pytest.mark.parametrize("way", ["probe", "probe, moved images", "fine-tuning", "from nothing"])
 def test_every_way_is_quoted_from_its_runs(way, per_class):
     found = ways(per_class)
     assert len(found[way]) == 3
     assert listed(found[way]) in TRANSFER
     if way != "probe":
         assert interval(found[way], found["probe"]) in TRANSFER
+
+
+def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted():
+    leads = [interval(ways(count)["fine-tuning"], ways(count)["probe, moved images"]) for count in (10, 100)]
+    assert f"is ahead of it by {' and '.join(lead.lstrip('+') for lead in leads)}" in TRANSFER
 
 
 def test_the_largest_task_is_quoted_from_its_run():

@@ -1,0 +1,119 @@
+"""What lesson 06 quotes: its first training without one of the tools at a time, from three seeds.
+
+    python benchmarks/training_tools.py --data cifar10.npz
+
+Model, images, batches and seeds are those of the arm "base" of lesson_cifar.py, with which each arm is compared. The
+rate of SGD is the one that was best with seed 0 among three. Takes about fifteen minutes on one idle core; a run that
+was stopped goes on where it was. Prints a table and writes results/training_tools.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from lesson_cifar import BASE, BATCH, LEARNING_RATE, SEEDS, WEIGHT_DECAY, images_of, save, set_rates
+from lesson_cifar import RESULTS as BASE_RESULTS
+from torch import nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from vit_course.data import Batches, ImageDataset
+from vit_course.metrics import paired_interval
+from vit_course.training import evaluate, parameter_groups, train_one_epoch
+from vit_course.vit import VisionTransformer
+
+NUM_TRAIN, EPOCHS, MOMENTUM, SGD_RATES = 10_000, 6, 0.9, (0.03, 0.1, 0.3)
+RESULTS = Path(__file__).parent / "results" / "training_tools.json"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An optimizer for a model, and whether its rate follows the schedule."""
+
+    optimizer: Callable[[nn.Module], Optimizer]
+    scheduled: bool = True
+
+
+def sgd(rate: float) -> Arm:
+    """SGD with momentum; weight decay acts through the rate, so that it is made as strong as AdamW's."""
+    decay = WEIGHT_DECAY * LEARNING_RATE / rate
+    return Arm(lambda model: SGD(parameter_groups(model, decay), lr=rate, momentum=MOMENTUM))
+
+
+ARMS = {
+    "constant rate": Arm(lambda model: AdamW(parameter_groups(model, WEIGHT_DECAY), lr=LEARNING_RATE), scheduled=False),
+    "no weight decay": Arm(lambda model: AdamW(parameter_groups(model, 0.0), lr=LEARNING_RATE)),
+    **{f"SGD, {rate}": sgd(rate) for rate in SGD_RATES},
+}
+
+
+def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset) -> dict[str, Any]:
+    """Train once: accuracy in [0, 1] after the last epoch, and seconds."""
+    torch.manual_seed(seed)
+    model = VisionTransformer(BASE)
+    optimizer, loader = arm.optimizer(model), Batches(train.subset(slice(NUM_TRAIN)), BATCH, shuffle=True, seed=seed)
+    if arm.scheduled:
+        set_rates(optimizer, EPOCHS * len(loader))
+    started = time.perf_counter()
+    for _ in range(EPOCHS):
+        train_one_epoch(model, loader, optimizer, "cpu")
+    accuracy = evaluate(model, Batches(validation, 500), "cpu")[1]
+    return {"accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What an earlier run under the same conditions has found, or the beginning of a new one."""
+    known = {"benchmark": "training_tools", "torch": torch.__version__, "num_train": NUM_TRAIN, "epochs": EPOCHS}
+    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
+        return result
+    return known | {"results": {name: {} for name in ARMS}}
+
+
+def table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Per cent of the validation images right, and the difference from the base where there are as many seeds."""
+    base = json.loads(BASE_RESULTS.read_text())["results"]["base"].values()
+    of_base = [100 * run["validation_accuracy"][-1] for run in base]
+    lines = []
+    for name, runs in results.items():
+        each = [100 * run["accuracy"] for run in runs.values()]
+        line = f"{name:18}" + "  ".join(f"{accuracy:.1f}" for accuracy in each)
+        if len(each) == len(of_base):
+            line += "   {:+.1f} ± {:.1f}".format(*paired_interval(each, of_base))
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    train, validation = images_of(arguments.data)
+    result = load(arguments.output)
+    results = result["results"]
+
+    def fill(name: str, seeds: tuple[int, ...]) -> None:
+        for seed in seeds:
+            if str(seed) not in results[name]:
+                results[name][str(seed)] = train_arm(ARMS[name], seed, train, validation)
+                save(arguments.output, result)
+                print(f"{name}, seed {seed}: {results[name][str(seed)]['accuracy']:.1%}", flush=True)
+
+    rates = [f"SGD, {rate}" for rate in SGD_RATES]
+    for name in rates:
+        fill(name, SEEDS[:1])
+    best = max(rates, key=lambda name: results[name]["0"]["accuracy"])
+    for name in (best, "constant rate", "no weight decay"):
+        fill(name, SEEDS)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Lesson 10's model out of parts is the ViT of lesson 05 with every part off, and timm's with parts on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from timm.layers import RmsNorm, apply_rot_embed_cat
+from timm.layers.pos_embed_sincos import build_rotary_pos_embed
+from timm.models.eva import Eva
+from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
+from torch import Tensor, nn
+
+from exercise_kit.authoring.lesson import Role, read_lesson
+from vit_course.attention import merge_heads, split_heads
+from vit_course.config import ViTConfig
+from vit_course.encoder import Mlp
+from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
+from vit_course.patches import PatchEmbedding
+from vit_course.positions import add_class_token
+from vit_course.vit import VisionTransformer
+
+ROOT = Path(__file__).parents[2]
+CELLS = read_lesson(ROOT, ROOT / "solutions" / "10_modern.py").cells
+SIZES = {"image_size": (8, 12), "patch_size": 4, "embed_dim": 32, "depth": 3, "num_heads": 2}
+CONFIG = ViTConfig(num_classes=7, **SIZES)
+
+
+@pytest.fixture(scope="module")
+def lesson() -> dict[str, Any]:
+    """The names of the lesson's own model, built from the course's parts."""
+    parts = (DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d, split_heads, merge_heads, Mlp)
+    names = {each.__name__: each for each in (*parts, PatchEmbedding, add_class_token, VisionTransformer, dataclass)}
+    names |= {"__name__": __name__, "torch": torch, "nn": nn, "F": F}
+    for words in ("class Parts:", "class ModernBlock(nn.Module)", "class ModernViT(nn.Module)"):
+        (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
+        exec(source, names)
+    return names
+
+
+def with_random_weights(model: nn.Module) -> nn.Module:
+    """The model, in evaluation mode, no two of its parameters alike: fresh norms and zero heads would hide mistakes."""
+    torch.manual_seed(0)
+    for name, parameter in model.named_parameters():
+        is_matrix = parameter.ndim >= 2 and name.endswith("weight")
+        nn.init.normal_(parameter, std=1 / math.sqrt(parameter.shape[-1]) if is_matrix else 0.5)
+    return model.eval()
+
+
+def timms_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The lesson's weights under timm's names; its table has a row for each register, here zeros."""
+    dim, registers = CONFIG.embed_dim, weights.pop("registers")
+    positions, table = weights.pop("positions"), torch.zeros(1, registers.shape[1], CONFIG.embed_dim)
+    kernel = weights.pop("patch_embedding.projection.weight").reshape(dim, 3, CONFIG.patch_size, CONFIG.patch_size)
+    found = {
+        "cls_token": weights.pop("class_token"),
+        "reg_token": registers,
+        "pos_embed": torch.cat([positions[:, :1], table, positions[:, 1:]], dim=1),
+        "patch_embed.proj.weight": kernel,
+        "patch_embed.proj.bias": weights.pop("patch_embedding.projection.bias"),
+    }
+    renamed = {"attention.": "attn.", "projection": "proj", "query_norm": "q_norm", "key_norm": "k_norm"}
+    for name, value in weights.items():
+        for ours, theirs in (renamed | {"scale1": "ls1", "scale2": "ls2"}).items():
+            name = name.replace(ours, theirs)
+        found[name] = value
+    return found
+
+
+def test_with_every_part_off_it_is_the_vit_of_lesson_05(lesson):
+    plain = with_random_weights(VisionTransformer(CONFIG))
+    model = lesson["ModernViT"](CONFIG, lesson["Parts"]()).eval()
+    missing, unexpected = model.load_state_dict(plain.state_dict(), strict=False)
+    assert (missing, unexpected) == (["registers"], [])
+    images = torch.randn(2, 3, 8, 12)
+    assert torch.equal(model(images), plain(images))
+
+
+@pytest.mark.parametrize("norm", ["LayerNorm and QK-norm", "RMSNorm"])
+def test_with_registers_layer_scale_and_norms_it_is_timms(lesson, norm):
+    parts = lesson["Parts"](registers=3, layer_scale=0.1, qk_norm=norm != "RMSNorm", rms_norm=norm == "RMSNorm")
+    ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
+    theirs = TimmVisionTransformer(
+        img_size=CONFIG.image_size,
+        num_classes=CONFIG.num_classes,
+        reg_tokens=3,
+        init_values=0.1,
+        qk_norm=parts.qk_norm,
+        norm_layer=RmsNorm if parts.rms_norm else None,
+        **{name: size for name, size in SIZES.items() if name != "image_size"},
+    ).eval()
+    theirs.load_state_dict(timms_names(ours.state_dict()))
+    assert_same_logits(ours, theirs)
+
+
+def test_with_rotation_too_it_is_timms_eva(lesson):
+    """Every part but RMSNorm; timm's Eva has the rotation, and timm's other ViT has not."""
+    parts = lesson["Parts"](registers=3, rotary=True, qk_norm=True, layer_scale=0.1, drop_path=0.2)
+    ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
+    theirs = Eva(
+        img_size=CONFIG.image_size,
+        num_classes=CONFIG.num_classes,
+        global_pool="token",
+        num_reg_tokens=3,
+        init_values=0.1,
+        qk_norm=True,
+        use_rot_pos_emb=True,
+        rope_temperature=100.0,
+        **{name: size for name, size in SIZES.items() if name != "image_size"},
+    ).eval()
+    weights = timms_names(ours.state_dict())
+    for number, block in enumerate(theirs.blocks):
+        query, key, value = weights.pop(f"blocks.{number}.attn.qkv.bias").chunk(3)
+        block.attn.k_bias.copy_(key)  # a buffer of zeros, which timm does not save
+        weights |= {f"blocks.{number}.attn.q_bias": query, f"blocks.{number}.attn.v_bias": value}
+        for branch in (1, 2):
+            weights[f"blocks.{number}.gamma_{branch}"] = weights.pop(f"blocks.{number}.ls{branch}.gamma")
+    theirs.load_state_dict(weights)
+    assert_same_logits(ours, theirs)
+
+
+def test_rotary_2d_is_timms():
+    query, key = torch.randn(2, 2, 3, 6, 16)
+    sin, cos = build_rotary_pos_embed([2, 3], dim=16, temperature=100.0, in_pixels=False)
+    table = torch.cat([sin, cos], dim=-1)
+    for ours, given in zip(rotary_2d(query, key, (2, 3)), (query, key), strict=True):
+        assert torch.allclose(ours, apply_rot_embed_cat(given, table), atol=1e-5)
+
+
+def assert_same_logits(ours: nn.Module, theirs: nn.Module) -> None:
+    """float32, and an eps of 1e-5 in our QK-norm where timm has 1e-6."""
+    images = torch.randn(4, 3, 8, 12)
+    with torch.no_grad():
+        assert torch.allclose(ours(images), theirs(images), atol=2e-3)
