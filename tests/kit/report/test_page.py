@@ -177,7 +177,7 @@ def test_questions_to_be_graded_by_hand(class_folder):
     told = lecture_page(_with(found, book), "vision", TODAY)
     assert "4 written answers wait" in told
     assert "why-&lt;b&gt;" in told
-    locked = lecture_page(_with(found, ManualGrading(problem="/home/ada/gradebook.db is locked")), "vision", TODAY)
+    locked = lecture_page(_with(found, ManualGrading(problem="/class/gradebook.db is locked")), "vision", TODAY)
     assert "could not be read, so nobody can say what waits in it" in locked
     assert "ada" not in locked, "the page is shown in a lecture"
 
