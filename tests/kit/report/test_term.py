@@ -10,11 +10,12 @@ from statistics import correlation
 import pytest
 
 from exercise_kit.judge.result import Result
+from exercise_kit.report import tally as tallying
 from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, State, SubmittedWork
 from exercise_kit.report.discrimination import LEAST_STUDENTS, discriminations
 from exercise_kit.report.page import lecture_page, private_page, signed
 from exercise_kit.report.people import Why, to_talk_to
-from exercise_kit.report.tally import tally
+from exercise_kit.report.tally import KnownMistake, tally
 from exercise_kit.report.term import lesson_rows
 from tests.e2e.browser import CHROMIUM, needs_chromium
 from tests.kit.report.conftest import exercise, failed
@@ -173,17 +174,20 @@ def unknown(works, folder):
 
 
 @pytest.fixture
-def long_term():
-    """Eleven lessons with long names, four exercises in each, all with mistakes of several names."""
+def long_term(monkeypatch):
+    """Eleven lessons with long names, four exercises in each, all with mistakes that take long to explain."""
+    explanation = "A sentence that explains what the mistake does, as long as those of the library are. " * 3
+    question = "Which of the grid axes varies fastest in your reshape, and which in mine? " * 2
+    names = [f"mistake {kind} of the long kind" for kind in range(5)]
+    library = {name: KnownMistake(name, explanation, question, "05_vit, A section", "It trains.") for name in names}
+    monkeypatch.setattr(tallying, "_library", lambda exercise: library)
     lessons = tuple(f"{number:02}_a_lesson_with_a_long_name" for number in range(11))
     points = {lesson: {f"exercise_number_{each}_of_{lesson}": 10.0 for each in range(4)} for lesson in lessons}
     works = []
     for student in range(12):
         for lesson in lessons:
             answers = [
-                exercise(
-                    name, failed(misconception=f"mistake {student % 5} of the long kind"), score=5.0, max_score=10.0
-                )
+                exercise(name, failed(misconception=names[student % 5]), score=5.0, max_score=10.0)
                 if (student + place) % 2
                 else exercise(name, score=10.0, max_score=10.0)
                 for place, name in enumerate(points[lesson])
