@@ -28,6 +28,7 @@ class Shell:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(GUIDE.parents[1]),
             "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_CACHE_HOME": str(home / "cache"),  # results are sealed with the secret in the other
             "COLUMNS": "200",
         }
 
