@@ -322,10 +322,11 @@ def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: 
 def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
     """Put the course's packages into a class's root, and the class's exercises into the course's, for a wheel.
 
-    The version of the wheel names them, so that pip replaces the wheel of another release by this one.
+    The version of the wheel names them, so that pip replaces the wheel of another release by this one. The skeletons of
+    new exercises stay here: an author may have kept one's answer.
     """
     for path in paths:
-        if not (merged / path).exists():
+        if not (merged / path).exists() and not path.name.startswith("new_exercise_"):
             _put(merged / path, (root / path).read_bytes())
     own = merged / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
