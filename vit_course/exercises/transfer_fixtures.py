@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError
+from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError, device
 from vit_course.config import ViTConfig
 from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, put_apart
 from vit_course.exercises.training_fixtures import Batch, PracticeLoader, model_of
@@ -189,6 +189,27 @@ def probing(
     }
 
 
+class _FirstOperators(OtherDevice):
+    """The other device, for a while: to minimize takes many operators, and the first tell whether devices are mixed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = 2000
+
+    def __torch_dispatch__(self, operator: Any, types: Any, inputs: Any = (), options: Any = None) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise RuntimeError("enough was seen")
+        return super().__torch_dispatch__(operator, types, inputs, options)
+
+
+def probing_elsewhere(
+    function: Callable[..., Any], features: Tensor, labels: Tensor, num_classes: int
+) -> dict[str, Any]:
+    """Call it with features and labels on another device; what :func:`device` notes of the first operators."""
+    return device(function, [features, labels, num_classes], there=_FirstOperators())
+
+
 def rates(
     function: Callable[..., Any],
     parts: Mapping[str, tuple[str, Sequence[int]]],
@@ -239,5 +260,6 @@ PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
     "featuring_stopped": featuring_stopped,
     "featuring_elsewhere": featuring_elsewhere,
     "probing": probing,
+    "probing_elsewhere": probing_elsewhere,
     "rates": rates,
 }

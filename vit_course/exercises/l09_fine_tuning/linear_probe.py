@@ -208,8 +208,8 @@ def expect_device(student: Student, task: Task) -> None:
 
     Whoever minimizes looks at one sooner or later, and there are none: what has come so far has not mixed devices.
     """
-    inputs = (task.features, task.labels, task.num_classes)
-    expect_one_device(student, student.practise("device", inputs=inputs) | {"raised": ""})
+    fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
+    expect_one_device(student, student.practise("probing_elsewhere", **fields) | {"raised": ""})
 
 
 linear_probe.example("""
