@@ -26,7 +26,7 @@ LESSON = "01_patchify"
 STUDENTS = 8
 SCHEDULER = "tcp://10.77.0.1:8786"
 MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5}
-SHORT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "5s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
+SHORT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s"}  # dask takes no less than 11
 
 
 def ip(*arguments):
@@ -142,6 +142,7 @@ def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, cla
         machines.start(name, order, (empty, class_dir), *mounts)
 
     machines.start("scheduler", dask("scheduler", "--host", "10.77.0.1"))
+    wait_until(lambda: b"Scheduler at:" in (tmp_path / "scheduler.log").read_bytes())
     worker("first")
     worker("other", (changed, ROOT / "tests" / "hidden"))
     target, words = tmp_path / "many.json", tmp_path / "grader.txt"
