@@ -10,17 +10,24 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, ClusterWorker, JobProcess, client_at
-from exercise_kit.batch.job import Done, Task, ungraded_result
+from exercise_kit.batch.cluster import Cluster, ClusterError, together
+from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
+from exercise_kit.batch.job import Done, Task, graded, judged, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.batch.result_cache import Store
 from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.released import Lessons
+from exercise_kit.submission.submission import Submission
 
+if TYPE_CHECKING:
+    from exercise_kit.judge.scoring import Refused
+
+Given = TypeVar("Given")
+ON_A_CLUSTER = 128  # submissions that are under way at a time: as many threads wait for workers
 OUT_OF_TIME = (
     f"the judge ran out of time while grading this: its job did not end within {CPU_LIMIT:.0f} seconds of processor "
     f"time, or {TIMEOUT_SECONDS:.0f} by the clock"
@@ -32,15 +39,18 @@ class Grader:
 
     Args:
         place: where checks, secret and results are, wherever the submissions lie.
-        jobs: how many submissions at a time.
+        jobs: how many processes of this machine: each grades one submission at a time; where the workers of a cluster
+            grade, it reads submissions and keeps results.
         sandboxed: in the sandbox.
         fresh: grade all again, whatever is kept.
         exercise: the only one to grade; None: all of a lesson.
         device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
+        tell: gets a sentence on each of these workers that refuses or is lost, in any thread.
 
     Raises:
-        OSError: there is no scheduler at the address.
+        ClusterError: there is no scheduler at the address, or one of another version.
+        ModuleNotFoundError: dask is not installed.
     """
 
     def __init__(
@@ -52,23 +62,18 @@ class Grader:
         exercise: str | None = None,
         scheduler: str | None = None,
         device: str = "cpu",
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._place = place
         self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
-        self._client = client_at(scheduler) if scheduler else None
-        slots: list[ClusterWorker | JobProcess]
-        if self._client:
-            jobs = max(1, sum(self._client.nthreads().values()))
-            slots = [ClusterWorker(self._client.get_executor()) for _ in range(jobs)]
-        else:
-            slots = [JobProcess() for _ in range(jobs)]
-        self._slots = tuple(slots)
-        self._idle: queue.LifoQueue[ClusterWorker | JobProcess] = queue.LifoQueue()  # a warm process first
-        for slot in reversed(slots):
+        self._cluster = Cluster(scheduler, self._task(HandedIn(Path())), tell) if scheduler else None
+        self._slots = tuple(JobProcess() for _ in range(jobs))
+        self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
+        for slot in reversed(self._slots):
             self._idle.put(slot)
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Result]] = {}
-        self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="grader")
+        self._threads = ThreadPoolExecutor(ON_A_CLUSTER if scheduler else jobs, thread_name_prefix="grader")
         Store(place.results, place.secret).remove_drafts()
 
     @classmethod
@@ -92,13 +97,15 @@ class Grader:
         """End all processes: when they have finished their jobs, or ``at_once``."""
         self._threads.shutdown(wait=False, cancel_futures=at_once)
         if at_once:
+            if self._cluster:
+                self._cluster.stop()
             for slot in self._slots:
                 slot.stop()
         self._threads.shutdown()
         for slot in self._slots:
             slot.close()
-        if self._client:
-            self._client.close()
+        if self._cluster:
+            self._cluster.close()
 
     def grade(self, paths: Sequence[Path]) -> Iterator[Result]:
         """Grade all that paths name, as :func:`find` does; the results come in the order of the paths."""
@@ -148,24 +155,46 @@ class Grader:
         return self._threads.submit(graded)
 
     def _grade_one(self, handed_in: HandedIn) -> Done:
-        """Grade one; when its process dies, once more in a new one."""
         task = self._task(handed_in)
-        if not self._client and (kept := look_up(task)):
+        if kept := look_up(task):
             return Done(kept, from_cache=True)
+        try:
+            if self._cluster:
+                return graded(task, self._here, self._judged)
+            return self._in_process(lambda slot: slot.do(task))
+        except TimeoutError:
+            return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
+        except CancelledError:
+            raise
+        except ClusterError as error:
+            return Done(ungraded_result(handed_in, "error", str(error)))
+        except Exception as error:
+            return Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
+
+    def _in_process(self, act: Callable[[JobProcess], Given]) -> Given:
+        """What is done in a process that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
         try:
-            for _ in range(2):
-                try:
-                    return slot.do(task)
-                except TimeoutError:
-                    return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
-                except CancelledError:
-                    raise
-                except Exception as error:  # a killed process, a lost machine: try once more, alone
-                    problem = _why_it_failed(error)
-            return Done(ungraded_result(handed_in, "error", problem))
+            try:
+                return act(slot)
+            except (TimeoutError, CancelledError):
+                raise
+            except Exception:  # a killed process: try once more, alone
+                return act(slot)
         finally:
             self._idle.put(slot)
+
+    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
+        return self._in_process(lambda slot: slot.call(self._place.checks, self._place.class_dir, function, *arguments))
+
+    def _judged(self, task: Task, submission: Submission, refused: Refused) -> Result:
+        """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
+        assert self._cluster, "who grades alone does not ask"
+        files = {each.name for each in submission.exercises if each.file}
+        code = {each.name for each in submission.exercises} - files
+        there = self._cluster.judge(task, submission.only(code), refused) if code else None
+        here = self._here(judged, task, submission.only(files), refused) if files else None
+        return together(there, here)
 
 
 def _why_it_failed(error: Exception) -> str:

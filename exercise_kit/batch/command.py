@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.cluster import ClusterError
 from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
@@ -259,12 +260,18 @@ def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
         )
 
 
-def _require_sandbox(device: str) -> None:
+def missing_protections(device: str) -> Mapping[str, str]:
+    """What this machine lacks for keeping students' code apart, each with what to do; empty where it has enough."""
     from exercise_kit.worker.capabilities import probe_capabilities
 
     protections = probe_capabilities()
-    if not (protections.is_sufficient or (device != "cpu" and protections.is_sufficient_for_gpu)):
-        remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in protections.missing.items())
+    enough = protections.is_sufficient or (device != "cpu" and protections.is_sufficient_for_gpu)
+    return {} if enough else protections.missing
+
+
+def _require_sandbox(device: str) -> None:
+    if missing := missing_protections(device):
+        remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
             f"{remedies}\n'vit-course doctor' tells more. To run the code unguarded, give --no-sandbox."
@@ -281,6 +288,7 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
             exercise=options.exercise,
             scheduler=options.scheduler,
             device=options.device,
+            tell=lambda text: err.print(text, markup=False),
         )
     except PlaceError as error:
         raise GradeError(str(error)) from None
@@ -288,10 +296,8 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
         if error.name != "distributed":
             raise
         raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
-    except (OSError, ValueError) as error:
-        if not options.scheduler:
-            raise
-        raise GradeError(f"there is no scheduler at {options.scheduler}: {error}") from None
+    except ClusterError as error:
+        raise GradeError(str(error)) from None
     with grader, _progress(err, len(handed_in)) as advance:
         return list(grader.run(handed_in, lambda _: advance()))
 

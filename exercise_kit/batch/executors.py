@@ -1,4 +1,4 @@
-"""Where a job is done: in a process of this machine, or on a cluster."""
+"""Where a job is done: in a process of its own, which may die."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from exercise_kit.batch.job import Done, Task, do, process_id, start_process
+from exercise_kit.batch.job import Done, Task, do, in_bounds, process_id, start_process
 from exercise_kit.batch.result_cache import stamp
 from exercise_kit.engine.class_exercises import files_of
-
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
 # judge stops a submission long before
@@ -46,14 +42,25 @@ class JobProcess:
             TimeoutError: it was killed, because it did not end.
             CancelledError: it was stopped.
         """
+        done: Done = self.call(task.place.checks, task.place.class_dir, do, task)
+        return done
+
+    def call(self, checks: Path, class_dir: Path | None, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function gives that is called there; it may import ``checks`` and the exercises of ``class_dir``.
+
+        Raises:
+            BrokenExecutor, TimeoutError, CancelledError: as :meth:`do` does; and whatever the function raises.
+        """
         try:
-            done = _in_time(self._running(task).submit(do, task), self._pid)
+            value, exhausted = _in_time(
+                self._running(checks, class_dir).submit(in_bounds, function, *arguments), self._pid
+            )
         except (BrokenExecutor, TimeoutError):
             self._kill()
             raise
-        if done.exhausted:
+        if exhausted:
             self._kill()
-        return done
+        return value
 
     def stop(self) -> None:
         """End it at once, whatever it is at; it does nothing any more."""
@@ -66,9 +73,9 @@ class JobProcess:
             self._pool.shutdown()
             self._pool = None
 
-    def _running(self, task: Task) -> ProcessPoolExecutor:
-        """The process; a new one where the hidden checks have changed, for whoever imported them keeps the old."""
-        checks = (task.place.checks, stamp(task.place.checks), files_of(task.place.class_dir))
+    def _running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
+        """The process; a new one where checks or exercises have changed, for whoever imported them keeps the old."""
+        checks = (folder, stamp(folder), files_of(class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError
@@ -105,7 +112,7 @@ def _safe_path() -> Iterator[None]:
                 os.environ[_SAFE_PATH] = before
 
 
-def _in_time(future: Future[Done], process: int) -> Done:
+def _in_time(future: Future[Any], process: int) -> Any:
     """What a job in that process gives; TimeoutError when it has used up its time."""
     work, end = _processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() <= end and _processor_seconds(process) <= work:
@@ -122,31 +129,3 @@ def _processor_seconds(process: int) -> float:
         return sum(map(int, stat.rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError):
         return 0.0
-
-
-class ClusterWorker:
-    """A worker of a dask cluster, whichever is free."""
-
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
-
-    def do(self, task: Task) -> Done:
-        """Grade a submission; raises whatever the cluster does when a worker is lost."""
-        return self._executor.submit(do, task).result(TIMEOUT_SECONDS)
-
-    def stop(self) -> None:
-        """Nothing to stop here: the cluster drops what nobody waits for."""
-
-    def close(self) -> None:
-        """Nothing to close here: the connection is the grader's."""
-
-
-def client_at(address: str) -> Client:
-    """A connection to a dask scheduler.
-
-    Raises:
-        OSError: there is none at the address.
-    """
-    from distributed import Client
-
-    return Client(address, timeout=10)

@@ -15,12 +15,12 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch import result_index
 from exercise_kit.batch.locations import Place, lock_folder
@@ -33,7 +33,7 @@ from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.flags import NOT_SANDBOXED
-from exercise_kit.submission.notebook_file import open_notebook, read_bytes
+from exercise_kit.submission.notebook_file import Unreachable, open_notebook, read_bytes
 from exercise_kit.submission.released import Lessons, ReleasedError
 from exercise_kit.submission.submission import NoSubmission, Submission
 
@@ -91,16 +91,41 @@ class Done:
     """What came of a task.
 
     Attributes: ``result`` (None: the file is no submission), ``from_cache`` (no exercise had to be graded) and
-    ``files`` (the digests of what counts beside the notebook);
-    ``exhausted``: the process that did it is short of memory and should do no more; ``lasting``: whoever asks again
-    gets the same, as long as nothing changes.
+    ``files`` (the digests of what counts beside the notebook); ``lasting``: whoever asks again gets the same, as long
+    as nothing changes.
     """
 
     result: Result | None
     from_cache: bool = False
     files: tuple[str, ...] = ()
-    exhausted: bool = False
     lasting: bool = False
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A submission that was read, and of when: the ``grader``'s digest and the stamp of the ``released`` lessons."""
+
+    submission: Submission
+    grader: str
+    released: object
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is not kept of a submission.
+
+    Attributes: ``left`` to judge, the ``keys`` of all exercises, what is ``kept`` of the others, and what is wrong
+    with what is kept (``changed``).
+    """
+
+    left: Submission
+    keys: Mapping[str, str] = field(default_factory=dict)
+    kept: Result | None = None
+    changed: str | None = None
+
+
+Run = Callable[..., Any]  # calls a function with the arguments that follow it, in some process of this machine
+JudgeOf = Callable[[Task, Submission, "Refused"], Result]  # wherever it judges
 
 
 def start_process() -> None:
@@ -124,23 +149,61 @@ def process_id() -> int:
     return os.getpid()
 
 
+def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bool]:
+    """What a function gives, and whether this process is now so short of memory that it should do no more."""
+    return function(*arguments), is_nearly_exhausted()
+
+
 def do(task: Task) -> Done:
-    """Grade a submission; whatever it does, a result comes of it."""
+    """Grade a submission in this process; whatever it does, a result comes of it."""
+    return graded(task, _here, judged)
+
+
+def _here(function: Callable[..., Any], *arguments: object) -> Any:
+    return function(*arguments)
+
+
+def graded(task: Task, run: Run, judge: JudgeOf) -> Done:
+    """Grade a submission.
+
+    Args:
+        task: the submission, and how it is graded.
+        run: where it is read, looked up and kept.
+        judge: what grades the exercises of which no result is kept.
+    """
     try:
-        done = _done(task)
+        done = _done(task, run, judge)
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
         done = Done(ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
-    done = replace(done, exhausted=is_nearly_exhausted())
     if done.result is None or task.sandboxed:
         return done
     return replace(done, result=replace(done.result, flags=tuple(dict.fromkeys((*done.result.flags, NOT_SANDBOXED)))))
 
 
-def _done(task: Task) -> Done:
+def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
+    if run is _here:
+        use_class(task.place.class_dir)
+        _judge_pool.warm_up(task)
+    opened = run(_opened, task)
+    if isinstance(opened, Done):
+        return opened
+    submission = opened.submission
+    which = (task.place, submission.lesson or "", task.sandboxed, task.device)
+    with _refusing:  # of threads that ask at once one has the model answers judged, and the others learn it
+        refused, lasting = _refused(*which, (stamp(task.place.checks), in_use()), opened.released, run, judge)
+    done = replace(_cached_or_judged(task, submission, refused, run, judge), files=submission.files)
+    if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
+        kept = _store(task).path_of(submission)
+        with suppress(OSError):  # then it is looked up in the store itself
+            run(result_index.add, task, submission.digest, opened.grader, kept, done.result)
+    return done
+
+
+def _opened(task: Task) -> Opened | Done:
+    """The submission in a file; what became of it where there is nothing to judge."""
     use_class(task.place.class_dir)
-    _judge_pool.warm_up(task)
     from exercise_kit.submission.parse import read  # with torch, which only a job's own process needs
 
     try:
@@ -149,68 +212,79 @@ def _done(task: Task) -> Done:
         submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
     except NoSubmission:
         return Done(None)
-    except (ReleasedError, OSError) as error:
+    except (ReleasedError, OSError, Unreachable) as error:
         return Done(ungraded_result(task.handed_in, "error", str(error)))
     if submission.rejected:
         return Done(_result(submission, "rejected", submission.reason))
-    if not submission.exercises:
-        return Done(None)
-    refused, lasting = _refused(
-        task.place, submission.lesson or "", task.sandboxed, task.device, (stamp(task.place.checks), in_use()), released
-    )
-    done = replace(_cached_or_graded(task, submission, refused), files=submission.files)
-    if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
-        with suppress(OSError):  # then it is looked up in the store itself
-            result_index.add(task, submission.digest, grader, _store(task).path_of(submission), done.result)
-    return done
+    return Opened(submission, grader, released) if submission.exercises else Done(None)
 
 
 def _store(task: Task) -> Store:
     return Store(task.place.results, task.place.secret)
 
 
+_refusing = threading.Lock()
+
+
 @lru_cache(maxsize=32)
 def _refused(
-    place: Place, lesson: str, sandboxed: bool, device: str, of: object, released: object
+    place: Place, lesson: str, sandboxed: bool, device: str, of: object, released: object, run: Run, judge: JudgeOf
 ) -> tuple[Refused, bool]:
     """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one;
     and whether it will be the same ones when it is asked again.
 
     Of graders that start at once one does it, and the others take over what it has kept.
     """
-    from exercise_kit.judge.scoring import refused_by
-    from exercise_kit.submission.parse import read
-
-    lessons = _lessons(place.class_dir, released)
-    path = lessons.model_notebook(lesson)
+    path = _lessons(place.class_dir, released).model_notebook(lesson)
     if path is None:
         return {}, True
-    with suppress(OSError, NoSubmission, ReleasedError), lock_folder(place.results):
-        handed_in = HandedIn(path, assignment=lesson)
-        model = read(handed_in, lessons)
-        task = Task(handed_in, place, sandboxed=sandboxed, device=device)
-        done = _cached_or_graded(task, model, {}) if model.exercises else Done(None, lasting=True)
-        return (refused_by(done.result) if done.result else {}), done.lasting
+    task = Task(HandedIn(path, assignment=lesson), place, sandboxed=sandboxed, device=device)
+    with suppress(OSError), lock_folder(place.results):
+        opened = run(_opened, task)
+        if isinstance(opened, Done):
+            return {}, opened.result is None or opened.result.status == "rejected"
+        done = _cached_or_judged(task, opened.submission, {}, run, judge)
+        return (run(_refused_by, done.result) if done.result else {}), done.lasting
     return {}, False
 
 
-def _cached_or_graded(task: Task, submission: Submission, refused: Refused) -> Done:
+def _refused_by(result: Result) -> Refused:
+    from exercise_kit.judge.scoring import refused_by
+
+    return refused_by(result)
+
+
+def _cached_or_judged(task: Task, submission: Submission, refused: Refused, run: Run, judge: JudgeOf) -> Done:
+    found: Done | Remaining = run(_looked_up, task, submission, refused)
+    if isinstance(found, Done):
+        return found
+    done: Done = run(_kept, task, submission, found, judge(task, found.left, refused))
+    return done
+
+
+def _looked_up(task: Task, submission: Submission, refused: Refused) -> Done | Remaining:
+    use_class(task.place.class_dir)
     keys = exercise_keys(submission, task.place, task.sandboxed, refused, task.device)
-    store = _store(task)
-    kept, changed = _cached(task, store, submission, keys)
+    kept, changed = _cached(task, _store(task), submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), from_cache=True, lasting=True)
-    fresh = _judged(task, replace(submission.only(left), reason=None, flags=(), notes=()), refused)
+    return Remaining(replace(submission.only(left), reason=None, flags=(), notes=()), keys, kept, changed)
+
+
+def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -> Done:
+    """What came of a submission whose remaining exercises were judged; it is kept."""
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
         notes = (*submission.notes, *fresh.notes)
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
+    kept, changed = found.kept, found.changed
     told = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
     if any(each.reason is Reason.OUR_ERROR for each in fresh.exercises):  # it may be gone a minute later
         return Done(merged(told, kept, fresh))
     try:
-        store.save(submission, keys, merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh))
+        whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
+        _store(task).save(submission, found.keys, whole)
     except OSError as error:
         problem = f"its result could not be kept: {error.strerror or error}"
         whole = merged(told, kept, fresh)
@@ -249,7 +323,7 @@ class _JudgePool:
     """The judge of this process: made when it is first needed, made anew for other checks or after a failure."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # a scheduler's worker may have several threads
+        self.lock = threading.Lock()
         self.judge: Judge | None = None
         self.of: tuple[object, ...] | None = None
         self.is_bounded = False  # in a job's own process
@@ -314,11 +388,21 @@ def _warm_process(task: Task) -> WarmProcess:
 _judge_pool = _JudgePool()
 
 
-def _judged(task: Task, submission: Submission, refused: Refused) -> Result:
+def judged(task: Task, submission: Submission, refused: Refused) -> Result:
+    """The result of a submission's exercises, from this process's judge."""
+    return _judged(task, submission, lambda judge: judge.grade(submission, refused))
+
+
+def judged_with(key: bytes, task: Task, submission: Submission, refused: Refused) -> Result:
+    """The same with the ``key`` from which its draws come, where the secret that it was made of is elsewhere."""
+    return _judged(task, submission, lambda judge: judge.grade(submission, refused, key))
+
+
+def _judged(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
     from exercise_kit.judge.pytest_host import HiddenChecksError
 
     try:
-        result = _judge_pool.with_judge(task, lambda judge: judge.grade(submission, refused))
+        result = _judge_pool.with_judge(task, act)
         if result.status == "error":
             _judge_pool.close()  # the next submission gets a judge of its own
         return result

@@ -105,13 +105,46 @@ def _marked(content: bytes) -> Iterator[str]:
             yield from (str(part.value) for part in node.args if isinstance(part, ast.Constant))
 
 
+def checks_digest(folder: Path) -> str:
+    """A digest of a folder of hidden checks, wherever it lies.
+
+    A clone's right variants, which only its tests use and no class folder has, do not count.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    return _folder_digest(folder, stamp(folder))
+
+
+@lru_cache(maxsize=4)
+def _folder_digest(folder: Path, of: object) -> str:
+    paths = sorted(path for path in folder.rglob("*.py") if path.relative_to(folder).parts[0] != "variants")
+    return _digest(*(f"{path.relative_to(folder)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths))
+
+
+@lru_cache(maxsize=1)
+def files_digest() -> str:
+    """A digest of the kit's code and of the course's, wherever they lie."""
+    homes = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
+    return _digest(
+        sorted(
+            f"{path.relative_to(home.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            for home in homes
+            for path in home.rglob("*.py")
+        )
+    )
+
+
+def versions(*more: str) -> dict[str, str | None]:
+    """The versions of what a result depends on beside code and checks; None: it is not installed."""
+    packages = ("torch", "torchvision", "pytest", "IPython", *more)
+    return {"Python": platform.python_version()} | {package: _version(package) for package in packages}
+
+
 @lru_cache(maxsize=1)
 def code_digest() -> str:
     """A digest of the kit's code and of the course's, and of the versions that it runs on."""
-    homes = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
-    paths = sorted(path for home in homes for path in home.rglob("*.py"))
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
-    return _digest(digests, platform.python_version(), *map(_version, ("torch", "torchvision", "pytest", "IPython")))
+    return _digest(files_digest(), sorted(versions().items()))
 
 
 def _version(package: str) -> str | None:

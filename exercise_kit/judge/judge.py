@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 import traceback
 from dataclasses import replace
@@ -79,17 +77,18 @@ class Judge:
         self._sandbox.close()
         self._checks.close()
 
-    def grade(self, submission: Submission, refused: Refused | None = None) -> Result:
+    def grade(self, submission: Submission, refused: Refused | None = None, key: bytes | None = None) -> Result:
         """The result of a submission: of a rejected one its reason, of ours when it is the grader that failed.
 
         Args:
             submission: what was handed in.
             refused: hidden checks that do not count, because they fail the lesson's model answer.
+            key: of the submission, as :meth:`Submission.key` makes it of a secret that is elsewhere; None: it is here.
         """
         began = time.perf_counter()
         try:
             self._checks.set_aside(refused or {})
-            result = self._noted(self._graded(submission), refused or {})
+            result = self._noted(self._graded(submission, key or submission.key(self._secret)), refused or {})
         except MemoryError as error:
             result = replace(_empty_result(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
         except Exception as error:
@@ -97,10 +96,9 @@ class Judge:
             result = replace(_empty_result(submission), status="error", reason=reason, log=(_traceback(error),))
         return replace(result, seconds=time.perf_counter() - began)
 
-    def _graded(self, submission: Submission) -> Result:
+    def _graded(self, submission: Submission, key: bytes) -> Result:
         if submission.rejected:
             return _empty_result(submission)
-        key = hmac.new(self._secret, submission.digest.encode(), hashlib.sha256).digest()
         view = self._views.get((submission.lesson or "")[:2])
         session = GradingSession(submission, self._checks, key, self._sandbox, view)
         try:

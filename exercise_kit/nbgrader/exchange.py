@@ -18,6 +18,8 @@ SECRET, TIMESTAMP = "submission_secret.txt", "timestamp.txt"
 class ReleaseFeedback(ExchangeReleaseFeedback):
     """nbgrader's step, student by student."""
 
+    src_path: str  # which nbgrader sets without a type
+
     def copy_files(self) -> None:
         """Release the page of everybody who has a secret, and say who has none.
 

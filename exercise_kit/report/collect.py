@@ -22,7 +22,7 @@ from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
-from exercise_kit.submission.notebook_file import Unreadable, read_bytes
+from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 from exercise_kit.submission.released import (
     CONFIG,
     SUBMITTED,
@@ -278,10 +278,10 @@ class _Finder:
             lesson = self._lessons.get(handed_in.assignment)
             found = self._cached(handed_in, lesson, _content(handed_in.path, lesson))
             return found or self._without_result(handed_in)
+        except (ReleasedError, Unreachable) as error:
+            return _work(handed_in, State.ERROR, str(error))
         except Unreadable as error:
             return _work(handed_in, State.REJECTED, str(error))
-        except ReleasedError as error:
-            return _work(handed_in, State.ERROR, str(error))
         except NoSubmission:
             return None
 

@@ -9,6 +9,7 @@ honest notebook with 60 MB of pictures in its outputs is read within the memory 
 from __future__ import annotations
 
 import codecs
+import errno
 import json
 import os
 import re
@@ -39,6 +40,14 @@ _SKIPPED = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.S)
 
 class Unreadable(Exception):
     """A file cannot be graded; the message is a clause that tells why."""
+
+
+class Unreachable(Unreadable):
+    """A file that was handed in cannot be reached now, which is no fault of a student's."""
+
+
+# what a disk or a shared folder says that is not there, or no more
+_UNREACHABLE = {errno.ENOENT, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV}
 
 
 def load(content: bytes) -> Any:
@@ -195,6 +204,7 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
 
     Raises:
         Unreadable: it is no ordinary file, too large, empty, or may not be read.
+        Unreachable: it is gone, or the disk or the shared folder that it lies on is.
     """
     if path.suffix.lower() in ARCHIVES:
         raise Unreadable(ADVICE["archive"])
@@ -209,6 +219,9 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
                 raise Unreadable(ADVICE["special"])
             content = b"" if facts.st_size > most else file.read(most + 1)
     except OSError as error:
+        if error.errno in _UNREACHABLE:
+            where = "is the disk or the shared folder that it lies on still there?"
+            raise Unreachable(f"it cannot be reached ({error.strerror}): {where}") from None
         raise Unreadable(f"it cannot be read: {error.strerror}") from None
     if facts.st_size > most or len(content) > most:
         advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "

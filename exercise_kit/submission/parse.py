@@ -18,6 +18,7 @@ from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_not
 from exercise_kit.submission.notebook_file import (
     HandedInCell,
     HandedInFile,
+    Unreachable,
     Unreadable,
     open_notebook,
     open_script,
@@ -51,6 +52,7 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
     Raises:
         NoSubmission: nobody named the file, and it is none.
         ReleasedError: a released lesson cannot be read.
+        Unreachable: the file was there when it was found, and is no more.
     """
     base = Submission(str(handed_in.path), handed_in.student, handed_in.assignment, None, "", flags=handed_in.flags)
     if handed_in.problem:
@@ -62,10 +64,10 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
         file = open_script(content) if script else open_notebook(content)
         found = _lesson(handed_in, file, lessons, exercise, script)
         return _submission(base, file, found, handed_in, exercise, script)
+    except (NoSubmission, ReleasedError, Unreachable):
+        raise
     except Unreadable as error:
         return replace(base, reason=str(error), rejected=True)
-    except (NoSubmission, ReleasedError):
-        raise
     except Exception as error:  # code that no person writes; it costs nobody else anything
         return replace(base, reason=f"its code cannot be read ({type(error).__name__})", rejected=True)
 

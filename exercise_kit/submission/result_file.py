@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE
-from exercise_kit.submission.notebook_file import Unreadable, read_bytes
+from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,17 @@ def contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
     """The bytes of a result, and those of the JSON file beside it; a clause in the place of what cannot be read.
 
     A file that has changed since it was found is not read.
+
+    Raises:
+        Unreachable: the disk or the shared folder that it lies on is gone.
     """
     path = Path(result.path)
     if not os.path.lexists(path):
         return f"{result.name} does not lie beside the notebook", None
     try:
         content = read_bytes(path, MOST_BYTES)
+    except Unreachable:
+        raise
     except Unreadable as error:
         return f"{result.name} cannot be graded: {error}", None
     beside = None

@@ -5,6 +5,8 @@ A submission is made by :mod:`exercise_kit.submission.parse`. It crosses to othe
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -93,6 +95,10 @@ class Submission:
     def max_score(self) -> float:
         """The points of all its exercises that are known."""
         return sum(each.max_score or 0.0 for each in self.exercises)
+
+    def key(self, secret: bytes) -> bytes:
+        """What its checks' draws come from; it tells nothing of the grader's secret, or of other submissions' keys."""
+        return hmac.new(secret, self.digest.encode(), hashlib.sha256).digest()
 
     def only(self, names: Collection[str]) -> Submission:
         """The same submission with these exercises alone; its cells all stay."""

@@ -14,6 +14,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
 from exercise_kit.batch.job import MEMORY_TO_START, do
 from exercise_kit.batch.locations import Place
+from exercise_kit.submission.find import HandedIn
 
 ROOT = Path(__file__).parents[3]
 
@@ -55,7 +56,7 @@ class KilledProcess(JobProcess):
     def do(self, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
-            pid = self._running(task) and self._pid
+            pid = self._running(task.place.checks, task.place.class_dir) and self._pid
             os.kill(pid, signal.SIGKILL)
             while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
                 time.sleep(0.01)
@@ -143,7 +144,7 @@ def memory_hungry(task):
         job._done = right
 
 
-def _takes_it_all(_):
+def _takes_it_all(*_):
     try:
         mmap.mmap(-1, MEMORY_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
@@ -177,9 +178,9 @@ def test_stopping_half_way_leaves_no_process(place, rejected):
     assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
 
 
-def test_a_cluster_grades_as_a_process_does(place, rejected):
-    distributed = pytest.importorskip("distributed", reason="dask is an extra")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:  # noqa: SIM117
-        with Grader(place, scheduler=cluster.scheduler_address) as grader:
-            results = list(grader.grade(rejected))
-    assert [(result.path, result.status) for result in results] == [(str(path), "rejected") for path in rejected]
+def test_a_file_that_went_away_is_our_error(place, rejected):
+    rejected[0].unlink()
+    with Grader(place) as grader:
+        gone, other = (done.result for done in grader.run([HandedIn(path) for path in rejected[:2]]))
+    assert (gone.status, other.status) == ("error", "rejected")
+    assert "cannot be reached (No such file or directory)" in gone.reason

@@ -1,6 +1,5 @@
 """A kept result is found without reading the submission, and not once anything that it depends on has changed."""
 
-import json
 import os
 import pickle
 import shutil
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch import job, result_index
-from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Task, do
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_index import look_up
@@ -147,13 +145,3 @@ def test_links_and_pipes_are_left_to_the_reader(task, tmp_path):
     os.mkfifo(pipe)
     for path in (link, pipe, tmp_path / "missing.ipynb"):
         assert look_up(replace(task, handed_in=HandedIn(path))) is None
-
-
-def test_a_cluster_is_evaluated_whatever_is_kept_here(task, monkeypatch):
-    do(task)
-    with Grader(task.place) as grader:
-        grader._client = True
-        monkeypatch.setattr(grader, "_idle", json)  # whoever asks it for a slot fails
-        with pytest.raises(AttributeError):
-            grader._grade_one(task.handed_in)
-        grader._client = None

@@ -1,0 +1,314 @@
+"""The workers of a dask cluster, as ``vit-course grade --scheduler`` uses them: who may judge, and who judges what.
+
+One submission is one task for one worker, which is asked beforehand whether it judges as this machine would. What a
+lost worker had in hand goes to another one; a submission that several were lost with is given up, as our error.
+Results come back here, and are kept here alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from exercise_kit.batch.cluster_worker import question_of, reply_to, request_of
+from exercise_kit.batch.job import Task
+from exercise_kit.judge.result import Result, one_line
+from exercise_kit.submission.submission import Submission
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from exercise_kit.judge.scoring import Refused
+
+CONNECT_SECONDS = 10.0
+LOOK = 0.5  # seconds between two looks at the cluster
+PATIENCE = 60.0  # seconds without any worker that may judge
+# workers that may be lost with a submission, and that may say that they themselves failed at it
+MOST_LOSSES, MOST_ERRORS = 3, 2
+MOST_FAILURES = 3  # of a worker, one after another, while others have none
+GOES_ON = "What was graded is kept: the same command goes on from there, with --scheduler or without"
+
+
+class ClusterError(Exception):
+    """Nothing can be graded on the cluster, or no more; the message says why, and what to do."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A dask worker: its ``address`` and how many tasks it takes at once, and what is known of it.
+
+    Attributes: ``question`` (its reply is awaited), ``may_judge``, ``gone``, ``judged`` (how many), ``failures`` (since
+    it last judged one).
+    """
+
+    address: str
+    seats: int
+    question: Future[bytes] | None = None
+    host: str = ""
+    may_judge: bool = False
+    gone: bool = False
+    judged: int = 0
+    failures: int = 0
+
+    def __str__(self) -> str:
+        return one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
+
+
+class Cluster:
+    """A connection to a dask scheduler.
+
+    Args:
+        address: the scheduler's.
+        task: any of those to come; it says what a worker needs.
+        tell: gets a sentence on each worker that refuses or is lost, in any thread.
+
+    Raises:
+        ClusterError: there is no scheduler at the address, or one of another version.
+        ModuleNotFoundError: dask is not installed.
+    """
+
+    def __init__(self, address: str, task: Task, tell: Callable[[str], None]) -> None:
+        self._address, self._task, self._tell = address, task, tell
+        self._client = _connected(address)
+        self._workers: dict[str, _Worker] = {}
+        self._seats: queue.Queue[_Worker] = queue.Queue()
+        self._ended: str | None = None
+        self._had_any = False  # a worker that may judge
+        self._closing = threading.Event()
+        self._watch = threading.Thread(target=self._watching, name="cluster", daemon=True)
+        self._watch.start()
+
+    def judge(self, task: Task, submission: Submission, refused: Refused) -> Result:
+        """The result of a submission, from whichever worker is free.
+
+        Raises:
+            ClusterError: the scheduler does not answer any more, or no worker may judge.
+        """
+        request, tried = request_of(task, submission, refused), list[str]()
+        while True:
+            worker = self._free_worker(tried)
+            reply = self._reply(worker, request)
+            result = self._noted(worker, reply)
+            if result or "failed" in reply:
+                tried.append(worker.address)
+            if "failed" in reply and len(tried) >= MOST_LOSSES:
+                why = (
+                    f"{len(tried)} workers, one after another, were lost or failed with it (the last: "
+                    f"{reply['failed']}); it has no score until a person has looked at it"
+                )
+                result = Result("", None, None, "error", why)
+            if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
+                return replace(
+                    result, path=submission.path, student=submission.student, assignment=submission.assignment
+                )
+
+    def stop(self) -> None:
+        """Wait for no worker any more."""
+        self._end("it was stopped")
+
+    def close(self) -> None:
+        """End the connection; the workers stay."""
+        self._closing.set()
+        self._watch.join()
+        with suppress(Exception):  # nobody answers, or it was closed before
+            self._client.close(timeout=2)
+
+    def _end(self, why: str) -> None:
+        self._ended = self._ended or why
+
+    def _check(self) -> None:
+        if self._ended:
+            raise ClusterError(self._ended)
+
+    def _free_worker(self, tried: Collection[str]) -> _Worker:
+        """A worker with a free seat; one of those that were tried only where there is no other."""
+        while True:
+            self._check()
+            try:
+                worker = self._seats.get(timeout=LOOK)
+            except queue.Empty:
+                continue
+            if worker.gone or not worker.may_judge:
+                continue
+            others = {each.address for each in self._judging()} - set(tried)
+            if worker.address in tried and others:
+                self._seats.put(worker)
+                time.sleep(LOOK / 10)
+                continue
+            return worker
+
+    def _reply(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
+        """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
+        done = threading.Event()
+        try:
+            future = self._submit(worker, request)
+            future.add_done_callback(lambda _: done.set())
+            while not done.wait(LOOK):
+                self._check()
+                if worker.gone:
+                    return {"failed": f"{worker} was lost"}
+            return _reply_in(future)
+        except ClusterError:
+            raise
+        except Exception:  # the connection, which comes back or is given up for lost by whoever watches it
+            time.sleep(LOOK)
+            return {}
+
+    def _submit(self, worker: _Worker, request: bytes) -> Future[bytes]:
+        return self._client.submit(
+            reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
+        )
+
+    def _noted(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
+        """The result in a reply, if there is one; the worker gets another task, unless it should not."""
+        result: Result | None = reply.get("result")
+        if "refused" in reply:
+            self._dismiss(worker, reply["refused"])
+        if result and result.status != "error":
+            worker.judged, worker.failures = worker.judged + 1, 0
+        elif result or "failed" in reply:
+            worker.failures += 1
+            why = result.reason if result else reply["failed"]
+            others = [each for each in self._judging() if each is not worker and each.judged and not each.failures]
+            if worker.failures >= MOST_FAILURES and others:
+                self._dismiss(worker, f"it failed {worker.failures} times, and others do not ({why})")
+        if worker.may_judge and not worker.gone:
+            self._seats.put(worker)
+        return result
+
+    def _dismiss(self, worker: _Worker, why: str) -> None:
+        told, worker.may_judge = worker.may_judge or worker.question, False
+        if told:
+            self._tell(one_line(f"{worker} grades nothing: {why}."))
+
+    def _judging(self) -> list[_Worker]:
+        return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
+
+    def _watching(self) -> None:
+        """Keep the list of workers; end all where the scheduler is silent, or nobody may judge."""
+        heard = useful = time.monotonic()
+        silence = _silence()
+        while not self._closing.wait(LOOK) and not self._ended:
+            try:
+                self._update(_asked(self._client, "ncores", silence))
+                heard = time.monotonic()
+            except Exception:  # whatever a connection that is lost, or half lost, raises
+                if self._client.status == "closed" or time.monotonic() - heard > silence:
+                    self._end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
+                continue
+            here = [each for each in self._workers.values() if not each.gone]
+            if any(each.may_judge or each.question for each in here):
+                useful = heard
+            elif heard - useful > PATIENCE or (here and not self._had_any):
+                what = "every worker there refused to grade" if here else "no worker is connected to it"
+                self._end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
+
+    def _update(self, present: Mapping[str, int]) -> None:
+        """Ask workers that are new whether they may judge; note which were lost, and what the others reply."""
+        for address, seats in present.items():
+            if address not in self._workers or self._workers[address].gone:
+                worker = self._workers[address] = _Worker(address, seats)
+                worker.question = self._submit(worker, question_of(self._task))
+        for worker in list(self._workers.values()):
+            if worker.address not in present and not worker.gone:
+                worker.gone, worker.question = True, None
+                if worker.may_judge:
+                    self._tell(f"{worker} was lost; what it had in hand goes to others.")
+            elif worker.question and worker.question.done():
+                reply = _reply_in(worker.question)
+                self._admit(worker, reply)
+
+    def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
+        """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
+        if not reply:
+            worker.question = self._submit(worker, question_of(self._task))
+            return
+        worker.host = str(reply.get("host", ""))
+        lack = reply.get("refused")
+        if failed := reply.get("failed"):
+            lack = f"it cannot be asked what it has ({failed}); is the same version of the course installed there?"
+        if lack:
+            self._dismiss(worker, lack)
+        else:
+            worker.may_judge = self._had_any = True
+            for _ in range(worker.seats):
+                self._seats.put(worker)
+        worker.question = None
+
+
+def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
+    """The reply of a task that has ended; nothing where the connection to it was lost."""
+    if future.status == "error":
+        error = future.exception(timeout=CONNECT_SECONDS)
+        return {"failed": f"{type(error).__name__}: {error}"}
+    if future.status != "finished":
+        return {}
+    try:
+        reply: dict[str, Any] = json.loads(future.result(timeout=CONNECT_SECONDS))
+        return reply | {"result": Result.from_dict(reply["result"])} if "result" in reply else reply
+    except (KeyError, TypeError, ValueError) as error:
+        return {"failed": f"its reply cannot be read ({type(error).__name__}: {error})"}
+
+
+def _connected(address: str) -> Client:
+    from distributed import Client
+
+    for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told in our own words
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            theirs = _asked(client, "versions", CONNECT_SECONDS)["packages"]
+    except Exception as error:  # a server that is none of dask's, or of an old dask, can be wrong in every way
+        raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}: {error}") from None
+    ours = version("distributed")
+    if theirs.get("distributed") != ours:
+        client.close(timeout=2)
+        raise ClusterError(
+            f"the scheduler at {address} runs distributed {theirs.get('distributed')}, and this machine {ours}; "
+            "install the same version on all machines"
+        )
+    return client
+
+
+def _asked(client: Client, what: str, seconds: float) -> Any:
+    """What the scheduler says, within so many seconds."""
+    return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
+
+
+def _silence() -> float:
+    """For how many seconds a scheduler may not answer: what dask's own connections allow."""
+    import dask
+
+    seconds: float = dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.tcp"))
+    return seconds
+
+
+def together(there: Result | None, here: Result | None) -> Result:
+    """One result of exercises that were judged on a worker, and of those that were judged on this machine."""
+    results = [each for each in (there, here) if each]
+    failed = [each for each in results if each.status != "graded"]
+    first = (failed or results)[0]
+    if failed or len(results) == 1:
+        return first
+    return replace(
+        first,
+        reason="; ".join(each.reason for each in results if each.reason) or None,
+        score=round(sum(each.score for each in results), 4),
+        max_score=round(sum(each.max_score for each in results), 4),
+        seconds=sum(each.seconds for each in results),
+        flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
+        exercises=tuple(exercise for each in results for exercise in each.exercises),
+        notes=tuple(note for each in results for note in each.notes),
+        log=tuple(entry for each in results for entry in each.log),
+    )

@@ -1,0 +1,178 @@
+"""What a dask worker does for ``vit-course grade --scheduler``: it judges in a process of its own, or says why not.
+
+A request and its reply are JSON. A request holds the cells and answers of one submission, the key of its draws, and
+what a worker must have, so that whoever judges gives the same result: no path, no name, and not the grader's secret.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from multiprocessing import current_process
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any
+
+from exercise_kit.batch.executors import JobProcess
+from exercise_kit.batch.job import Task, judged_with
+from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
+from exercise_kit.reasons import Reason
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.released import CLONE
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
+
+HERE = CLONE / "tests" / "hidden"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a worker must have, and how it judges.
+
+    Attributes: the ``folder`` of the hidden checks where the grader is, digests of these ``checks`` and of the
+    ``code``, ``versions`` of what it runs on, ``sandboxed`` (in the sandbox) and the ``device``.
+    """
+
+    folder: str
+    checks: str
+    code: str
+    versions: tuple[tuple[str, str | None], ...]
+    sandboxed: bool
+    device: str
+
+    @classmethod
+    def of(cls, task: Task) -> Needs:
+        """What a task needs."""
+        folder = task.place.checks
+        found = tuple(versions("distributed").items())
+        return cls(str(folder), checks_digest(folder), files_digest(), found, task.sandboxed, task.device)
+
+
+def request_of(task: Task, submission: Submission, refused: Mapping[str, Mapping[str, str]]) -> bytes:
+    """What a worker is asked about a submission, whose exercises are none that ask for a file."""
+    anonymous = replace(submission, path="", student=None, assignment=None)
+    asked = {"submission": asdict(anonymous), "refused": refused, "key": submission.key(task.place.secret).hex()}
+    return json.dumps({"needs": asdict(Needs.of(task)), **asked}).encode()
+
+
+def question_of(task: Task) -> bytes:
+    """What a worker is asked before it gets any submission: whether it has what is needed."""
+    return json.dumps({"needs": asdict(Needs.of(task))}).encode()
+
+
+def reply_to(request: bytes) -> bytes:
+    """What a dask worker replies: its host's name, and one of ``result``, ``refused``, ``failed`` or nothing more.
+
+    ``refused`` is a clause on what this worker lacks, ``failed`` one on what became of the process that judged.
+    """
+    needs = _needs(json.loads(request))
+    folder = _folder_of(needs)
+    if folder is None:
+        where = " or ".join(dict.fromkeys((needs.folder, str(HERE))))
+        return _packed(
+            refused=f"it has other hidden checks: those of this run are not in {where} there; "
+            "copy the grader's folder to the same place, or share it"
+        )
+    try:
+        with _process() as process:
+            reply: bytes = process.call(folder, None, _judge, request, folder)
+            return reply
+    except Exception as error:  # a killed process, too little memory, a full disk
+        stopped = isinstance(error, BrokenExecutor | TimeoutError)
+        what = f"its process was stopped ({type(error).__name__})" if stopped else f"{type(error).__name__}: {error}"
+        return _packed(failed=what)
+
+
+def _judge(request: bytes, checks: Path) -> bytes:
+    """The reply of a worker's own process, which keeps its judge, and with it the sandbox, from task to task."""
+    asked = json.loads(request)
+    needs = _needs(asked)
+    if lack := _lack(needs):
+        return _packed(refused=lack)
+    if "submission" not in asked:
+        return _packed()
+    task = Task(HandedIn(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
+    key, submission = bytes.fromhex(asked["key"]), _submission(asked["submission"])
+    return _packed(result=judged_with(key, task, submission, asked["refused"]).to_store())
+
+
+def _packed(**reply: object) -> bytes:
+    return json.dumps({"host": socket.gethostname(), **reply}).encode()
+
+
+def _needs(asked: Mapping[str, Any]) -> Needs:
+    needs = asked["needs"]
+    return Needs(**{**needs, "versions": tuple((name, number) for name, number in needs["versions"])})
+
+
+def _submission(entry: Mapping[str, Any]) -> Submission:
+    cells = tuple(CellSource(**each) for each in entry["cells"])
+    exercises = tuple(
+        ExerciseAnswer(
+            **{
+                **each,
+                "reason": Reason(each["reason"]) if each["reason"] else None,
+                "parts": tuple(Part(**part) for part in each["parts"]),
+            }
+        )
+        for each in entry["exercises"]
+    )
+    return Submission(**{**entry, "cells": cells, "exercises": exercises, "flags": (), "notes": ()})
+
+
+def _folder_of(needs: Needs) -> Path | None:
+    """The folder here that holds the checks that are needed: the grader's where it is shared, else this clone's."""
+    for folder in (Path(needs.folder), HERE):
+        try:
+            if folder.is_dir() and checks_digest(folder) == needs.checks:
+                return folder
+        except OSError:  # a share that went away
+            continue
+    return None
+
+
+@lru_cache(maxsize=4)
+def _lack(needs: Needs) -> str | None:
+    """What differs here from what is needed, or is not there, as a clause."""
+    from exercise_kit.batch.command import DeviceError, checked, missing_protections
+
+    here = versions("distributed")
+    other = [(name, here.get(name), number) for name, number in needs.versions if here.get(name) != number]
+    if other:
+        differs = ", ".join(f"{name} {mine or 'missing'} where the grader has {theirs}" for name, mine, theirs in other)
+        return f"it has {differs}; install the same versions"
+    if files_digest() != needs.code:
+        return "its copy of the course is another one than the grader's; install the same one"
+    try:
+        device = checked(needs.device)
+    except DeviceError as error:
+        return f"it cannot compute on {needs.device}: {error}"
+    if needs.sandboxed and (missing := missing_protections(device)):
+        remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
+        return f"it cannot keep students' code apart ({remedies})"
+    return None
+
+
+_idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm one first
+
+
+@contextmanager
+def _process() -> Iterator[JobProcess]:
+    """A process that judges; there are as many as this worker has threads."""
+    try:
+        process = _idle.get_nowait()
+    except queue.Empty:
+        process = JobProcess()
+        Finalize(None, process.stop, exitpriority=1)  # before a worker that ends waits for it
+    # dask's nanny makes its workers daemons, which may have no children; ours end by themselves when their parent does
+    current_process().daemon = False
+    try:
+        yield process
+    finally:
+        _idle.put(process)

@@ -1,0 +1,281 @@
+"""The workers of a cluster: who may judge, who is lost, what becomes of a submission. Most replies are made up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.batch import cluster, cluster_worker, command
+from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.cluster import Cluster, ClusterError, together
+from exercise_kit.batch.cluster_worker import Needs, reply_to, request_of
+from exercise_kit.batch.job import Task
+from exercise_kit.batch.locations import Place
+from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.reasons import Reason
+from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
+from exercise_kit.worker import capabilities
+
+distributed = pytest.importorskip("distributed", reason="dask is an extra")
+
+ROOT = Path(__file__).parents[3]
+HIDDEN = ROOT / "tests" / "hidden"
+SECRET = b"the secret of the class"
+REPLIES = {}  # a worker's name → what it replies to a submission, or raises; it may also refuse the question before it
+BLOCKED, GO_ON = threading.Event(), threading.Event()
+
+
+def made_up(request):
+    worker, asked = distributed.get_worker(), json.loads(request)
+    found = REPLIES[worker.name](asked) if "submission" in asked or REPLIES[worker.name] is refusing else {}
+    return json.dumps({"host": "there", **found}).encode()
+
+
+def grading(asked):
+    score = ExerciseResult("patchify", 8.0, 8.0)
+    return {"result": Result("", None, None, "graded", score=8.0, max_score=8.0, exercises=(score,)).to_store()}
+
+
+def refusing(asked):
+    return {"refused": "it has other hidden checks"}
+
+
+def failing(asked):
+    return {"failed": "its process was stopped"}
+
+
+def without_disk(asked):
+    return {"result": Result("", None, None, "error", "the judge failed: No space left on device").to_store()}
+
+
+def talking_nonsense(asked):
+    return {"result": {"score": 3}}
+
+
+def hanging(asked):
+    BLOCKED.set()
+    GO_ON.wait(30)
+    return grading(asked)
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """A scheduler and two workers in this process."""
+    monkeypatch.setattr(cluster, "reply_to", made_up)
+    monkeypatch.setattr(cluster, "LOOK", 0.02)
+    BLOCKED.clear()
+    GO_ON.clear()
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as found:
+        yield found
+        GO_ON.set()
+
+
+@pytest.fixture
+def task(tmp_path):
+    return Task(HandedIn(tmp_path / "ada" / "a.ipynb"), Place(None, HIDDEN, SECRET, tmp_path / "results"))
+
+
+def submission(number=0):
+    part = Part("unpatchify", "def unpatchify(): ...")
+    answer = ExerciseAnswer("patchify", 8.0, "x = 1", 0, "It is empty.", Reason.NOT_RUN, parts=(part,))
+    cells = (CellSource(0, "x = 1"),)
+    return Submission("ada/a.ipynb", "ada", "01_patchify", "01_patchify", f"{number:064}", cells, (answer,))
+
+
+def wait_until(true, seconds=60):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def judged(workers, task, count=6):
+    """The results of some submissions, judged at a time, and what was said of workers."""
+    told = []
+    connected = Cluster(workers.scheduler_address, task, told.append)
+    try:
+        wait_until(
+            lambda: len(connected._workers) == 2 and not any(each.question for each in connected._workers.values())
+        )
+        with ThreadPoolExecutor(count) as threads:
+            return list(threads.map(lambda n: connected.judge(task, submission(n), {}), range(count))), told
+    finally:
+        connected.close()
+
+
+def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
+    REPLIES.update({0: refusing, 1: grading})
+    results, told = judged(workers, task)
+    assert [each.score for each in results] == [8.0] * 6
+    assert [(each.path, each.student) for each in results] == [("ada/a.ipynb", "ada")] * 6
+    refused = next(each.address for each in workers.workers.values() if each.name == 0)
+    assert told == [f"the worker at {refused} (on there) grades nothing: it has other hidden checks."]
+
+
+def test_where_all_refuse_nothing_is_graded(workers, task):
+    REPLIES.update({0: refusing, 1: refusing})
+    with pytest.raises(ClusterError, match="every worker there refused to grade"):
+        judged(workers, task)
+
+
+@pytest.mark.parametrize("broken", [failing, without_disk, talking_nonsense], ids=lambda each: each.__name__)
+def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
+    REPLIES.update({0: broken, 1: grading})
+    results, told = judged(workers, task, 12)
+    assert {(each.status, each.score) for each in results} == {("graded", 8.0)}
+    assert len(told) <= 1
+    assert all("it failed 3 times, and others do not" in each for each in told)
+
+
+def test_a_submission_with_which_three_workers_fail_is_our_error(workers, task):
+    REPLIES.update({0: failing, 1: failing})
+    (result,), _ = judged(workers, task, 1)
+    assert result.status == "error"
+    assert result.student == "ada"
+    assert "3 workers, one after another" in result.reason
+    assert "its process was stopped" in result.reason
+
+
+async def joining(address):
+    return await distributed.Worker(address, name="new", nthreads=1)
+
+
+def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
+    REPLIES.update({0: hanging, 1: refusing, "new": grading})
+    told = []
+    connected = Cluster(workers.scheduler_address, task, told.append)
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(connected.judge, task, submission(), {})
+        assert BLOCKED.wait(30)
+        lost = workers.workers[0].address
+        workers.sync(workers.workers[0].close, executor_wait=False, nanny=False)
+        joined = workers.sync(joining, workers.scheduler_address)
+        assert found.result(60).score == 8.0
+    connected.close()
+    workers.sync(joined.close)
+    assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in told
+
+
+def test_a_scheduler_that_falls_silent_is_told(workers, task, monkeypatch):
+    def silent(*_):
+        raise OSError
+
+    monkeypatch.setattr(cluster, "_silence", lambda: 0.1)
+    REPLIES.update({0: hanging, 1: hanging})
+    connected = Cluster(workers.scheduler_address, task, lambda text: None)
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(connected.judge, task, submission(), {})
+        assert BLOCKED.wait(30)
+        monkeypatch.setattr(cluster, "_asked", silent)
+        with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
+            found.result(60)
+    GO_ON.set()
+    connected.close()
+
+
+def test_a_scheduler_of_another_version_is_refused(workers, task, monkeypatch):
+    monkeypatch.setattr(cluster, "version", lambda package: "2020.1.0")
+    with pytest.raises(ClusterError, match=r"runs distributed 20\S+, and this machine 2020\.1\.0; install the same"):
+        Cluster(workers.scheduler_address, task, print)
+
+
+def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
+    request = request_of(task, submission(), {})
+    assert not [
+        word for word in (SECRET, SECRET.hex().encode(), b"ada", str(task.handed_in.path).encode()) if word in request
+    ]
+    asked = json.loads(request)
+    received = cluster_worker._submission(asked["submission"])
+    assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == submission()
+    assert bytes.fromhex(asked["key"]) == submission().key(SECRET)
+
+
+def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):
+    place = replace(task.place, checks=Path(shutil.copytree(HIDDEN, tmp_path / "hidden")))
+    needs = Needs.of(replace(task, place=place))
+    assert cluster_worker._folder_of(needs) == tmp_path / "hidden"
+    assert cluster_worker._folder_of(replace(needs, folder="/nowhere")) == HIDDEN
+    shutil.rmtree(tmp_path / "hidden" / "variants")  # as in a class folder
+    assert cluster_worker._folder_of(replace(needs, folder="/nowhere")) == HIDDEN
+    assert Needs.of(replace(task, place=place)).checks == needs.checks
+    (tmp_path / "hidden" / "test_patchify.py").write_text("", encoding="utf-8")
+    assert cluster_worker._folder_of(needs) == HIDDEN
+    assert cluster_worker._folder_of(replace(needs, checks="0" * 64)) is None
+
+
+def test_other_checks_are_refused_by_name(task, tmp_path):
+    own = Path(shutil.copytree(HIDDEN, tmp_path / "hidden"))
+    (own / "test_patchify.py").write_text("", encoding="utf-8")
+    request = request_of(replace(task, place=replace(task.place, checks=own)), submission(), {})
+    shutil.rmtree(own)
+    reply = json.loads(reply_to(request))
+    assert reply["host"]
+    assert f"it has other hidden checks: those of this run are not in {own} or {HIDDEN} there" in reply["refused"]
+
+
+def test_a_process_that_dies_is_a_failure(task, monkeypatch):
+    def dies(*_):
+        raise BrokenExecutor
+
+    monkeypatch.setattr(cluster_worker.JobProcess, "call", dies)
+    assert (
+        json.loads(reply_to(request_of(task, submission(), {})))["failed"] == "its process was stopped (BrokenExecutor)"
+    )
+
+
+def test_another_version_code_or_device_is_refused(task, monkeypatch):
+    needs = Needs.of(task)
+    assert cluster_worker._lack(replace(needs, sandboxed=False)) is None
+    other = tuple((name, "9.9" if name == "torch" else number) for name, number in needs.versions)
+    assert "where the grader has 9.9; install the same versions" in cluster_worker._lack(replace(needs, versions=other))
+    assert "another one than the grader's" in cluster_worker._lack(replace(needs, code="0" * 64))
+    assert "it cannot compute on cuda:99: " in cluster_worker._lack(replace(needs, device="cuda:99"))
+    lacking = capabilities.SandboxCapabilities(0, False, False, {"landlock": "use Linux 5.13 or newer"})
+    monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
+    words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"
+    assert cluster_worker._lack(replace(needs, folder="/elsewhere")) == words
+    assert command.missing_protections("cpu") == lacking.missing
+
+
+def test_what_was_judged_on_two_machines_is_one_result():
+    there = Result("a", "ada", None, "graded", "odd", 8.0, 8.0, 1.0, ("timeout",), (ExerciseResult("a", 8.0, 8.0),))
+    here = Result("", None, None, "graded", "no images", 1.0, 3.0, 2.0, (), (ExerciseResult("b", 1.0, 3.0),))
+    both = together(there, here)
+    assert (both.score, both.max_score, both.seconds, both.reason) == (9.0, 11.0, 3.0, "odd; no images")
+    assert [each.name for each in both.exercises] == ["a", "b"]
+    failed = replace(here, status="error")
+    assert (together(there, failed), together(None, here), together(there, None)) == (failed, here, there)
+
+
+def test_a_cluster_grades_as_this_machine_does(work, tmp_path):
+    """In real processes: the judge, the sandbox and dask's own daemons; asked again, nobody is asked but the store."""
+    right, broken = work(solved=True).write(), tmp_path / "b.ipynb"
+    broken.write_text("{", encoding="utf-8")
+    there, here = (Place(None, HIDDEN, SECRET, tmp_path / name / "results") for name in ("there", "here"))
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as workers,
+        Grader(there, scheduler=workers.scheduler_address) as grader,
+    ):
+        done = list(grader.run([HandedIn(right, "ada"), HandedIn(broken), HandedIn(tmp_path / "gone.ipynb")]))
+    with Grader(here) as grader:
+        local = next(iter(grader.run([HandedIn(right, "ada")]))).result
+    with Grader(there) as grader:
+        again = next(iter(grader.run([HandedIn(right, "ada")])))
+    assert [each.result.status for each in done] == ["graded", "rejected", "error"], done
+    assert told(done[0].result) == told(local) == told(again.result)
+    assert again.from_cache
+    assert not done[0].from_cache
+    assert local.score == local.max_score > 0
+
+
+def told(result):
+    return result.as_dict() | {"seconds": None}
