@@ -1,0 +1,190 @@
+"""`vit-course grade --scheduler`, each machine in a network namespace of its own: one dies, one joins, the link is cut.
+
+No worker sees the class folder, and one has other checks: what ``mount`` does in a namespace, other machines' disks do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from exercise_kit.batch.locations import place_of
+from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.test_grade import ROOT, kept, results, wait_until
+
+pytest.importorskip("distributed", reason="dask is an extra")
+
+LESSON = "01_patchify"
+STUDENTS = 8
+SCHEDULER = "tcp://10.77.0.1:8786"
+MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5}
+SHORT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s"}  # dask takes no less than 11
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True)
+
+
+class Machines:
+    """Network namespaces on one switch, and what runs in them."""
+
+    def __init__(self, folder):
+        self.folder, self.mark, self.running = folder, f"vit{os.getpid()}", {}
+
+    def connect(self):
+        ip("netns", "add", self.name("switch"))
+        ip("-n", self.name("switch"), "link", "add", "br0", "type", "bridge")
+        ip("-n", self.name("switch"), "link", "set", "br0", "up")
+        for machine, number in MACHINES.items():
+            ip("netns", "add", self.name(machine))
+            here = ("netns", self.name("switch"), "type", "veth")
+            ip("link", "add", machine, *here, "peer", "name", "eth0", "netns", self.name(machine))
+            ip("-n", self.name(machine), "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                ip("-n", self.name(machine), "link", "set", device, "up")
+            ip("-n", self.name("switch"), "link", "set", machine, "master", "br0")
+            self.link(machine, "up")
+
+    def link(self, machine, state):
+        ip("-n", self.name("switch"), "link", "set", machine, state)
+
+    def name(self, machine):
+        return f"{self.mark}{machine}"
+
+    def start(self, machine, command, *mounts, **options):
+        """Start a command on a machine, on which other folders lie in the places of some: (folder, place)."""
+        over = "".join(f"mount --bind '{folder}' '{place}' && " for folder, place in mounts)
+        order = ["ip", "netns", "exec", self.name(machine), "sh", "-c", f'{over}exec "$@"', "sh", *command]
+        log = open(self.folder / f"{machine}.log", "ab")  # noqa: SIM115  # as long as the machine
+        options = {"stdout": log, "stderr": log, "env": os.environ | SHORT, "start_new_session": True, **options}
+        self.running[machine] = subprocess.Popen(order, **options)
+        return self.running[machine]
+
+    def kill(self, machine):
+        with suppress(ProcessLookupError):
+            os.killpg(self.running[machine].pid, signal.SIGKILL)
+        self.running.pop(machine).wait()
+
+    def remove(self):
+        for machine in list(self.running):
+            self.kill(machine)
+        for machine in (*MACHINES, "switch"):
+            subprocess.run(["ip", "netns", "del", self.name(machine)], check=False, capture_output=True)
+
+
+def reason_to_skip():
+    if os.geteuid() or not shutil.which("ip"):
+        return "network namespaces need root and iproute2"
+    tried = subprocess.run(["ip", "netns", "add", f"vit{os.getpid()}"], check=False, capture_output=True, text=True)
+    subprocess.run(["ip", "netns", "del", f"vit{os.getpid()}"], check=False, capture_output=True)
+    return f"this machine makes no network namespaces: {tried.stderr.strip()}" if tried.returncode else None
+
+
+@pytest.fixture
+def machines(tmp_path):
+    if why := reason_to_skip():
+        pytest.skip(why)
+    found = Machines(tmp_path)
+    try:
+        found.connect()
+        yield found
+    finally:
+        found.remove()
+
+
+@pytest.fixture
+def class_dir(tmp_path):
+    """A class in which every notebook is another one; one answer is wrong, and one file is no notebook."""
+    folder = new_class(tmp_path / "a class", ROOT).path
+    text = (ROOT / "solutions" / f"{LESSON}.ipynb").read_text("utf-8")
+    for number in range(STUDENTS):
+        notebook = json.loads(
+            text.replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)") if number == 1 else text
+        )
+        notebook["metadata"]["student"] = number
+        target = folder / "submitted" / f"student{number}" / LESSON / f"{LESSON}.ipynb"
+        target.parent.mkdir(parents=True)
+        target.write_text(json.dumps(notebook), encoding="utf-8")
+    target.write_text("<html>", encoding="utf-8")
+    return folder
+
+
+def command(target, *options):
+    return [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", str(target), *options]
+
+
+def dask(*arguments):
+    return [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
+
+
+def scores(path):
+    """All that is published but the time that it took."""
+    return [entry | {"seconds": None} for entry in results(path)]
+
+
+def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, class_dir, tmp_path):
+    place_of(class_dir)  # makes the secret
+    alone = shutil.copytree(class_dir, tmp_path / "alone")
+    empty, changed = tmp_path / "empty", shutil.copytree(ROOT / "tests" / "hidden", tmp_path / "changed")
+    empty.mkdir()
+    (changed / "test_patchify.py").open("a", encoding="utf-8").write("\n# another version\n")
+
+    def worker(name, *mounts):
+        order = dask("worker", SCHEDULER, "--nthreads", "1", "--local-directory", str(tmp_path / f"{name}'s disk"))
+        machines.start(name, order, (empty, class_dir), *mounts)
+
+    machines.start("scheduler", dask("scheduler", "--host", "10.77.0.1"))
+    wait_until(lambda: b"Scheduler at:" in (tmp_path / "scheduler.log").read_bytes())
+    worker("first")
+    worker("other", (changed, ROOT / "tests" / "hidden"))
+    target, words = tmp_path / "many.json", tmp_path / "grader.txt"
+    with words.open("wb") as told:
+        order = command(target, "--scheduler", SCHEDULER)
+        grading = machines.start("grader", order, cwd=class_dir, stdout=subprocess.DEVNULL, stderr=told)
+        wait_until(lambda: len(kept(class_dir)) >= 2)
+        machines.kill("first")
+        worker("second")
+        already = len(kept(class_dir))
+        wait_until(lambda: len(kept(class_dir)) > already)
+        machines.link("grader", "down")
+        assert grading.wait(120) == 1
+    said = words.read_text("utf-8")
+    assert re.search(r"the worker at tcp://10\.77\.0\.5:\d+ \(on .+\) grades nothing: it has other hidden checks", said)
+    assert re.search(
+        r"the worker at tcp://10\.77\.0\.3:\d+ \(on .+\) was lost; what it had in hand goes to others", said
+    )
+    assert f"the scheduler at {SCHEDULER} does not answer any more. What was graded is kept" in said
+    assert "Traceback" not in said
+
+    before = {path: path.stat().st_mtime_ns for path in kept(class_dir)}
+    assert 3 <= len(before) < STUDENTS - 1
+    assert {each["status"] for each in results(target)} == {"graded", "rejected", "error"}
+    assert {each["student"] for each in results(target) if each["status"] == "graded"} == {
+        json.loads(path.read_bytes())["result"]["student"] for path in before
+    }
+    done = subprocess.run(command(target, "--resume"), cwd=class_dir, capture_output=True, text=True, check=False)
+    assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
+    assert len(kept(class_dir)) == STUDENTS - 1
+
+    machines.link("grader", "up")
+    again = machines.start(
+        "grader",
+        command(tmp_path / "again.json", "--scheduler", SCHEDULER, "--resume"),
+        cwd=class_dir,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert f"{STUDENTS - 1} of {STUDENTS} results were taken over" in again.communicate(timeout=120)[1]
+    one_machine = tmp_path / "one.json"
+    subprocess.run(command(one_machine), cwd=alone, capture_output=True, check=False)
+    assert scores(target) == scores(tmp_path / "again.json") == scores(one_machine)
+    assert [each["score"] < each["max_score"] for each in scores(target)].count(True) == 1
