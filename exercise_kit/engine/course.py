@@ -128,7 +128,8 @@ class Course:
     been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
     ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
     asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
-    predictions what a card says of their results, as "{:.1f} % right".
+    predictions what a card says of their results, as "{:.1f} % right"; ``site``, the address, with a slash at its end,
+    of a site that has a page for each known mistake ("": there is none).
     """
 
     exercises: Mapping[str, Exercise]
@@ -146,6 +147,7 @@ class Course:
     built_upon: frozenset[str] = frozenset()
     title: str = ""
     highlights: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
 
     @property
     def lessons(self) -> tuple[str, ...]:
