@@ -12,7 +12,7 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 	tests/kit/submission tests/kit/test_properties.py tests/course/test_docstrings.py \
 	tests/course/test_imports.py tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
-.PHONY: demo test quick proof notebooks figures check bench colab install clean
+.PHONY: demo test quick proof notebooks figures site site-check check bench colab install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
@@ -32,6 +32,14 @@ notebooks: install
 
 figures: install
 	$(RUN) figures/draw_all.py
+
+# the site, in build/site/html; nothing is fetched for it
+site: install
+	$(RUN) docs/site/make_site.py build/site
+
+# the same, then every link and picture of it, and some pages in a browser; `make test` looks at a part of it
+site-check: site
+	$(ONCE) VIT_COURSE_SITE="$(CURDIR)/build/site/html" $(RUN) -m pytest tests/e2e/test_site.py
 
 check: install
 	$(RUN) -m ruff format --check .

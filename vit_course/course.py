@@ -114,4 +114,5 @@ COURSE = Course(
     ),
     title="The Vision Transformer, by hand",
     highlights={"test-accuracy": "{:.1f} % right on test images, by a model of my own"},
+    site="https://vit-course.github.io/vit_course/",
 )

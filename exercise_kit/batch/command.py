@@ -341,7 +341,7 @@ def _published(results: list[Result]) -> dict[str, Any]:
     for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
         problem = exercise.pop("problem")
         for check in exercise["checks"]:
-            del check["claim"], check["parts"]
+            del check["claim"], check["parts"], check["pages"]
             if check["verdict"] != "pass" and check["message"] is None:
                 check["message"] = problem
     return published

@@ -130,7 +130,8 @@ class Course:
     ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
     asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
     predictions what a card says of their results, as "{:.1f} % right"; ``own``, the exercises of the class's own, which
-    are among ``exercises`` and ``references()``.
+    are among ``exercises`` and ``references()``; ``site``, the address, with a slash at its end, of a site that has a
+    page for each known mistake ("": there is none).
     """
 
     exercises: Mapping[str, Exercise]
@@ -149,6 +150,7 @@ class Course:
     title: str = ""
     highlights: Mapping[str, str] = field(default_factory=dict)
     own: ClassExercises | None = None
+    site: str = ""
 
     @property
     def lessons(self) -> tuple[str, ...]:

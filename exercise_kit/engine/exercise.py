@@ -12,6 +12,7 @@ import doctest
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -207,6 +208,11 @@ class Misconception:
         """The misconception's name: "column order"."""
         return self.cause.name
 
+    @property
+    def page(self) -> str:
+        """The path of its page on the course's site, without ".html"; "" where it is not the course's own."""
+        return dict(self.cause.pages).get(self.name, "")
+
 
 @dataclass(frozen=True)
 class FileAnswer:
@@ -325,11 +331,19 @@ class Exercise:
             explanation = " ".join((wrong.__doc__ or "").split())
             name, known = _in_words(wrong.__name__), in_training or self.in_training
             seen = Looks(known) if known else looks(f"{self.name}: {name}")
-            cause = Cause(name, explanation, question, section, seen.sentence)
+            page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
+            pages = (page,) if _is_of_the_course(wrong) else ()
+            cause = Cause(name, explanation, question, section, seen.sentence, pages)
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen))
             return wrong
 
         return register
+
+
+def _is_of_the_course(wrong: Callable[..., Any]) -> bool:
+    """Whether it is written in the course's package, and not in a class's own file or in a notebook."""
+    file = getattr(sys.modules.get(wrong.__module__), "__file__", None)
+    return file is not None and Path(file).is_relative_to(str(files(package())))
 
 
 def _in_words(name: str) -> str:

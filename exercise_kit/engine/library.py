@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import Exercise, InTraining, Looks
+from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception
+from exercise_kit.engine.verdict import addresses
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 def as_json() -> str:
     """A list with an object for every misconception: exercise, lesson, name, explanation, question, section.
 
-    And how it looks ``in_training``; where a model was trained with it, its ``accuracy`` and that of the ``right`` one.
+    And how it looks ``in_training``; where a model was trained with it, its ``accuracy`` and that of the ``right`` one;
+    and where the course has a site, the address of its ``page``.
     """
     entries = [
         {
@@ -27,11 +29,17 @@ def as_json() -> str:
             "question": wrong.cause.question,
             "section": wrong.cause.section,
             **_in_training(wrong.looks),
+            **_page(wrong),
         }
-        for exercise in _with_their_own()
+        for exercise in with_their_own()
         for wrong in exercise.misconceptions
     ]
     return json.dumps(entries, indent=2, ensure_ascii=False)
+
+
+def _page(wrong: Misconception) -> dict[str, str]:
+    found = addresses(wrong.cause.pages, course().site)
+    return {"page": found[wrong.name]} if found else {}
 
 
 def _in_training(looks: Looks) -> dict[str, object]:
@@ -60,7 +68,7 @@ def as_table() -> Table:
     def row(name: str, text: str, word: str = "") -> None:
         table.add_row(Padding(Text(name), (0, 0, 0, 2)), Text(text), Text(word))
 
-    for exercise in _with_their_own():
+    for exercise in with_their_own():
         heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
             row(wrong.name, wrong.cause.explanation, _word(wrong.looks))
@@ -82,7 +90,7 @@ def _word(looks: Looks) -> str:
     return f"{looks.kind.name.lower()}{measured}"
 
 
-def _with_their_own() -> Iterator[Exercise]:
+def with_their_own() -> Iterator[Exercise]:
     """Exercises, without the bug hunts that share another one's misconceptions."""
     shown: list[object] = []
     for exercise in course().exercises.values():

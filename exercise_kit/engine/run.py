@@ -273,7 +273,8 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
     complete = not (unwritten and known.is_class)
-    return Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
+    report = Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
+    return replace(report, site=course().site)
 
 
 def last_passed(exercise: Exercise) -> Mapping[str, object] | None:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.verdict import Cause
+from exercise_kit.engine.verdict import BETWEEN, Cause
 
 Function = Callable[..., Any]
 
@@ -175,7 +175,8 @@ def most_evaluated(exercise: Exercise) -> int:
 def cause_of(first: Cause, second: Cause) -> Cause:
     """The cause of both at once, with the question that leads out of the first."""
     explanation = f"Two mistakes at once. {first.explanation} {second.explanation}"
-    return Cause(f"{first.name}, and {second.name}", explanation, first.question, first.section)
+    name, pages = f"{first.name}{BETWEEN}{second.name}", first.pages + second.pages
+    return Cause(name, explanation, first.question, first.section, pages=pages)
 
 
 def _built(exercise: Exercise) -> Iterator[Pair]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
+from urllib.parse import quote
 
 from exercise_kit.reasons import Reason
+
+BETWEEN = ", and "  # in the name of two misconceptions at once
+CAUSE = "Likely cause"  # the label under which a report names misconceptions
 
 
 class Verdict(StrEnum):
@@ -77,7 +81,8 @@ class Cause:
 
     Attributes: ``name`` ("column order"), ``explanation`` (one sentence), ``question`` (leads out of it),
     ``section`` (the part of a lesson that treats it), ``in_training`` (a sentence on how it looks there, empty where
-    nobody has trained with it).
+    nobody has trained with it), and the ``pages`` about it: its name, or those of which it is made, each with a path on
+    the course's site, without ".html", that is permanent.
     """
 
     name: str
@@ -85,6 +90,7 @@ class Cause:
     question: str
     section: str
     in_training: str = ""
+    pages: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,10 @@ class CheckResult:
         """The name of the likely cause, None where none or several match."""
         return self.causes[0].name if len(self.causes) == 1 else None
 
+    def pages(self) -> Mapping[str, str]:
+        """By the names of misconceptions among its causes, the paths of their pages."""
+        return dict(page for cause in self.causes for page in cause.pages)
+
     def parts(self) -> Mapping[str, str]:
         """The message's parts under their labels, in the order in which a student reads them."""
         names = " or ".join(f"*{each.name}*" for each in self.causes)
@@ -144,7 +154,7 @@ class CheckResult:
         labeled = {
             "Seen": self.seen,
             "Expected": self.expected,
-            "Likely cause": cause,
+            CAUSE: cause,
             "Where to look": look + section if look else "",
         }
         return {label: text for label, text in labeled.items() if text}
@@ -163,7 +173,8 @@ class Report:
     Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
     (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
     of a class still has to be written: what it inherits or has by default earns nothing; a ``note``, a sentence
-    that comes before the results; and an ``offer``, one that comes after them.
+    that comes before the results; an ``offer``, one that comes after them; and the address of the ``site`` that has
+    pages about misconceptions ("": there is none).
     """
 
     exercise: str
@@ -173,6 +184,7 @@ class Report:
     complete: bool = True
     note: str | None = None
     offer: str | None = None
+    site: str = ""
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -214,6 +226,10 @@ class Report:
     def misconceptions(self) -> tuple[str, ...]:
         """Names of the misconceptions found, each once, in the order of the checks."""
         return tuple(dict.fromkeys(each.misconception for each in self.results if each.misconception))
+
+    def pages_to_read(self) -> dict[str, str]:
+        """By the names of the misconceptions that the report mentions, the addresses of their pages."""
+        return addresses((page for each in self.results for page in each.pages().items()), self.site)
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
@@ -279,6 +295,8 @@ def as_text(report: Report) -> str:
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
         lines += [_wrapped(_because(result, behind), f"{_INDENT}○ ", _INDENT)] if behind else []
     lines += [_wrapped(report.offer, "  ", "  ")] if report.offer else []
+    # an address is never broken over two lines: it is there to be opened
+    lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
     return "\n".join(lines)
 
 
@@ -291,7 +309,7 @@ def as_html(report: Report) -> str:
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     heading += paragraph(rich(report.note)) if report.note else ""
-    entries = "".join(entry(result, behind) for result, behind in folded(report.results))
+    entries = "".join(entry(result, behind, report.site) for result, behind in folded(report.results))
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
     offer = paragraph(rich(report.offer)) if report.offer else ""
     return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
@@ -353,13 +371,15 @@ def section(label: str, body: str, verdict: Verdict) -> str:
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 
 
-def entry(result: CheckResult, behind: Sequence[CheckResult] = ()) -> str:
-    """A check as an item of a list, and those that wait for it, folded."""
+def entry(result: CheckResult, behind: Sequence[CheckResult] = (), site: str = "") -> str:
+    """A check as an item of a list, and those that wait for it, folded; causes lead to their pages on ``site``."""
     sign = f'<span aria-hidden="true" style="color:{_COLOR[result.verdict]}">{_SIGN[result.verdict]}</span>'
     head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{rich(result.claim)}"
+    pages = {CAUSE: addresses(result.pages().items(), site)}
+    parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(result).items()}
     rows = "".join(
-        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {rich(text)}</div>'
-        for label, text in _visible_parts(result).items()
+        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {html}</div>'
+        for label, html in parts.items()
     )
     if behind:
         claims = "".join(f"<li>{rich(each.claim)}</li>" for each in behind)
@@ -373,14 +393,31 @@ def paragraph(body: str) -> str:
     return f'<p style="margin:0">{body}</p>'
 
 
-def rich(text: str) -> str:
-    """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another."""
+def rich(text: str, pages: Mapping[str, str] | None = None) -> str:
+    """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another.
+
+    An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.
+    """
 
     def marked(match: re.Match[str]) -> str:
         code, emphasis = match.groups()
-        return f"<code>{code}</code>" if code else f"<em>{emphasis}</em>"
+        return f"<code>{code}</code>" if code else f"<em>{_linked(emphasis, pages or {})}</em>"
 
     return _MARKUP.sub(marked, escape(_cut(text)))
+
+
+def addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
+    """The addresses of pages, given as names with paths, by their names; none where there is no site."""
+    return {name: f"{site}{quote(path)}.html" for name, path in pages} if site else {}
+
+
+def _linked(names: str, pages: Mapping[str, str]) -> str:
+    each = names.split(BETWEEN)
+    if not all(name in pages for name in each):
+        return names
+    # a notebook's output may be a frame, in which another site does not open
+    opened = 'target="_blank" rel="noopener"'
+    return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
 
 
 def _wrapped(text: str, first: str, rest: str) -> str:

@@ -32,8 +32,8 @@ class CheckOutcome:
     """What one check found.
 
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), ``verdict`` ("pass", "fail"
-    or "undecided"), ``message`` (None for a check that passed), its ``parts`` under their labels, and the name of the
-    ``misconception`` where one explains the failure.
+    or "undecided"), ``message`` (None for a check that passed), its ``parts`` under their labels, the name of the
+    ``misconception`` where one explains the failure, and the paths of ``pages`` by the names of those that may.
     """
 
     name: str
@@ -42,6 +42,7 @@ class CheckOutcome:
     misconception: str | None = None
     claim: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
+    pages: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -52,6 +53,7 @@ class CheckOutcome:
             "misconception": self.misconception,
             "claim": legible(self.claim),
             "parts": {label: legible(text) for label, text in self.parts.items()},
+            "pages": dict(self.pages),
         }
 
 

@@ -127,9 +127,8 @@ def _unwritten(exercise: str, results: Sequence[CheckResult]) -> tuple[str, Reas
 
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:
-    return CheckOutcome(
-        result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()
-    )
+    words = result.message, result.misconception, result.claim, result.parts()
+    return CheckOutcome(result.name, str(result.verdict), *words, result.pages())
 
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer

@@ -40,12 +40,16 @@ from exercise_kit.submission.find import HandedIn
 
 @dataclass(frozen=True)
 class _ReportLine(CheckResult):
-    """A line of a report that comes with its words."""
+    """A line of a report that comes with its words, and with the paths of pages."""
 
     words: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self) -> Mapping[str, str]:
         return self.words
+
+    def pages(self) -> Mapping[str, str]:
+        return self.paths
 
 
 def as_html(result: ExerciseResult, points: float) -> str:
@@ -58,7 +62,7 @@ def as_html(result: ExerciseResult, points: float) -> str:
     if result.problem:
         body += paragraph(rich(result.problem))
     if earned or not result.problem:
-        items = "".join(entry(_line(check)) for check in result.checks)
+        items = "".join(entry(_line(check), site=course().site) for check in result.checks)
         body += f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{items}</ul>'
     return section(summary, body, verdict)
 
@@ -71,7 +75,7 @@ def points_of(result: ExerciseResult, points: float) -> float:
 
 def _line(check: CheckOutcome) -> CheckResult:
     words = check.parts or ({"Seen": check.message} if check.message else {})
-    return _ReportLine(check.name, check.claim or check.name, Verdict(check.verdict), words=words)
+    return _ReportLine(check.name, check.claim or check.name, Verdict(check.verdict), words=words, paths=check.pages)
 
 
 def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from statistics import median
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import InTraining, Misconception
+from exercise_kit.engine.verdict import BETWEEN
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.report.answers import (
     CheckTally,
@@ -23,8 +24,6 @@ from exercise_kit.report.answers import (
     lost_points,
 )
 from exercise_kit.report.collect import ClassWork, LessonPlan
-
-BETWEEN = ", and "  # in the name of two at once
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def test_misconceptions_as_json_hold_every_field():
     result = runner.invoke(app, ["misconceptions", "--json", "-"])
     assert result.exit_code == 0
     entries = json.loads(result.stdout)
-    fields = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training"}
+    fields = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training", "page"}
     assert all(fields <= set(entry) <= fields | {"accuracy", "right"} for entry in entries)
     assert ("patchify", "column order") in {(entry["exercise"], entry["name"]) for entry in entries}
 

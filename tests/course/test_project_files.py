@@ -109,7 +109,10 @@ def test_the_paper_quotes_the_logs_that_it_names():
     assert f"{known[1]} known mistakes fail" in text
 
 
-@pytest.mark.parametrize("path", [".github/workflows/release.yml", "exercise_kit/templates/grade_workflow.yml"])
+@pytest.mark.parametrize(
+    "path",
+    [".github/workflows/release.yml", ".github/workflows/site.yml", "exercise_kit/templates/grade_workflow.yml"],
+)
 def test_a_workflow_is_yaml_whose_actions_are_pinned_and_which_grades_nothing_unguarded(path):
     workflow = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]

@@ -13,7 +13,7 @@ from exercise_kit.engine import library
 from exercise_kit.engine.exercise import Exercise
 from vit_course.exercises.catalog import EXERCISES
 
-FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training"}
+FIELDS = {"exercise", "lesson", "name", "explanation", "question", "section", "in_training", "page"}
 MEASURED = {"accuracy", "right"}
 
 
@@ -50,13 +50,13 @@ def test_letters_of_every_language_stay_themselves(monkeypatch: pytest.MonkeyPat
     def verkehrt_herum() -> None:
         """Kleiner < größer & "andersherum"."""
 
-    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises={"größe": exercise}))
+    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises={"größe": exercise}, site=""))
     assert "Kleiner < größer" in library.as_json()
     assert json.loads(library.as_json())[0]["name"] == "verkehrt herum"
 
 
 def test_an_exercise_without_misconceptions_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     exercises = {"first": Exercise("first", "00_start")}
-    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises=exercises))
+    monkeypatch.setattr(library, "course", lambda: SimpleNamespace(exercises=exercises, site=""))
     assert json.loads(library.as_json()) == []
     assert library.as_table().row_count == 0

@@ -20,7 +20,8 @@ from exercise_kit.judge.result import (
 from exercise_kit.reasons import FlagNote
 
 CHECK = CheckOutcome(
-    "test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}
+    *("test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}),
+    {"column order": "mistakes/patchify/column-order"},
 )
 RESULT = Result(
     "submitted/ann/01_patchify/01_patchify.ipynb",

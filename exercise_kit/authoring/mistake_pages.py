@@ -1,0 +1,223 @@
+"""A page for each known mistake, as MyST Markdown for a site: what it is, how it looks in training, the question.
+
+Never the answer: neither right code nor the wrong one, which is right but for a line. A page's path is permanent; a
+list of all that were ever published says where those lead that were renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from exercise_kit.engine.course import package
+from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception
+from exercise_kit.engine.library import with_their_own
+from exercise_kit.engine.run import usage
+
+# what is seen in training → the name of the page about it, and what that means to who looks for a bug
+SYMPTOMS: dict[InTraining, tuple[str, str]] = {
+    InTraining.STUCK: ("loss-hardly-falls", "Training shows that something is wrong, but not what."),
+    InTraining.WORSE: ("accuracy-lower", "Nobody who has no right model to compare with would see it."),
+    InTraining.HIDDEN: ("nothing-to-see", "No curve gives it away: a check does, or somebody who reads the code."),
+    InTraining.BETTER: ("accuracy-higher", "A better number is no proof of right code, and this one is a single run."),
+    InTraining.STOPS: ("training-stops", "The error's last line tells where it came out, seldom where it was made."),
+    InTraining.MISREAD: ("wrong-numbers", "The model is fine. What is wrong is what you are told of it."),
+    InTraining.FLATTERED: ("numbers-too-good", "The worst kind: there is nothing to worry about until others measure."),
+    InTraining.UNSEEN: ("never-met", "It waits for other sizes, other weights, or somebody else's data."),
+    InTraining.UNMEASURED: ("not-measured", "Nobody has trained with it yet."),
+}
+_RENAMED = " -> "
+_CODE = re.compile(r"(`[^`]+`)")
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$&^])")
+
+
+class PagesError(Exception):
+    """Pages would be lost; the message says which, and what to write where."""
+
+
+def pages(only: Collection[str] = ()) -> dict[str, str]:
+    """All pages about known mistakes, by their paths without an ending: mistakes, their exercises, symptoms, lists.
+
+    Lessons are linked to as ``/lessons/NAME``, what was measured as ``/mistakes/index.md#how-this-was-measured``.
+
+    Args:
+        only: the names of exercises, where not all are wanted.
+    """
+    exercises = [each for each in with_their_own() if not only or each.name in only]
+    texts = {wrong.page: _of_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page}
+    texts |= {f"mistakes/{each.name}/index": _of_exercise(each) for each in exercises}
+    for kind, (name, meaning) in SYMPTOMS.items():
+        texts[f"mistakes/seen/{name}"] = _of_symptom(kind, meaning, exercises)
+    return texts | {"mistakes/by_symptom": _symptoms(exercises), "mistakes/by_exercise": _exercises(exercises)}
+
+
+def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
+    cause, looks = wrong.cause, wrong.looks
+    lesson, _, heading = cause.section.partition(", ")
+    there, back = f"/lessons/{lesson}.ipynb", f"/mistakes/{exercise.name}/index.md"
+    parts = [
+        _head(f"{cause.explanation} In training: {looks.kind}. A known mistake in {exercise.name}, PyTorch."),
+        f"# `{exercise.name}`: {plain(cause.name)}\n",
+        f"*A known mistake in* [`{exercise.name}`]({back}), lesson []({there}).\n",
+        f"## What it is\n\n{plain(cause.explanation)}\n",
+        f"## The question that leads out of it\n\n> {plain(cause.question)}\n",
+        f"Read on in the lesson: [{plain(heading)}]({there}#{anchor(heading)}).\n",
+        f"## How it looks in training\n\n{_in_training(looks)}",
+        "## Does your code make it?\n",
+        "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
+        f"```python\nfrom {package()} import check\n\n{usage(exercise).strip('`')}\n```\n",
+        f"[All {len(exercise.misconceptions)} known mistakes in `{exercise.name}`]({back})\n",
+    ]
+    return "\n".join(parts)
+
+
+def _in_training(looks: Looks) -> str:
+    name, meaning = SYMPTOMS[looks.kind]
+    text = f"**{_upper(looks.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
+    if looks.accuracy is None or looks.right is None:
+        return text
+    return f"{text}\n{_bars(looks.accuracy, looks.right)}\n"
+
+
+def _bars(accuracy: float, right: float) -> str:
+    """Two bars as HTML, with their text inside; the link tells what was trained."""
+
+    def row(label: str, share: float, kind: str) -> str:
+        return (
+            f'<div class="bar-row"><span>{label}</span><span class="bar" aria-hidden="true">'
+            f'<span class="bar-{kind}" style="width:{share:.1%}"></span></span><strong>{share:.1%}</strong></div>'
+        )
+
+    rows = row("with this mistake", accuracy, "wrong") + row("the right model", right, "right")
+    return (
+        f'```{{raw}} html\n<div class="bars">{rows}</div>\n```\n\n'
+        "Accuracy on CIFAR-10's test images of a small ViT, trained with it and without it "
+        "(guessing reaches 10%): [how this was measured](/mistakes/index.md#how-this-was-measured).\n"
+    )
+
+
+def _of_exercise(exercise: Exercise) -> str:
+    count = len(exercise.misconceptions)
+    entries = [_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
+    about = f"{count} known mistakes in {exercise.name}, each with its symptom in training and a question. PyTorch."
+    lesson = f"lesson [](/lessons/{exercise.lesson}.ipynb)"
+    intro = f"What goes wrong in `{exercise.name}`, from {lesson}, and how each mistake looks in training.\n"
+    return "\n".join([_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
+
+
+def _of_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
+    about = f"Bugs in a Vision Transformer: {kind}. A list of known mistakes, each with a page."
+    lines = [_head(about), f"# {_upper(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
+    for exercise in exercises:
+        found = [wrong for wrong in exercise.misconceptions if wrong.looks.kind == kind]
+        if found:
+            lines.append(f"## `{exercise.name}`\n")
+            lines += [_entry(wrong) for wrong in sorted(found, key=_by_name)] + [""]
+    return "\n".join(lines)
+
+
+def _entry(wrong: Misconception) -> str:
+    named = f"[{plain(wrong.name)}](/{wrong.page}.md)" if wrong.page else plain(wrong.name)
+    return f"- {named}: {plain(wrong.cause.explanation)}"
+
+
+def _symptoms(exercises: Iterable[Exercise]) -> str:
+    kinds = [wrong.looks.kind for exercise in exercises for wrong in exercise.misconceptions]
+    rows = [
+        f"| [{_upper(kind)}](/mistakes/seen/{name}.md) | {kinds.count(kind)} |"
+        for kind, (name, _) in SYMPTOMS.items()
+        if kind in kinds
+    ]
+    return "\n".join(["| what you see | known mistakes |", "|---|---:|", *rows, ""])
+
+
+def _exercises(exercises: Iterable[Exercise]) -> str:
+    lines: list[str] = []
+    lesson = ""
+    for each in exercises:
+        if each.lesson != lesson:
+            lesson = each.lesson
+            lines.append(f"\n**[](/lessons/{lesson}.ipynb)**\n")
+        lines.append(f"- [`{each.name}`](/mistakes/{each.name}/index.md): {len(each.misconceptions)}")
+    return "\n".join([*lines, ""])
+
+
+def _head(description: str) -> str:
+    """A page's front matter: no menu lists it, and search engines show ``description``."""
+    words = " ".join(description.replace("`", "").split())
+    return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quoted(words)}\n---\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _by_name(wrong: Misconception) -> str:
+    return wrong.name
+
+
+def plain(text: str) -> str:
+    """``text`` as Markdown that reads as it stands, but for `code`."""
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(part if _CODE.fullmatch(part) else _SIGNS.sub(r"\\\1", part) for part in parts)
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def redirects(published: str) -> dict[str, str]:
+    """Where the pages lead that were published once and are no more.
+
+    Args:
+        published: a line for each page, "patchify/column-order", and for one that moved, where to: "patchify/columns ->
+            patchify/column-order".
+
+    Raises:
+        PagesError: a page is lost, or leads nowhere.
+    """
+    there = {each.page.removeprefix("mistakes/") for exercise in with_their_own() for each in exercise.misconceptions}
+    lines = dict(_published(published))
+    if lost := sorted(name for name, target in lines.items() if not target and name not in there):
+        raise PagesError(
+            "these pages were published, and their mistakes are gone or have another name. Write behind each where it "
+            f"leads now, as `{lost[0]}{_RENAMED}EXERCISE/NEW-NAME`: {', '.join(lost)}"
+        )
+    moved = {name: target for name, target in lines.items() if target}
+    if astray := sorted(f"{name}{_RENAMED}{target}" for name, target in moved.items() if target not in there):
+        raise PagesError(f"these lead to a page that is not there: {'; '.join(astray)}")
+    if both := sorted(name for name in moved if name in there):
+        raise PagesError(f"these lead elsewhere, and there is a mistake of that name: {', '.join(both)}")
+    return moved
+
+
+def with_new(published: str) -> str:
+    """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
+    lines = published.splitlines()
+    known = dict(_published(published))
+    there = (each.page.removeprefix("mistakes/") for exercise in with_their_own() for each in exercise.misconceptions)
+    comments = [line for line in lines if line.startswith("#")]
+    entries = [line for line in lines if line.strip() and not line.startswith("#")]
+    return "\n".join([*comments, *sorted({*entries, *(name for name in there if name and name not in known)}), ""])
+
+
+def _published(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, target = line.partition(_RENAMED)
+            yield name.strip(), target.strip()
+
+
+def write_pages(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write pages as ``.md`` files below a folder."""
+    for path, text in texts.items():
+        file = folder / f"{path}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,35 @@
+"""What a student's feedback page says of one exercise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from exercise_kit.engine.course import course
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.nbgrader.nbgrader_judge import as_html
+
+PARTS = {"Seen": "*column order* <b>", "Likely cause": "This looks like *column order*: It runs down."}
+PAGES = {"column order": "mistakes/patchify/column-order"}
+
+
+def test_the_mistake_in_the_feedback_leads_to_its_page_and_what_the_student_wrote_does_not() -> None:
+    check = CheckOutcome("test_rows", "fail", "Wrong.", "column order", "Tokens run.", PARTS, PAGES)
+    html = as_html(ExerciseResult("patchify", 0.0, 2.0, "column order", (check,)), 2.0)
+    assert html.count("<a ") == 1
+    assert f'<a href="{course().site}mistakes/patchify/column-order.html"' in html
+    assert "&lt;b&gt;" in html
+
+
+def test_a_result_that_was_kept_by_an_earlier_version_has_no_link() -> None:
+    check = CheckOutcome("test_rows", "fail", "Wrong.", "column order", "Tokens run.", PARTS)
+    assert "<a " not in as_html(ExerciseResult("patchify", 0.0, 2.0, "column order", (check,)), 2.0)
+
+
+def test_feedback_is_written_without_torch() -> None:
+    """Formgrader's server shows kept results, and torch takes seconds and half a gigabyte."""
+    code = "import sys; from exercise_kit.nbgrader import nbgrader_judge as judge; judge.course().site; "
+    asked = subprocess.run(
+        [sys.executable, "-c", f"{code}print('torch' in sys.modules)"], capture_output=True, text=True
+    )
+    assert asked.stdout.strip() == "False", asked.stderr
