@@ -34,6 +34,7 @@ html_title = "vit_course, a Vision Transformer by hand"
 html_baseurl = URLS["Homepage"]  # for the address that search engines keep of a page
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_use_index = False
 html_show_sphinx = False
