@@ -140,8 +140,7 @@ def test_a_renamed_mistake_s_page_leads_to_the_new_one(
     (source / "mistakes" / "patchify" / "column-order.md").write_text("# Column order\n", encoding="utf-8")
     home = tmp_path / "docs" / "site"
     home.mkdir(parents=True)
-    (home / "_static").mkdir()
-    (home / "_static" / "site.css").write_text("", encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / "site" / "_static", home / "_static")
     (home / "conf.py").write_text((ROOT / "docs/site/conf.py").read_text(encoding="utf-8"), encoding="utf-8")
     (home / "published.txt").write_text("patchify/by-columns -> patchify/column-order\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"), encoding="utf-8")
