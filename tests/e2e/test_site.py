@@ -10,6 +10,7 @@ import http.server
 import importlib.util
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
