@@ -129,6 +129,13 @@ def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
     assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in told
     assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in told
     assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in told
+    few, dropped = (
+        [run["validation_loss"][-1] for run in log("modern.json")["results"][arm].values()]
+        for arm in ("few images", "few images, DropPath")
+    )
+    gap, half = paired_interval(dropped, few)
+    assert f"validation loss is lower, by {-gap:.2f} ± {half:.2f}" in told
+    assert f"validation loss falls, by {-gap:.2f} ± {half:.2f}" in told
     seconds = sum(sum(run["seconds"]) for runs in log("modern.json")["results"].values() for run in runs.values())
     assert f"that took us {seconds / 60:.0f} minutes" in told
 
