@@ -101,11 +101,11 @@ reveal("over-the-batch", 10, within=3)
 #
 # Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy. The order is unusual but always
 # the same, and the model learns what each place in it means. It goes wrong only when you load weights that were trained
-# on the other order. But *patches reshaped, not transposed* and *heads split by view* do mix up the numbers of
-# different patches, and they reach 52.6 % each; the right model has 52.8 %. **By their accuracy on test images, with
-# three seeds, we could not distinguish five of the eight from the right model.** (A *seed* starts the random numbers of
-# a training: three seeds, three trainings.) The training loss, the number that training makes smaller, is no better
-# judge: two of the five end with a clearly *lower* one than the right model, and one with a clearly higher one.
+# on the other order. Two others (lessons 01 and 03 explain them) do mix up the numbers of different patches, and reach
+# 52.6 % each; the right model has 52.8 %. **By their accuracy on test images, with three seeds, we could not
+# distinguish five of the eight from the right model.** (A *seed* starts the random numbers of a training: three seeds,
+# three trainings.) The training loss, the number that training makes smaller, is no better judge: two of the five end
+# with a clearly *lower* one than the right model, and one with a clearly higher one.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
 # broken one yourself.
@@ -113,11 +113,12 @@ reveal("over-the-batch", 10, within=3)
 # <details><summary>How we measured, for later</summary>
 #
 # You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images, 16 patches
-# each, four blocks, six epochs. The numbers are means over three seeds; a difference of less than about one point says
-# nothing. For each model we tried three learning rates, with one run each, and kept the one that was best on validation
-# images. (For some models that is the largest or the smallest of the three, so another rate may suit them still better.
-# Our log is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that
-# started near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
+# each, four blocks (rounds of attention), six epochs (passes through the images). The numbers are means over three
+# seeds; a difference of less than about one point says nothing. For each model we tried three learning rates (how far a
+# training step goes), with one run each, and kept the one that was best on *validation* images, set aside for choosing.
+# (For some models that is the largest or the smallest of the three, so another rate may suit them still better. Our log
+# is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
+# near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
 #
 # </details>
 

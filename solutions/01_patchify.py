@@ -299,7 +299,7 @@ show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second wo
 
 # %% [markdown]
 # You still recognize her. A picture is a very redundant sentence: with half of its words deleted it can still be read.
-# Masked autoencoders (He et al. 2021) turn this into a training task: three quarters of the patches are deleted, and
+# Masked autoencoders (He et al. 2022) turn this into a training task: three quarters of the patches are deleted, and
 # the model learns to fill them in.
 
 # %% [markdown]
@@ -545,6 +545,9 @@ show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 def fix_patchify(images, patch_size):
     """patchify_from_the_internet without its bugs; the convention is that of patchify above.
 
+    Raise ValueError, naming the side and patch_size, as patchify does: "height 30 is not divisible by patch_size 4".
+    Any dtype; same device; gradients flow.
+
     >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7]]
 
@@ -552,9 +555,9 @@ def fix_patchify(images, patch_size):
     """
     ### BEGIN SOLUTION
     channels, height, width = images.shape[1:]
-    for side in (height, width):
+    for name, side in (("height", height), ("width", width)):
         if side % patch_size:
-            raise ValueError(f"{side} pixels are not divisible by patch_size {patch_size}")
+            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
     rows, columns = height // patch_size, width // patch_size
     token = torch.arange(rows * columns)[:, None]  # (tokens, 1)
     feature = torch.arange(channels * patch_size**2)  # (numbers in a token,)
@@ -678,9 +681,8 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # </details>
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
-# On images where both orders give the same sequence of patches: with one row or one column of patches, on square grids
-# where the patch in row r and column c always equals the patch in row c and column r, and, on any other grid, where all
-# patches that take each other's places are equal (for example, all patches). That is why the checks use tall and wide
+# On images that read the same in both orders: for example with one row or one column of patches, on square grids that
+# equal their mirror image in the diagonal, or where all patches are equal. That is why the checks use tall and wide
 # images in which no two pixels are equal.
 #
 # </details>
@@ -697,7 +699,7 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # place.
 #
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
-# al. 2021, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,
+# al. 2022, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,
 # *Three things everyone should know about Vision Transformers*: another way from patches to tokens.
 
 # %%

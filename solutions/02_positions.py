@@ -100,8 +100,8 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # ## A clock with many hands
 #
 # The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
-# Which vector? The number of the position itself would be a bad choice: the numbers in a token are of size 1 or so, and
-# adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says.
+# Which vector? The number of the position itself would be a bad choice: the numbers in a token are of size 1 or less,
+# and adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says.
 #
 # The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
 # 1), and each digit changes more slowly than the digit to its right. Below, each column is a number, written from top

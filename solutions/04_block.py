@@ -680,15 +680,17 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # draw together, too, but they recover.
 #
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
-# warm-up their tokens stay different for longer, but the loss stays near that of guessing. In one of our runs the
-# tokens collapsed after the rate had reached its full size; in others, with another seed or another number of threads,
-# they did not within these 80 steps. Either way, these blocks do not learn with steps of this size. The Transformer of
-# 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of steps. Two papers ask
-# why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you have measured. That
-# cannot be all, for AdamW divides each gradient by its typical size, so its first steps have the same size in both
-# stacks. Liu et al. (2020) add: with post-norm every branch has a larger share in the output. So a step of the same
-# size changes the output more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is pre-norm. (Very
-# deep ViTs often have two more helps, LayerScale and stochastic depth; lesson 10 has both.)
+# warm-up their tokens stay different for longer, but the loss stays near that of guessing. From three seeds, on one
+# thread, the tokens collapsed in each of our runs, once the rate had reached its full size; in earlier ones, with
+# another number of threads, they did not within these 80 steps. Either way, these blocks do not learn with steps of
+# this size.
+#
+# The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of
+# steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you
+# have measured. That cannot be all, for AdamW divides each gradient by its typical size, so its first steps have the
+# same size in both stacks. Liu et al. (2020) add: with post-norm every branch has a larger share in the output. So a
+# step of the same size changes the output more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is
+# pre-norm. (Very deep ViTs often have two more helps, LayerScale and stochastic depth; lesson 10 has both.)
 
 # %% [markdown]
 # ## Without the additions

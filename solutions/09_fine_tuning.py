@@ -66,8 +66,9 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 # The course brings a trained Vision Transformer: four blocks, 96 numbers a token, patches of 4 pixels. The recipe
 # `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
 # test photos. It is small, but it is a real pretrained model: all that follows works alike on torchvision's ViT-B/16,
-# and at the end you can try that. (The first ViT needed pretraining on 14 to 300 million photos to beat good
-# convolutional networks. Few people can afford that.)
+# and at the end you can try that. (With the recipe of its authors, the first ViT needed 14 million photos to draw level
+# with good convolutional networks, and 300 million to beat them. With stronger augmentation, 1.3 million are enough for
+# a good one: torchvision's is such a model.)
 
 # %% tags=["experiment"]
 saved = trained_vit()
@@ -639,7 +640,8 @@ check("fine_tuning_groups", fine_tuning_groups)
 # %% [markdown]
 # The schedule of lesson 06 now scales each group's own peak learning rate. (Unlike in lesson 06, weight decay acts on
 # *all* parameters here, norms, biases and positions included: to leave those alone would take four groups instead of
-# two.)
+# two.) Recipes for large ViTs go further: every block has its own rate, smaller by a constant factor the nearer it is
+# to the pixels (BEiT, Bao et al. 2022; the masked autoencoder of lesson 10, too).
 
 
 # %%
@@ -894,8 +896,18 @@ mine_features, mine_labels, _ = features_of(model, mine_test)
 my_probe = linear_probe(features, labels, len(mine.classes), weight_decay=1e-1)  # few images, so a large one
 print(f"{len(mine)} pictures of {len(mine.classes)} classes")
 print(f"{accuracy_of(my_probe, mine_features, mine_labels):.0%} of {len(mine_test)} new ones are right")
-guesses = my_probe(mine_features[:8]).argmax(dim=1)
-show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in guesses])
+logits = my_probe(mine_features)
+show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in logits[:8].argmax(dim=1)])
+
+# %% [markdown]
+# One accuracy hides *which* classes are confused. The table of lesson 07 tells:
+
+# %% tags=["experiment"]
+from vit_course.metrics import confusion_matrix, worst_confusions
+from vit_course.plots_training import show_confusions
+
+matrix = confusion_matrix(mine_labels, logits.argmax(dim=1), len(mine.classes))
+show_confusions(matrix, mine.classes, worst_confusions(logits, mine_labels, 4), mine_test.images)
 
 # %% [markdown]
 # With 32 × 32 pixels and a model that has seen 45,000 photos you may be disappointed. Then take a larger one:
@@ -940,8 +952,13 @@ if is_real:
 # %% [markdown]
 # Is the difference to the first number more than chance? Count: with 20 photos to test on, one photo is five points.
 # Today you would often start from a stronger backbone still, such as CLIP's or DINOv2's, trained on more than a hundred
-# million images. What you do with its features stays the same. And between a probe and full fine-tuning lies *LoRA*:
-# the weights stay frozen, and next to each chosen matrix two thin ones are trained, whose product is added to it.
+# million images. What you do with its features stays the same.
+#
+# Between a probe and full fine-tuning lies *LoRA* (Hu et al. 2022). The weights $W$ stay frozen, and next to each
+# chosen matrix two thin ones are trained: the layer computes $(W + BA)x$. With $d$ numbers a token and rank $r$, $A$ is
+# $r \times d$ and $B$ is $d \times r$, so at $d = 768$ and $r = 8$ a matrix of 590,000 numbers is tuned by 12,288. $B$
+# starts at zero, so the model starts as the old one; and after training $BA$ is added to $W$ once, so that asking costs
+# no more than before.
 
 # %% [markdown]
 # ## A harder one, without points
@@ -989,9 +1006,10 @@ if is_real:
 # twelve data sets. Kumar et al. 2022, *Fine-Tuning can Distort Pretrained Features*: why to fit the head first. Steiner
 # et al. 2022, *How to train your ViT?*: when to fine-tune and when to train. Radford et al. 2021, *Learning
 # Transferable Visual Models From Natural Language Supervision* (CLIP), and Oquab et al. 2024, *DINOv2: Learning Robust
-# Visual Features without Supervision*: backbones whose features serve many tasks. Hu et al. 2022, *LoRA: Low-Rank
-# Adaptation of Large Language Models*: fine-tuning with few new numbers. Kapoor and Narayanan 2023, *Leakage and the
-# Reproducibility Crisis in Machine-Learning-Based Science*: what leaks have done in seventeen fields.
+# Visual Features without Supervision*: backbones whose features serve many tasks. Bao et al. 2022, *BEiT: BERT
+# Pre-Training of Image Transformers*. Hu et al. 2022, *LoRA: Low-Rank Adaptation of Large Language Models*. Kapoor and
+# Narayanan 2023, *Leakage and the Reproducibility Crisis in Machine-Learning-Based Science*: what leaks have done in
+# seventeen fields.
 
 # %%
 progress()

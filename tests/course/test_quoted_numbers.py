@@ -129,8 +129,74 @@ def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
     assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in told
     assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in told
     assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in told
+    few, dropped = (
+        [run["validation_loss"][-1] for run in log("modern.json")["results"][arm].values()]
+        for arm in ("few images", "few images, DropPath")
+    )
+    gap, half = paired_interval(dropped, few)
+    assert f"validation loss is lower, by {-gap:.2f} ± {half:.2f}" in told
+    assert f"validation loss falls, by {-gap:.2f} ± {half:.2f}" in told
     seconds = sum(sum(run["seconds"]) for runs in log("modern.json")["results"].values() for run in runs.values())
     assert f"that took us {seconds / 60:.0f} minutes" in told
+
+
+INSIDE = log("inside.json")
+LOOK = text_of("08_inside")
+
+
+def rights(name: str, column: str, models: str = "drawings") -> list[float]:
+    """Per cent right, of each run, without the patches that a map names most or least; or with random ones covered."""
+    each = [found["covering"][name] for found in INSIDE[models].values()]
+    return [100 * (one[column] if column else mean(one) if isinstance(one, list) else one) for one in each]
+
+
+def test_covered_drawings_are_told_as_they_were():
+    least, random = rights("last block", "least"), rights("random", "")
+    assert all(one < other for one, other in zip(least, random, strict=True))
+    assert f"{listed(least)} were right, against {listed(random)}" in LOOK
+    best = rights("rollout", "most"), rights("rollout", "least")
+    assert f"({listed(best[0])}; {listed(best[1])})" in LOOK
+    for other in ("last block", "fresh model"):
+        assert all(one < two for one, two in zip(best[0], rights(other, "most"), strict=True))
+        assert all(one > two for one, two in zip(best[1], rights(other, "least"), strict=True))
+    gradient = rights("gradient", "most")
+    ordered = zip(best[0], gradient, rights("fresh model", "most"), strict=True)
+    assert all(rollout < found < fresh for rollout, found, fresh in ordered)
+    assert f"{listed(gradient)} are right without its first patches" in LOOK
+
+
+def test_what_is_said_of_silenced_heads_follows_from_the_runs():
+    found = [run["ablation"] for run in INSIDE["drawings"].values()]
+    missed = {way: [max(each[way][0]) < min(each[way][-1]) for each in found] for way in ("mean", "zeros")}
+    assert (sum(missed["mean"]), sum(missed["zeros"])) == (3, 2)
+    assert "in each of our three runs, with zeros in two of them" in LOOK
+    gentler = {
+        block: sum(
+            one > other for each in found for one, other in zip(each["mean"][block], each["zeros"][block], strict=True)
+        )
+        for block in (0, -1)
+    }
+    assert f"{gentler[-1]} of the 12 heads of the last block, but {12 - gentler[0]} of the 12 of block 0" in LOOK
+
+
+def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
+    first, *others = zip(
+        rights("nothing", "", "photos"),
+        rights("rollout", "most", "photos"),
+        rights("rollout", "least", "photos"),
+        strict=True,
+    )
+    nothing, most, least = (f"{each:.1f} %" for each in first)
+    assert f"{nothing} are right with nothing covered, {most} without the patches that rollout names" in LOOK
+    assert f"and {least} without those that it ignores" in LOOK
+    assert f"other photos we had {listed(others[0])}, with 200 more {listed(others[1])}" in LOOK
+    photos = INSIDE["photos"]["0"]
+    start, *later = photos["class_token"]
+    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in LOOK
+    assert f"the patches had {listed(photos['patches'])}" in LOOK
+    nearer = photos["nearer_than_control"]
+    assert all(1 < head < 3.1 for block in nearer[:2] for head in block)
+    assert all(abs(head) < 1 for block in nearer[2:] for head in block)
 
 
 def models(name: str) -> dict[str, list[float]]:

@@ -1,0 +1,151 @@
+"""What lesson 08 quotes of its two models: covered patches, heads taken out, and what probes read.
+
+    python benchmarks/inside.py --data cifar10.npz
+
+Measures with the functions that the lesson itself defines, read from solutions/08_inside.py. The small model of the
+drawings is trained anew from three seeds; the model of the photos is the one that comes with the course, seen through
+three draws of photos, the first of them the lesson's. Takes six minutes on a core; a run that was stopped goes on where
+it was. Writes results/inside.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from lesson_cifar import save
+from torch import Tensor
+
+from exercise_kit.authoring.lesson import Role, read_lesson
+from vit_course.config import ViTConfig
+from vit_course.data import Augmentation, ImageDataset, load_npz, shapes, train_validation_split
+from vit_course.interpret import attention_rollout, mean_attention_distance, record
+from vit_course.trained import trained_vit
+from vit_course.training import TrainingSettings, fit
+from vit_course.vit import VisionTransformer
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "inside.json"
+SEEDS = (0, 1, 2)
+SMALL = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
+
+
+def lesson_functions(model: VisionTransformer, pictures: ImageDataset) -> dict[str, Any]:
+    """The functions of lesson 08, which look for model, config and pictures among their own global names."""
+    names: dict[str, Any] = {"torch": torch, "F": F, "record": record}
+    names |= {"model": model.eval(), "config": model.config, "pictures": pictures}
+    for cell in read_lesson(ROOT, ROOT / "solutions" / "08_inside.py").cells:
+        if cell.role is Role.CODE:
+            functions = [each for each in ast.parse(cell.source).body if isinstance(each, ast.FunctionDef)]
+            exec(compile(ast.Module(functions, type_ignores=[]), "08_inside.py", "exec"), names)
+    return names
+
+
+def covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -> dict[str, Any]:
+    """Accuracy with nothing covered, with random patches covered, and with those that each map names most and least."""
+    covered, right, look, taken = (lesson[name] for name in ("covered", "right", "look", "taken"))
+    weights = look(images)[1]
+    seen = {
+        "last block": taken(weights[-1]).mean(dim=1).flatten(1),  # (images, num_patches)
+        "rollout": taken(attention_rollout(weights)[:, None]).flatten(1),
+        "fresh model": taken(attention_rollout(look(images, fresh)[1])[:, None]).flatten(1),
+        "gradient": lesson["gradient_map"](images),
+    }
+    generator = torch.Generator().manual_seed(0)
+    orders = torch.rand(10, len(images), lesson["config"].num_patches, generator=generator).argsort(dim=2)
+    found: dict[str, Any] = {"nothing": right(images), "random": [right(covered(images, order)) for order in orders]}
+    for name, shares in seen.items():
+        most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
+        found[name] = {"most": right(most), "least": right(least)}
+    return found
+
+
+def distances(lesson: dict[str, Any], images: Tensor) -> list[list[float]]:
+    """For each block and head: by how many pixels it looks nearer than its control."""
+    config, weights = lesson["config"], lesson["look"](images)[1]
+    each = [
+        mean_attention_distance(lesson["averaged"](layer), config.grid_size, config.patch_size)
+        - mean_attention_distance(layer, config.grid_size, config.patch_size)
+        for layer in weights
+    ]
+    return [layer.tolist() for layer in each]
+
+
+def small_model(seed: int) -> dict[str, Any]:
+    """The model of the drawings, trained from a seed: covering and ablation on the first 500 it has not seen."""
+    torch.manual_seed(seed)
+    model = VisionTransformer(SMALL)
+    train, pictures = train_validation_split(shapes(7000), 1000)
+    shifted = Augmentation(max_shift=2)
+    settings = TrainingSettings(
+        6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted, seed=seed, device="cpu"
+    )
+    history = fit(model, train, pictures, settings, progress=False)
+    lesson, images = lesson_functions(model, pictures), pictures.images[:500]
+    torch.manual_seed(1)
+    ablation = {
+        name: [
+            [lesson["right_without"](block, head, images, mean) for head in range(SMALL.num_heads)]
+            for block in range(SMALL.depth)
+        ]
+        for name, mean in (("zeros", False), ("mean", True))
+    }
+    covered = covering(lesson, VisionTransformer(SMALL).eval(), images)
+    return {"accuracy": history.validation_accuracy[-1], "covering": covered, "ablation": ablation}
+
+
+def course_model(data: Path, draw: int) -> dict[str, Any]:
+    """The course's model: covering on 200 test photos, distances on 100, and what probes read after each block."""
+    saved = trained_vit()
+    test = replace(load_npz(data, "test"), mean=saved.mean, std=saved.std)
+    generator = torch.Generator().manual_seed(draw)
+    if draw:  # the lesson takes the first photos
+        test = test.subset(torch.randperm(len(test), generator=generator)[:4_000])
+    lesson = lesson_functions(saved.model, test)
+    torch.manual_seed(1)
+    fresh = VisionTransformer(saved.config).eval()
+    after = lesson["token_means"](test.images[:4_000])
+    return {
+        "covering": covering(lesson, fresh, test.images[:200]),
+        "nearer_than_control": distances(lesson, test.images[:100]),
+        "class_token": [lesson["probed"](pair[:, 0], test.labels[:4_000]) for pair in after],
+        "patches": [lesson["probed"](pair[:, 1], test.labels[:4_000]) for pair in after],
+    }
+
+
+def rounded(found: Any) -> Any:
+    """The same with numbers of four digits behind the point, which is more than accuracies have."""
+    if isinstance(found, dict):
+        return {name: rounded(each) for name, each in found.items()}
+    return [rounded(each) for each in found] if isinstance(found, list) else round(found, 4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    result: dict[str, Any] = {"benchmark": "inside", "torch": torch.__version__, "photos": {}, "drawings": {}}
+    if arguments.output.exists():
+        result = json.loads(arguments.output.read_text())
+    for seed in map(str, SEEDS):
+        for name, measure in (("photos", partial(course_model, arguments.data)), ("drawings", small_model)):
+            if seed not in result[name]:
+                result[name][seed] = rounded(measure(int(seed)))
+                save(arguments.output, result)
+    for name in ("photos", "drawings"):
+        for seed, found in result[name].items():
+            for way, each in found["covering"].items():
+                print(f"{name}, {seed}, covered by {way:11} {each}")
+
+
+if __name__ == "__main__":
+    main()
