@@ -337,9 +337,9 @@ for name, config in configs.items():
 # experiment would be about models that hardly know where a patch is, and anything that happens to tell them would look
 # like an improvement. Near the end of this lesson you will see that happen.
 #
-# What was tuned? Only the learning rate, by the test of lesson 06, and only for the baseline; all other arms use the
-# same rate. That favors the baseline: a part of what an arm loses below may be the wrong rate for it. Keep that in mind
-# for every loss that you see.
+# What was tuned? Two things, both only for the baseline: the learning rate (by the test of lesson 06) and the 0.5 of its
+# positions (experiment 1 shows why). All other arms take both as they are. That favors the baseline: a part of what an
+# arm loses below may be the wrong rate for it. Keep that in mind for every loss that you see.
 
 # %% [markdown]
 # ### Experiment 2: a softmax before the loss
@@ -782,8 +782,8 @@ for name, changed in (
 # model has the best of three learning rates, chosen for it on validation images. The models of a seed start from the
 # same weights and see the same batches.
 #
-# You may object that the table was measured on 5,000 *test* images. That is fine as long as the table only reports. If
-# you choose a model by it, you have used the test set for choosing.
+# You may object that the table reports on 5,000 *test* images, where your runs use validation images. That is fine as
+# long as the table only reports. If you choose a model by it, you have used the test set for choosing.
 #
 # | model | each seed, % right | mean | against the right model |
 # |---|---|---|---|
@@ -874,9 +874,11 @@ compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 #
 # 24 do. 85 lie within two points of the right model, and five are more than two points *better*. Do some of the 85
 # differ all the same? The three runs of the right model in *this* log end at 41.2, 40.9 and 40.6 %, with a standard
-# deviation *s* of 0.26, so by Student's rule one more run of it should lie within ± 1.3 points of their mean (4.30 · s
-# · √(1 + 1/3)). Nine of the 85 lie outside, and about four would by chance alone. So some of the nine may be
-# different, and one run does not say which. Of the 24, five stay at chance, and one ends in NaN at once.
+# deviation *s* of 0.26, so by Student's rule one more run of it should lie within ± 1.3 points of their mean
+# (4.30 · s · √(1 + 1/3)).
+#
+# Nine of the 85 lie outside, and about four would by chance alone. So some of the nine may be different, and one run
+# does not say which. Of the 24, five stay at chance, and one ends in NaN at once.
 #
 # And the five winners? They beat the baseline with small positions, the one that we have just called weak, so do not
 # believe in them yet. The largest lead, 12.1 points, belongs to a head that reads *all* tokens, one after the other:
