@@ -170,9 +170,9 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
 # If the numbers of query and key have standard deviation 1, a head of 256 numbers gives about nine tenths of its weight
-# to one token before it has learned anything. With the root, every token gets some weight at the start, whatever the
-# head's size. The numbers that two new Linears make are smaller, but the root matters there as well: compare the last
-# line.
+# to one token among 64 before it has learned anything. With the root, every token gets some weight at the start,
+# whatever the head's size. The numbers that two new Linears make are smaller, but the root matters there as well:
+# compare the last line.
 #
 # **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
 # tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
@@ -205,11 +205,11 @@ for head_dim in (4, 64, 256):
 # %% [markdown]
 # Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. And
 # such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to
-# learn from. (If score j grows a little, weight i changes by weight i · (1 − weight i) times that for i = j, and by −
-# weight i · weight j times that for the others. When one weight is 1 and the others are 0, all of these are 0.) Its
-# query gets about a hundredth of the gradient that the other rows get, or less. The other rows get a large gradient,
-# and it grows with the size of the head. Divided by the root, no row is stuck, and the gradient is about the same for
-# each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is what the root is good for.)
+# learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one weight
+# is 1 and the others 0, all of these are 0.) Its query gets about a hundredth of the gradient that the other rows get,
+# or less. The other rows get a large gradient, and it grows with the size of the head. Divided by the root, no row is
+# stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is
+# what the root is good for.)
 
 # %% [markdown]
 # Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
@@ -236,9 +236,9 @@ explore_softmax()
 # deviation of √head_dim, and the softmax of many rows is saturated: nearly all the weight lies on one key, chosen by
 # chance. Such a row gets about a hundredth of the gradient of the others, or less, so just the rows that have to change
 # hardly can. For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
-# make smaller numbers: for head_dim 64 hardly any row is stuck, for 256 about 6 %.) And it matters in training: in
-# lesson 00 the model without the division had the best of three learning rates, and still ended at 47.0 % against 52.8
-# %. That run does not show that stuck rows are the cause; its heads have only 16 numbers.
+# make smaller numbers, so fewer rows are stuck at the start.) And it matters in training: in lesson 00 the model
+# without the division had the best of three learning rates, and still ended at 47.0 % against 52.8 %. That run does not
+# show that stuck rows are the cause; its heads have only 16 numbers.
 #
 # To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
 # makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
@@ -332,6 +332,10 @@ for which, name in enumerate(("query", "key", "value")):
 
 # %% [markdown]
 # A token's query changes only its own output. Its key and its value can change the output of every token.
+#
+# Nothing here asks where query, key and value come from. If all three are made of the same tokens, this is
+# **self-attention**, the only kind in a ViT. In **cross-attention** queries come from one sequence, keys and values
+# from another: so the words of a caption can ask the patches of a photo.
 #
 # Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the *hue* of the patch: its mean
 # color minus the mean color of the photo, made a vector of length 1. So the dot product is large for similar hues.
@@ -741,12 +745,12 @@ for name, attend in suspects.items():
 # One is caught; of the other six, five are wrong and one is right.
 #
 # Write down more facts before you go on. Ask what attention must *not* care about, what its two results have to do with
-# each other, and which input has an output that you know at once. We found five more, and one thing beside them: a
+# each other, and which input has an output that you know at once. We found six more, and one thing beside them: a
 # small **example**, worked out with a pencil.
 
 # %% [markdown]
-# Only the example catches "hot-headed" and "deaf": for these two, all the facts that we found are true. So take a
-# pencil.
+# None of *our* facts about sums, order and values catches "hot-headed" or "deaf". For those you need numbers: a small
+# example, with a pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
 # the six weights? What would they be without the division, or with the root of the number of *keys* in place of
@@ -842,7 +846,8 @@ def is_attention(attend):
 # draw query, key, value with a batch, with heads, and with sizes that all differ
 # wrong shapes? return False
 # facts = rows sum to one; output is weights times value; shuffled keys and values change nothing;
-#         one image of the batch alone gives the same; scores in the thousands give no NaN;
+#         one image of the batch alone gives the same;
+#         scores in the thousands give no NaN, and nearly all weight to the largest;
 #         the pencil example gives the pencil's numbers
 # return whether all facts hold, up to rounding
 # ```
@@ -866,12 +871,13 @@ for name, attend in suspects.items():
 # amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
 # nothing.
 #
-# Our facts: rows sum to one, also when scores are in the thousands; the shapes are right when all sizes differ; the
-# output is the mean of the values under those very weights; if all values are equal, so is the output; keys and values
-# shuffled alike change nothing; an image gets the same answer alone and in a batch. Which catches whom? "Hot-headed"
-# and "deaf": only the pencil. "Herd": only the image alone. "Gossip": output and weights that do not belong together,
-# and shuffling. "Liar": the same without shuffling, and the pencil. "On its side": the sums of the rows, equal values,
-# large scores, and the pencil.
+# Our facts: rows sum to one; where scores are in the thousands, nearly all weight lies on the largest; the shapes are
+# right when all sizes differ; the output is the mean of the values under those very weights; if all values are equal,
+# so is the output; keys and values shuffled alike change nothing; an image gets the same answer alone and in a batch.
+# Which catches whom? "Hot-headed": only the pencil. "Deaf": the pencil, and the large scores. "Herd": the image alone,
+# and the large scores, if you find the largest yourself. "Gossip": output and weights that do not belong together, and
+# shuffling. "Liar": the same without shuffling, the large scores, and the pencil. "On its side": the sums of the rows,
+# equal values, large scores, and the pencil.
 
 # %% [markdown]
 # ## One more suspect, with a random bug (5 minutes)

@@ -816,8 +816,8 @@ for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
 class FixedBlock(EncoderBlock):
     """BlockFromTheInternet without its bug. It keeps your __init__; write its forward.
 
-    Put the promise that it broke into a comment, as one sentence. Allowed: what EncoderBlock allows, but not
-    your EncoderBlock's own forward.
+    Put the promise that it broke into a comment, as one sentence. (No check reads the comment; your instructor
+    may.) Allowed: what EncoderBlock allows, but not your EncoderBlock's own forward.
 
     >>> block = FixedBlock(8, 2).requires_grad_(False)
     >>> zeros = [each.zero_() for each in block.parameters()]

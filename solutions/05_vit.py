@@ -413,25 +413,17 @@ plt.show()
 # other weights if your `__init__` draws its numbers in another order.) Would you have looked for a bug in a winner? And
 # if a model is some points behind, you notice only if you have a correct model to compare it with.
 #
-# Nor is it a peculiarity of our drawings. You know this figure from lesson 00: nine models on CIFAR-10, one right and
+# Nor is it a peculiarity of our drawings. You know the nine models of lesson 00, trained on CIFAR-10: one right and
 # eight broken (`benchmarks/results/fair_bet.json`). From memory: how many of the eight ended clearly below the right
 # one?
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each seed. Five broken models land
-# beside the right one, two six or seven points below; attention over the batch alone stays at
-# chance.](../figures/broken_vit.svg)
+# Three. Two lose six or seven points, and attention over the batch stays at chance: there a class token attends only to
+# the class tokens of other images, so it never receives anything from a patch. The test accuracy of the other five does
+# not distinguish them from the correct model, the scrambled tokens among them.
 #
 # </details>
-
-# %% [markdown]
-# Three. The right model gets 53 % in this short training. Two lose six or seven points, and attention over the batch
-# stays at 10 %, which is guessing: there a class token attends only to the class tokens of other images, so it never
-# receives anything from a patch. The test accuracy of the other five does not distinguish them from the correct model,
-# the scrambled tokens among them. (By their *training* loss, three of the five can: scrambled tokens and heads split by
-# `view` have a lower one than the right model, softmax over the queries a higher one. But you need the right model next
-# to them to see it, and a lower loss makes nobody suspicious.)
 #
 # **Accuracy cannot grade correctness. Checks can.**
 
@@ -496,7 +488,8 @@ class FixedViT(VisionTransformer):
     """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
 
     Write the whole forward. On the line that you repaired, write as a comment the rule that the old line broke.
-    Allowed: what VisionTransformer allows, but not your VisionTransformer's own forward. About 8 lines.
+    (No check reads the comment; your instructor may.) Allowed: what VisionTransformer allows, but not your
+    VisionTransformer's own forward. About 8 lines.
 
     >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
     (2, 10)
@@ -755,7 +748,7 @@ with torch.no_grad():
 # stage that agrees and the first that differs. `record`, from the first cell of this lesson, gives the stages of both.
 #
 # **Predict first.** What is the name of that stage for the model with scrambled tokens, and what for the one from the
-# internet? (The names are in the table that the first cell printed.)
+# internet? (The names are in the table of shapes at the start of this lesson.)
 
 
 # %%
@@ -784,9 +777,7 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 # test photos correctly. Its parameters have the names of your class, so `load_state_dict` is all you need, and no
 # internet connection.
 #
-# **Predict first.** Nobody has told this model which patches are neighbors. Lesson 02 compared positions by their
-# cosine. What will the table of its *learned* positions look like: noise, as at the start of training, or something
-# else?
+# You have seen this model's positions in lesson 02, mirror and all. Here they are again, out of *your* class.
 
 # %% tags=["experiment"]
 from vit_course.trained import trained_vit
@@ -800,9 +791,8 @@ print(f"largest difference between your class and the course's, with the same we
 show_position_similarity(small.positions.detach(), saved.config.grid_size)
 
 # %% [markdown]
-# Each small square belongs to one patch, and is brightest there. In the middle, a patch is most similar to its
-# neighbors; at the border, patches along the same side resemble each other. The model has found out from photos alone
-# what lies next to what.
+# Each small square belongs to one patch, and is brightest there: the same neighbors as in lesson 02, read from your
+# `positions`.
 
 # %% [markdown]
 # ## Eighty-six million trained parameters
@@ -856,7 +846,8 @@ show_images(photo(), titles=["What does your model say?"])
 # and so that a cat is found wherever it sits. In a ViT much less of this is built in: all patches pass through the same
 # Linear, but which of them are neighbors it has to learn from data. What that costs is the main finding of the paper
 # behind it (Dosovitskiy et al. 2021): trained on ImageNet's 1.3 million photos alone, without strong regularization, it
-# stays a few points behind CNNs of its size; trained first on 14 to 300 million, it overtakes them.
+# stays a few points behind CNNs of its size; trained first on 14 million, it draws level, and on 300 million it
+# overtakes them.
 #
 # One last look into it: for each patch, how similar its learned position is to all the others. With the real weights
 # you will see crosses, rows and columns, though nobody told the model in which row and column a patch lies.

@@ -89,6 +89,13 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
         )
 
 
+def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
+    logged = log("lesson_cifar.json")
+    rates = logged["convnet_rates"]
+    assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
+    assert listed([100 * accuracy for accuracy in rates.values()]) in EXPERIMENTS
+
+
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
     run = log("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
     assert f"{100 * run[0]:.1f} % after the first epoch and {100 * run[-1]:.1f} % after the sixth" in TRAINING
