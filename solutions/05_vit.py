@@ -424,7 +424,8 @@ plt.show()
 # not distinguish them from the correct model, the scrambled tokens among them.
 #
 # </details>
-#
+
+# %% [markdown]
 # **Accuracy cannot grade correctness. Checks can.**
 
 # %% [markdown] question="why-it-learns" points=2
