@@ -957,10 +957,10 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # Here is our log of both tables, as differences with their intervals. Look at it when you have written your answer. In
 # the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones, −1.9 ± 1.5.
 # With ten intervals of accuracy in the two tables, about two times in five at least one would miss 0 by chance alone.
-# Gains of up to three points might not have shown. The modern model, with everything on, ends level with the plain
-# one: +0.0 ± 4.2. On the problem that they were made for, the runs show a gain for QK-norm and for LayerScale, and for DropPath none *in
-# accuracy* (+0.6 ± 3.3). Its validation loss is lower, by 0.41 ± 0.32: the model is less sure of its wrong answers
-# (lesson 06), but hardly more often right.
+# Gains of up to three points might not have shown. The modern model, with everything on, ends level with the plain one:
+# +0.0 ± 4.2. On the problem that they were made for, the runs show a gain for QK-norm and for LayerScale, and for
+# DropPath none *in accuracy* (+0.6 ± 3.3). Its validation loss is lower, by 0.41 ± 0.32: the model is less sure of its
+# wrong answers (lesson 06), but hardly more often right.
 #
 # ![Ten changes to a small ViT, each with the points of accuracy that it gains and a 95 %
 # interval.](../figures/modern_changes.svg)
