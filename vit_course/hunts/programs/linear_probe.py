@@ -7,10 +7,10 @@ from torch import nn
 
 def suspect_probe(features, labels, num_classes, weight_decay=1e-3):
     """The linear layer with the lowest cross-entropy plus half the weight decay times its squared weights."""
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)
-    # bug "no bias": layer = nn.Linear(features.shape[1], num_classes, bias=False, dtype=features.dtype)
+    layer = nn.Linear(features.shape[1], num_classes, device=features.device, dtype=features.dtype)
+    # bug "no bias": layer = nn.Linear(features.shape[1], num_classes, False, features.device, features.dtype)
     # bug "always float32": features = features.float()
-    # bug "always float32": layer = nn.Linear(features.shape[1], num_classes)
+    # bug "always float32": layer = nn.Linear(features.shape[1], num_classes, device=features.device)
     optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=300, line_search_fn="strong_wolfe")
 
     def objective():
