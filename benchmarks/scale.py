@@ -1,0 +1,186 @@
+"""A class of 2,000, all lessons mixed: does the cost grow by a straight line, and what does stock nbgrader take?
+
+    python benchmarks/scale.py --students 2000
+
+Makes a class folder in which every invented student hands in one lesson, the lessons in turn (right answers, known
+mistakes, crashes, attacks and unwritten exercises, as `vit-course simulate` draws them). Grades all of it fresh with a
+job on every core and notes the clock and the memory on the way, grades it again from what is kept, and writes the class
+report. Then stock nbgrader's own step executes one such notebook of each lesson in a kernel. A core's throughput is
+compared lesson by lesson and over all of them. Writes results/scale.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import nbformat
+import psutil
+from nbgrader.preprocessors import Execute
+from timing import machine
+
+from exercise_kit.batch.batch import Grader
+from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.profiles import names, profiles
+from exercise_kit.simulate.simulate import wanted_lessons
+from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+SEED, STOCK_SECONDS = 1, 1200  # a cell's limit under stock nbgrader
+MARKS = (20, 50, 100, 200, 500, 1000, 2000)
+
+
+def hand_in(folder: Path, students: int) -> list[Path]:
+    """Make a class in which each student hands in one lesson; the folders of the submissions, in a mixed order."""
+    new_class(folder, ROOT)
+    variants = right_variants(ROOT)
+    lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in wanted_lessons(ROOT, ())]
+    sorts = profiles(students, random_of(SEED, "sorts"))
+    paths = []
+    for number, (student, sort) in enumerate(zip(names(students, random_of(SEED, "names")), sorts, strict=True)):
+        lesson = lessons[number % len(lessons)]
+        lesson.write(folder / "submitted", lesson.submitted(student, sort))
+        paths.append(folder / "submitted" / student / lesson.name)
+    random_of(SEED, "order").shuffle(paths)
+    return paths
+
+
+class Watch:
+    """Notes the clock, and the memory (proportional set size) of all processes below this, while a class is graded."""
+
+    def __init__(self) -> None:
+        self.peak = 0.0
+        self.done: list[tuple[float, float]] = []
+        self._over, self._start = threading.Event(), time.perf_counter()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def tell(self, _: object) -> None:
+        """One more submission is done."""
+        self.done.append((time.perf_counter() - self._start, self.peak))
+
+    def _look(self) -> None:
+        while not self._over.wait(2.0):
+            held = sum(map(_pss, psutil.Process().children(recursive=True)))
+            self.peak = max(self.peak, held / 2**20)
+
+
+def _pss(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0
+
+
+def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
+    """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
+    with Grader.for_class(folder, jobs=jobs, fresh=True) as grader, Watch() as watch:
+        found = grader._find(paths)
+        results = [each.result for each in grader.run(found, watch.tell) if each.result]
+    course = [
+        {"submissions": n, "seconds": round(watch.done[n - 1][0], 1), "peak_megabytes": round(watch.done[n - 1][1])}
+        for n in sorted({*(mark for mark in MARKS if mark < len(found)), len(found)})
+    ]
+    wall, _ = watch.done[-1]
+    return {
+        "jobs": jobs,
+        "submissions": len(results),
+        "graded": sum(each.status == "graded" for each in results),
+        "course": course,
+        "core_seconds_each": round(wall * jobs / len(results), 3),
+    }, results
+
+
+def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
+    """Grade again what is kept."""
+    start = time.perf_counter()
+    with Grader.for_class(folder, jobs=jobs) as grader:
+        done = list(grader.run(grader._find(paths)))
+    return {"seconds": round(time.perf_counter() - start, 1), "from_cache": sum(each.from_cache for each in done)}
+
+
+def reported(folder: Path) -> float:
+    """Seconds of `vit-course report`, started as a command."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "vit_course", "report", "."]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return round(time.perf_counter() - start, 1)
+
+
+def stock(path: Path) -> float:
+    """Seconds of stock nbgrader's own step: every cell of a notebook in a fresh kernel."""
+    notebook, start = nbformat.read(path, as_version=4), time.perf_counter()
+    Execute(timeout=STOCK_SECONDS).preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    return time.perf_counter() - start
+
+
+def compared(results: Sequence[Result], stock_seconds: dict[str, float], core_seconds: float) -> list[dict[str, Any]]:
+    """For each lesson, seconds of a core a submission: ours (its share of the whole run's time) and stock's."""
+    clocks: dict[str, list[float]] = defaultdict(list)
+    for each in results:
+        clocks[each.assignment or ""].append(each.seconds)
+    overhead = core_seconds / mean(each.seconds for each in results)
+    rows = []
+    for lesson, seconds in sorted(stock_seconds.items()):
+        ours = mean(clocks[lesson]) * overhead
+        rows.append(
+            {"lesson": lesson, "ours": round(ours, 3), "stock": round(seconds, 1), "times": round(seconds / ours)}
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
+        folder = Path(home) / "class"
+        paths = hand_in(folder, arguments.students)
+        grading, results = judged(folder, paths, arguments.jobs)
+        again, report = kept(folder, paths, arguments.jobs), reported(folder)
+        one_each = {path.name: path for path in paths}
+        stock_seconds = {lesson: stock(path / f"{lesson}.ipynb") for lesson, path in sorted(one_each.items())}
+    lessons = compared(results, stock_seconds, grading["core_seconds_each"])
+    over_all = mean(each["stock"] for each in lessons) / mean(each["ours"] for each in lessons)
+    text = json.dumps(
+        {
+            **machine("cpu"),
+            "grading": grading,
+            "again_from_what_is_kept": again,
+            "report_seconds": report,
+            "core_seconds_by_lesson": lessons,
+            "stock_over_ours": {
+                "mean_of_all": round(over_all),
+                "median_lesson": median(each["times"] for each in lessons),
+            },
+        },
+        indent=1,
+    )
+    print(text)
+    RESULTS.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
