@@ -104,8 +104,9 @@ plt.show()
 
 # %% [markdown]
 # It grows. Every block *adds* to the stream and nothing scales it back, so its spread more than doubles in twelve
-# blocks, and training may increase it further. Inside a block this does no harm, since `norm1` and `norm2` rescale the
-# input of attention and MLP. The final norm does the same for the head.
+# blocks, and training may increase it further. Inside a block, `norm1` and `norm2` take the scale away again, and the
+# final norm does so for the head. But the longer the stream is, the smaller is the share that a later block adds:
+# lesson 10 comes back to this.
 
 # %% [markdown]
 # ## Six parts
@@ -630,7 +631,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 #
 # The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two: a
 # convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes protect hardly anything: every
-# vector of 48 numbers fits in place of every other, all weights and biases of the norms and the biases of `conv_proj`,
+# vector of 48 numbers fits in place of every other: weights and biases of all norms, and the biases of `conv_proj`,
 # `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`, (48, 192); in
 # ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
 #
@@ -850,8 +851,9 @@ show_images(photo(), titles=["What does your model say?"])
 # stays a few points behind CNNs of its size; trained first on 14 million, it draws level, and on 300 million it
 # overtakes them.
 #
-# One last look into it: for each patch, how similar its learned position is to all the others. With the real weights
-# you will see crosses, rows and columns, though nobody told the model in which row and column a patch lies.
+# One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
+# shows crosses, rows and columns, though nobody told its model in which row and column a patch lies. Do you see them
+# with these weights?
 
 # %% tags=["experiment"]
 show_position_similarity(mine.positions.detach(), grid_size=(14, 14))

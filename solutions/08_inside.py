@@ -797,12 +797,12 @@ reveal("what-it-looks-at-most", 100 * right(most), within=10)
 
 # %% [markdown]
 # Read the table slowly. Covering where the model looks costs a good deal of accuracy, so these maps do say something
-# about the answer. Then compare the second column with the random patches. In each of our three runs (three seeds of
-# the training, `benchmarks/results/inside.json`), covering the *least* looked-at patches of the last block cost
-# **more** than covering random ones: 82.0, 86.8 and 71.4 % were right, against 87.3, 88.6 and 88.1 %. If it does in
-# yours, find these patches in the picture: they lie on the shape. A likely reason: the class token had collected from
-# them in earlier blocks, and the last block had no need to look again (see the heads above). If it does not, this map
-# has missed little in your model.
+# about the answer. Then compare the second column with the random patches. In two of our three runs (three seeds of the
+# training, `benchmarks/results/inside.json`), covering the *least* looked-at patches of the last block cost clearly
+# **more** than covering random ones: 82.0, 86.8 and 71.4 % were right, against 87.3, 88.6 and 88.1 %; the one in the
+# middle lies within what ten random choices give. If it does in yours, find these patches in the picture: do they lie
+# on the shape? A likely reason: the class token had collected from them in earlier blocks, and the last block had no
+# need to look again (see the heads above). If it does not, this map has missed little in your model.
 #
 # Rollout, your first exercise, includes the earlier blocks. In each of our runs it was the best of the three in both
 # columns (27.6, 31.0 and 24.6 %; 93.8, 95.0 and 93.8 %). If it is not in yours, take that as a warning about single
@@ -868,11 +868,11 @@ for block in range(config.depth):
 # Was it the head that you chose? With means, the model missed each head of block 0 more than any head of the last block
 # in each of our three runs, with zeros in two of them; and yet it is the last block whose maps are usually shown. A
 # head with a striking map may be one that the model can do without, and a head with a dull map may be needed. The two
-# ways differ, and neither is always the gentler one: the mean cost less than zeros for 11 of the 12 heads of the last
-# block, but 10 of the 12 of block 0 were missed *more* with their mean in place. (One mean for the class token and all
-# patches may fit none of them.) What an ablation shows is narrower than it looks, too: how much the model misses this
-# head when all others stay as they are. Two heads that can replace each other look useless one by one. Take out both,
-# and they may not be.
+# ways differ, and neither is always the gentler one: over three runs a block has twelve cases, four heads in each run,
+# and the mean cost less than zeros in 11 of the 12 of the last block, but more in 10 of the 12 of block 0. (One mean
+# for the class token and all patches may fit none of them.) What an ablation shows is narrower than it looks, too: how
+# much the model misses this head when all others stay as they are. Two heads that can replace each other look useless
+# one by one. Take out both, and they may not be.
 
 # %% [markdown] question="does-it-explain" points=2
 # ### Question: does it explain? (6 minutes, 2 points)

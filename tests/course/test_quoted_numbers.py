@@ -183,7 +183,7 @@ def test_what_is_said_of_silenced_heads_follows_from_the_runs():
         )
         for block in (0, -1)
     }
-    assert f"{gentler[-1]} of the 12 heads of the last block, but {12 - gentler[0]} of the 12 of block 0" in LOOK
+    assert f"{gentler[-1]} of the 12 of the last block, but more in {12 - gentler[0]} of the 12 of block 0" in LOOK
 
 
 def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
