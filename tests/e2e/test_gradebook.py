@@ -268,13 +268,14 @@ def test_formgrader_is_usable_with_a_server(ungraded: GradedClass, server: Serve
     assert_usable(course, tmp_path / "settings", lose, "does not answer")
 
 
-def run_into(course: GradedClass, fault: str) -> str:
-    """What `nbgrader autograde` says when a fault comes after its second student."""
+def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
+    """What `nbgrader autograde` says when a fault comes after its second student; it is mended afterwards."""
     config = course.folder / "nbgrader_config.py"
     before = config.read_text("utf-8")
     (course.folder / "fault.py").write_text(FAULT.format(fault=fault))
     course.configure('c.Autograde.post_convert_hook = "fault.after"')
     log = nbgrader(course.folder, "autograde", LESSON, status=1)
+    mend()
     config.write_text(before, "utf-8")
     for never in ("Traceback", "sqlalche.me", "recently upgraded"):
         assert never not in log, log
@@ -375,8 +376,9 @@ def test_a_full_disk_in_mid_run(small_disk: GradedClass, graded: GradedClass) ->
 
 def test_a_disk_that_turns_read_only_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
     kept, disk = small_disk.results(), small_disk.folder.parent
-    said = run_into(small_disk, f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)")
-    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    writable = ["mount", "-o", "remount,rw", str(disk)]
+    fault = f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)"
+    said = run_into(small_disk, fault, lambda: subprocess.run(writable, check=True))
     assert str(small_disk.folder) in said
     assert "cannot be written to (" in said or "Read-only file system; see to the disk" in said
     assert_nothing_lost(small_disk, graded, kept)
