@@ -33,7 +33,9 @@ def _in_the_lessons():
 
 def test_the_examples_are_those_of_the_lessons():
     lessons = _in_the_lessons()
-    assert {name: _of(text) for name, text in EXAMPLES.items()} == {name: lessons[name] for name in EXAMPLES}
+    # a class's own exercises bring examples of their own into the process that imports them
+    ours = {name for each in EXERCISES.values() for name in each.objects} & EXAMPLES.keys()
+    assert {name: _of(EXAMPLES[name]) for name in ours} == {name: lessons[name] for name in ours}
 
 
 @pytest.mark.parametrize("exercise", [each.name for each in EXERCISES.values() if set(each.objects) <= set(EXAMPLES)])
