@@ -14,7 +14,7 @@ from uuid import uuid4
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 
 TEMPLATES = files("exercise_kit") / "templates"
-OF_CLASS = "class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
+OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
 
 
 class ClassFolderError(Exception):

@@ -207,7 +207,7 @@ def _write_truth(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[
 
 def _keep_secret(path: Path, secret: bytes) -> None:
     """Give the class a secret that follows from its seed: so the truth holds even where it depends on what is drawn."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.parent.mkdir(mode=0o700)
     path.write_bytes(secret)
     path.chmod(0o600)
     if secret_at(path) != secret:
