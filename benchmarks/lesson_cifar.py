@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from torch.optim import AdamW, Optimizer
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
+from vit_course.metrics import paired_interval
 from vit_course.staff.references import mixup
 from vit_course.training import evaluate, parameter_groups, train_one_epoch, warmup_cosine
 from vit_course.vit import VisionTransformer
@@ -250,12 +251,19 @@ def conditions() -> dict[str, Any]:
     return json.loads(json.dumps(known))
 
 
-def load(path: Path) -> dict[str, Any]:
-    """What an earlier run under the same conditions has found, or the beginning of a new one."""
-    known = conditions()
+def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str, Any]:
+    """What an earlier run under the ``known`` conditions has found, or the beginning of a new one of these arms."""
     if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
         return result
-    return known | {"results": {name: {} for name in ARMS}, "curves": {}, "finder": {}, "convnet_rates": {}}
+    return known | {"results": {name: {} for name in arms}}
+
+
+def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> str:
+    """A table's line: per cent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
+    line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
+    if baseline is not None and len(each) == len(baseline):
+        line += "   {:+5.1f} ± {:.1f}".format(*paired_interval(each, baseline))
+    return line
 
 
 def save(path: Path, result: dict[str, Any]) -> None:
@@ -296,7 +304,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    result = load(arguments.output)
+    result = {"curves": {}, "finder": {}, "convnet_rates": {}} | earlier(arguments.output, conditions(), ARMS)
     for name, defect in DEFECTS.items():
         if name not in result["curves"]:
             result["curves"][name] = train_with_defect(defect, train, validation)

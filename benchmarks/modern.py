@@ -22,14 +22,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import BASE, BATCH, FEW, LEARNING_RATE, SEEDS, WEIGHT_DECAY, images_of, save, set_rates
+from lesson_cifar import BASE, BATCH, FEW, LEARNING_RATE, SEEDS, WEIGHT_DECAY, earlier, images_of, row, save, set_rates
 from torch import Tensor, nn
 from torch.optim import AdamW
 
 from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_heads
 from vit_course.config import ViTConfig
 from vit_course.data import Batches
-from vit_course.metrics import paired_interval
 from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
 from vit_course.training import evaluate, parameter_groups, train_one_epoch
 from vit_course.vit import VisionTransformer
@@ -175,28 +174,15 @@ def conditions() -> dict[str, Any]:
     return json.loads(json.dumps(known))
 
 
-def load(path: Path) -> dict[str, Any]:
-    """What an earlier run under the same conditions has found, or the beginning of a new one."""
-    known = conditions()
-    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
-        return result
-    return known | {"results": {name: {} for name in ARMS}}
-
-
 def table(result: dict[str, Any]) -> str:
     """Accuracy on validation images at the end for each seed, and the difference that the change makes."""
     last = {
         name: [100 * run["validation_accuracy"][-1] for run in runs.values()]
         for name, runs in result["results"].items()
     }
-    lines = []
-    for name, each in last.items():
-        line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
-        if (baseline := BASELINES[name]) != name:
-            gap, half = paired_interval(each, last[baseline])
-            line += f"   {gap:+5.1f} ± {half:.1f}"
-        lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(
+        row(name, each, None if BASELINES[name] == name else last[BASELINES[name]]) for name, each in last.items()
+    )
 
 
 def main() -> None:
@@ -205,7 +191,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
-    result = load(arguments.output)
+    result = earlier(arguments.output, conditions(), ARMS)
     waiting = [(name, seed) for seed in SEEDS for name in ARMS if str(seed) not in result["results"][name]]
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
         runs = pool.map(partial(run_arm, data=arguments.data), *zip(*waiting, strict=True)) if waiting else iter(())

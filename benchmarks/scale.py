@@ -37,6 +37,8 @@ from exercise_kit.simulate.modules import right_variants
 from exercise_kit.simulate.profiles import names, profiles
 from exercise_kit.simulate.simulate import wanted_lessons
 from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+from exercise_kit.submission.find import find
+from exercise_kit.submission.released import Lessons
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "scale.json"
@@ -96,7 +98,7 @@ def _pss(process: psutil.Process) -> int:
 def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
     with Grader.for_class(folder, jobs=jobs, fresh=True) as grader, Watch() as watch:
-        found = grader._find(paths)
+        found = find(paths, Lessons(folder).names, folder)
         results = [each.result for each in grader.run(found, watch.tell) if each.result]
     course = [
         {"submissions": n, "seconds": round(watch.done[n - 1][0], 1), "peak_megabytes": round(watch.done[n - 1][1])}
@@ -116,7 +118,7 @@ def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     """Grade again what is kept."""
     start = time.perf_counter()
     with Grader.for_class(folder, jobs=jobs) as grader:
-        done = list(grader.run(grader._find(paths)))
+        done = list(grader.run(find(paths, Lessons(folder).names, folder)))
     return {"seconds": round(time.perf_counter() - start, 1), "from_cache": sum(each.from_cache for each in done)}
 
 

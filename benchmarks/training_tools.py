@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lesson_cifar import BASE, BATCH, LEARNING_RATE, SEEDS, WEIGHT_DECAY, images_of, save, set_rates
+from lesson_cifar import BASE, BATCH, LEARNING_RATE, SEEDS, WEIGHT_DECAY, earlier, images_of, row, save, set_rates
 from lesson_cifar import RESULTS as BASE_RESULTS
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from vit_course.data import Batches, ImageDataset
-from vit_course.metrics import paired_interval
 from vit_course.training import evaluate, parameter_groups, train_one_epoch
 from vit_course.vit import VisionTransformer
 
@@ -67,26 +66,13 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
     return {"accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
 
 
-def load(path: Path) -> dict[str, Any]:
-    """What an earlier run under the same conditions has found, or the beginning of a new one."""
-    known = {"benchmark": "training_tools", "torch": torch.__version__, "num_train": NUM_TRAIN, "epochs": EPOCHS}
-    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
-        return result
-    return known | {"results": {name: {} for name in ARMS}}
-
-
 def table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Per cent of the validation images right, and the difference from the base where there are as many seeds."""
     base = json.loads(BASE_RESULTS.read_text())["results"]["base"].values()
     of_base = [100 * run["validation_accuracy"][-1] for run in base]
-    lines = []
-    for name, runs in results.items():
-        each = [100 * run["accuracy"] for run in runs.values()]
-        line = f"{name:18}" + "  ".join(f"{accuracy:.1f}" for accuracy in each)
-        if len(each) == len(of_base):
-            line += "   {:+.1f} ± {:.1f}".format(*paired_interval(each, of_base))
-        lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(
+        row(name, [100 * run["accuracy"] for run in runs.values()], of_base) for name, runs in results.items()
+    )
 
 
 def main() -> None:
@@ -96,7 +82,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    result = load(arguments.output)
+    known = {"benchmark": "training_tools", "torch": torch.__version__, "num_train": NUM_TRAIN, "epochs": EPOCHS}
+    result = earlier(arguments.output, known, ARMS)
     results = result["results"]
 
     def fill(name: str, seeds: tuple[int, ...]) -> None:

@@ -186,8 +186,8 @@ class Cluster:
         return result
 
     def _dismiss(self, worker: _Worker, why: str) -> None:
-        told, worker.may_judge = worker.may_judge or worker.question, False
-        if told:
+        is_news, worker.may_judge = worker.may_judge or worker.question, False
+        if is_news:
             self._tell(one_line(f"{worker} grades nothing: {why}."))
 
     def _judging(self) -> list[_Worker]:
@@ -263,7 +263,7 @@ def _connected(address: str) -> Client:
     from distributed import Client
 
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told in our own words
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # we say in our own words what is lost
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -279,17 +279,17 @@ def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -
         notes = (*submission.notes, *fresh.notes)
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
     kept, changed = found.kept, found.changed
-    told = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
+    remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
     if any(each.reason is Reason.OUR_ERROR for each in fresh.exercises):  # it may be gone a minute later
-        return Done(merged(told, kept, fresh))
+        return Done(merged(remarked, kept, fresh))
     try:
         whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
         _store(task).save(submission, found.keys, whole)
     except OSError as error:
         problem = f"its result could not be kept: {error.strerror or error}"
-        whole = merged(told, kept, fresh)
+        whole = merged(remarked, kept, fresh)
         return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, problem)))))
-    return Done(merged(told, kept, fresh), lasting=not changed)
+    return Done(merged(remarked, kept, fresh), lasting=not changed)
 
 
 def _cached(
@@ -334,7 +334,7 @@ class _JudgePool:
         """Start the process of which the workers are made before this one imports torch, so that both do it at once."""
         with self.lock:
             if self.of is None and self._warm is None and _can_be_opened(task.handed_in):
-                # what stands in the way is told when the judge needs it
+                # what stands in the way is said when the judge needs it
                 with suppress(OSError, WarmProcessLost, ReleasedError):
                     self._warm, self._warm_for = _warm_process(task), _how(task)
 

@@ -34,7 +34,7 @@ def report(
         console.print(sentence, markup=False)
     book = written.work.manual_grading
     if book and book.problem:
-        console.print(legible(f"What waits to be graded by hand is not told: {book.problem}."), markup=False)
+        console.print(legible(f"What waits to be graded by hand is not known: {book.problem}."), markup=False)
         console.print("Names that it alone knows may stand in the answers shown: look before you show the page.")
     console.print(f"\nThe report: {written.page}", markup=False)
     if written.names:

@@ -229,10 +229,10 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
     weights = probe.weights(parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
     notes = student.practise("predict_stopped", weights=weights, config=config, image=image)
-    told = left_after_an_error(notes)
-    student.record[-1:] = [("left after an error", bool(told))]
-    if told:
-        seen = f"an image of another size stopped the model, and afterward {told}"
+    traces = left_after_an_error(notes)
+    student.record[-1:] = [("left after an error", bool(traces))]
+    if traces:
+        seen = f"an image of another size stopped the model, and afterward {traces}"
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
 
 
@@ -243,8 +243,8 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
         "hooks": "another hook is on {}",
         "frozen": "{} is frozen, or freed",
     }
-    told = [clause.format(str(notes[name][0])) for name, clause in clauses.items() if notes[name]]
-    return (told or ["" if notes["recording"] else "torch records no gradients any more"])[0]
+    traces = [clause.format(str(notes[name][0])) for name, clause in clauses.items() if notes[name]]
+    return (traces or ["" if notes["recording"] else "torch records no gradients any more"])[0]
 
 
 @predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)

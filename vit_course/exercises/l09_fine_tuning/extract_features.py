@@ -204,10 +204,10 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
     ]
     weights = probe.weights(parameter_shapes(config))
     notes = student.practise("featuring_stopped", weights=weights, config=config, batches=batches)
-    told = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
-    student.record[-1:] = [("left after an error", bool(told))]
-    if told:
-        seen = f"a batch of images of another size stopped the model, and afterward {told}"
+    traces = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
+    student.record[-1:] = [("left after an error", bool(traces))]
+    if traces:
+        seen = f"a batch of images of another size stopped the model, and afterward {traces}"
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
 
 
