@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,21 +26,34 @@ def how_far(console: Console, doing: str, total: int | None = None) -> Iterator[
     Yields:
         What to call after each step, in any thread.
     """
-    if console.is_terminal:
-        counted: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if total is not None else ()
-        columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn()
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(doing, total=total)
-            yield lambda: bar.advance(task)
-        return
-    count, done = Count(doing, total), threading.Event()
-    thread = threading.Thread(target=tell, args=(console, count, done.wait), name="how far", daemon=True)
-    thread.start()
+    with unsilenced(console) as shown:
+        if shown.is_terminal:
+            counted: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if total is not None else ()
+            columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn()
+            with Progress(*columns, console=shown, transient=True) as bar:
+                task = bar.add_task(doing, total=total)
+                yield lambda: bar.advance(task)
+            return
+        count, done = Count(doing, total), threading.Event()
+        thread = threading.Thread(target=tell, args=(shown, count, done.wait), name="how far", daemon=True)
+        thread.start()
+        try:
+            yield count.advance
+        finally:
+            done.set()
+            thread.join()
+
+
+@contextmanager
+def unsilenced(console: Console) -> Iterator[Console]:
+    """The same console on a descriptor of its own: a check that runs meanwhile takes the process's stderr away."""
     try:
-        yield count.advance
-    finally:
-        done.set()
-        thread.join()
+        descriptor = os.dup(console.file.fileno())
+    except (OSError, ValueError, AttributeError):  # nothing of the operating system is behind it
+        yield console
+        return
+    with open(descriptor, "w", encoding=console.encoding, errors="replace") as file:
+        yield Console(file=file)
 
 
 class Count:

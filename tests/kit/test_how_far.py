@@ -8,7 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from exercise_kit.how_far import SECONDS, Count, how_far, tell
+from exercise_kit.engine.probes import quiet
+from exercise_kit.how_far import SECONDS, Count, how_far, tell, unsilenced
 
 
 def a_log() -> Console:
@@ -46,6 +47,12 @@ def test_short_work_leaves_nothing_in_a_log_and_no_thread():
         advance()
     assert console.file.getvalue() == ""
     assert "how far" not in {each.name for each in threading.enumerate()}
+
+
+def test_what_silences_the_process_does_not_silence_it(capfd):
+    with unsilenced(Console(stderr=True)) as console, quiet():
+        console.print("grading: 1 of 2 after 0:10")
+    assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
 
 
 def test_work_that_breaks_off_leaves_no_thread():
