@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args, get_origin, get_type_hints
 
 PatchEmbeddingKind = Literal["linear", "convolution"]
@@ -12,6 +13,13 @@ Pooling = Literal["class_token", "mean"]
 HeadActivation = Literal["tanh", "relu"]
 Gelu = Literal["exact", "tanh"]
 Initialisation = Literal["paper", "torchvision", "truncated_normal"]
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The words that each field of a :class:`ViTConfig` may hold, for those that hold words; read off once."""
+    kinds = get_type_hints(ViTConfig)
+    return {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
 
 
 def grid_of(height: int, width: int, patch_size: int) -> tuple[int, int]:
@@ -90,9 +98,9 @@ class ViTConfig:
         self._check_rates()
 
     def _check_choices(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            if get_origin(kind) is Literal and getattr(self, name) not in get_args(kind):
-                allowed = ", ".join(map(repr, get_args(kind)))
+        for name, choices in _choices().items():
+            if getattr(self, name) not in choices:
+                allowed = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
 
     def _check_sizes(self) -> None:

@@ -6,15 +6,13 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +22,7 @@ from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
@@ -185,13 +184,14 @@ class GradeOptions:
     device: str = "cpu"
 
 
-def grade(options: GradeOptions, out: Console, err: Console) -> bool:
+def grade(options: GradeOptions, out: Console, err: Console, progress: Console | None = None) -> bool:
     """Grade, and tell in a table, and as JSON where that was asked for; on stdout JSON stands alone.
 
     Args:
         options: what to grade, and how.
         out: where the table goes.
-        err: where progress and remarks go.
+        err: where remarks go.
+        progress: where it is shown how far the work is; ``err`` by default.
 
     Returns:
         Whether every submission was graded and none of them needs a word.
@@ -216,7 +216,7 @@ def grade(options: GradeOptions, out: Console, err: Console) -> bool:
     if options.sandbox and not options.scheduler:
         _require_sandbox(device)
     handed_in = find(options.paths, lessons.names, class_dir)
-    done = _graded(replace(options, device=device), class_dir, handed_in, err)
+    done = _graded(replace(options, device=device), class_dir, handed_in, err, progress or err)
     results = _flagged(done)
     _remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, class_dir, err)
@@ -278,7 +278,9 @@ def _require_sandbox(device: str) -> None:
         )
 
 
-def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[HandedIn], err: Console) -> list[Done]:
+def _graded(
+    options: GradeOptions, class_dir: Path | None, handed_in: list[HandedIn], err: Console, progress: Console
+) -> list[Done]:
     try:
         grader = Grader(
             place_of(class_dir),
@@ -298,7 +300,7 @@ def _graded(options: GradeOptions, class_dir: Path | None, handed_in: list[Hande
         raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
     except ClusterError as error:
         raise GradeError(str(error)) from None
-    with grader, _progress(err, len(handed_in)) as advance:
+    with grader, how_far(progress, "grading", len(handed_in)) as advance:
         return list(grader.run(handed_in, lambda _: advance()))
 
 
@@ -310,17 +312,6 @@ def _flagged(done: Sequence[Done]) -> list[Result]:
         replace(result, flags=(*result.flags, SAME_FILE)) if same else result
         for (result, _), same in zip(found, shared, strict=True)
     ]
-
-
-@contextmanager
-def _progress(err: Console, total: int) -> Iterator[Callable[[], None]]:
-    if not err.is_terminal:
-        yield lambda: None
-        return
-    columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("grading", total=total)
-        yield lambda: bar.advance(task)
 
 
 def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:

@@ -22,9 +22,11 @@ from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
+from exercise_kit.how_far import how_far
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # where the lessons are, when this is an editable install of a clone
 CLONE = Path(__file__).resolve().parents[2]
 
@@ -75,10 +77,10 @@ def new_class(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
-    with in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
+    with how_far(errors, "making the class"), in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
         made = make(directory, lessons_root)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
-    with in_words(AuthoringError):
+    with how_far(errors, "comparing the lessons with their sources"), in_words(AuthoringError):
         stale = build_notebooks(root, check=True).stale
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
@@ -148,7 +150,7 @@ def grade(
     options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
     try:
         with in_words(GradeError), needs("grading"):
-            every_one = grade_paths(options, console, Console(stderr=True, highlight=False, soft_wrap=True))
+            every_one = grade_paths(options, console, errors)
     except GradeUsageError as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
     except KeyboardInterrupt:

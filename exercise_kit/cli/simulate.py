@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from exercise_kit.cli.class_lessons import class_with_lessons, prove, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.how_far import how_far
 
 if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
@@ -65,7 +64,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
         from exercise_kit.simulate.simulate import simulate as simulate_class
     with in_words(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
         total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
-        with _progress(total) as advance:
+        with how_far(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     _tell(made)
 
@@ -93,7 +92,8 @@ def _check(directory: Path, jobs: int) -> None:
         truth = read_truth(directory)
     with tempfile.TemporaryDirectory() as folder, in_words(GradeError, GradeUsageError), needs("grading"):
         target = Path(folder) / "grades.json"
-        grade(GradeOptions([directory], directory, json=str(target), jobs=jobs), _console, Console(quiet=True))
+        options = GradeOptions([directory], directory, json=str(target), jobs=jobs)
+        grade(options, _console, Console(quiet=True), progress=_errors)
         graded = json.loads(target.read_bytes())
     differences = compare(truth, graded)
     for text in differences[:_MOST_DIFFERENCES]:
@@ -106,13 +106,3 @@ def _check(directory: Path, jobs: int) -> None:
     wrong, named = share_named(truth)
     _console.print(f"The grades of {count} submissions are what they have to be: scores, names, verdicts, flags.")
     _console.print(f"Of {wrong} answers with a mistake of the library, or two, {named} are given its very name.")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    if not _errors.is_terminal:
-        yield lambda: None
-        return
-    with Progress(TextColumn("writing"), BarColumn(), MofNCompleteColumn(), console=_errors, transient=True) as bar:
-        task = bar.add_task("writing", total=total)
-        yield lambda: bar.advance(task)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import cache, partial
+from functools import cache
+from itertools import islice
 
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.probes import Probe, fresh_settings
@@ -46,16 +47,40 @@ def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence
     def observe(wrong: Misconception, check_name: str) -> tuple[bool, Record]:
         return observed(wrong, exercise.objects, checks[check_name])
 
-    found = {name: explain(exercise.misconceptions, records, set(failed), name, observe) for name in failed}
+    seen, names = Compared(records, observe), dict.fromkeys(failed).keys()
+    found = {name: explain(exercise.misconceptions, records, names, name, seen) for name in failed}
     return explain_by_two(exercise, records, failed, found, observe)
 
 
+class Compared:
+    """What misconceptions do in the checks that a student took, and whether that is what the student gave.
+
+    Each is observed and compared once, and only where somebody asks: to observe one takes a check's time.
+
+    Args:
+        records: what the student gave in every check that ran, by the check's name.
+        observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
+    """
+
+    def __init__(self, records: Mapping[str, Record], observe: Observe) -> None:
+        self._records, self._observe = records, observe
+        self._seen: dict[tuple[Misconception, str], tuple[bool, bool]] = {}
+
+    def __call__(self, wrong: Misconception, name: str) -> tuple[bool, bool]:
+        """Whether a misconception fails a check, and whether it gives there what the student gave."""
+        place = wrong, name
+        if place not in self._seen:
+            fails, answers = self._observe(wrong, name)
+            self._seen[place] = fails, same_record(answers, self._records[name])
+        return self._seen[place]
+
+    def against(self, wrong: Misconception, failed: Iterable[str]) -> int:
+        """In how many checks that both fail a misconception is known to give something else."""
+        return sum(self._seen.get((wrong, name)) == (True, False) for name in failed)
+
+
 def explain(
-    misconceptions: Iterable[Misconception],
-    records: Mapping[str, Record],
-    failed: Set[str],
-    name: str,
-    observe: Observe,
+    misconceptions: Iterable[Misconception], records: Mapping[str, Record], failed: Set[str], name: str, seen: Compared
 ) -> tuple[Cause, ...]:
     """The misconceptions that explain why the check called ``name`` failed.
 
@@ -64,23 +89,17 @@ def explain(
         records: what the student gave in every check that ran, by the check's name.
         failed: the names of the checks that the student failed.
         name: the one to explain.
-        observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
+        seen: what the misconceptions do there.
 
     Returns:
         The misconceptions that fail this check with the same answers, unless other failures contradict them, and among
         those the ones that agree with the student in the most checks. More than one when these checks cannot
         tell them apart; none when nothing fits.
     """
-
-    def seen(wrong: Misconception, check_name: str) -> tuple[bool, bool]:
-        fails, answers = observe(wrong, check_name)
-        return fails, same_record(answers, records[check_name])
-
     matching = [
         wrong
         for wrong in misconceptions
-        if _fits(records[name], failed, name, partial(seen, wrong))
-        and _is_supported(records, failed, partial(seen, wrong))
+        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen)
     ]
     if len(matching) > 1:
         votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
@@ -93,28 +112,40 @@ def _limit_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     return causes if len(causes) <= MOST_NAMES else ()
 
 
-def _fits(record: Record, failed: Set[str], name: str, seen: Callable[[str], tuple[bool, bool]]) -> bool:
+def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
     """Whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
     fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise.
-    What the student passes is another matter: see :func:`_is_supported`.
+    What the student passes is another matter: see :func:`_is_supported`. Nothing is observed once this is decided.
     """
-    if seen(name) != (True, True):
-        return False
-    both = [agrees for each in failed for fails, agrees in [seen(each)] if fails]
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
-    return all(both) if only_raised else 2 * sum(both) > len(both)
+    most_against = 0 if only_raised else (len(failed) - 1) // 2
+    if seen.against(wrong, failed) > most_against or seen(wrong, name) != (True, True):
+        return False
+    agreeing = against = 0
+    for each in failed:
+        fails, agrees = seen(wrong, each)
+        agreeing += fails and agrees
+        against += fails and not agrees
+        if against > most_against:
+            return False
+    return agreeing > against
 
 
-def _is_supported(records: Mapping[str, Record], failed: Set[str], seen: Callable[[str], tuple[bool, bool]]) -> bool:
+def _is_supported(wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared) -> bool:
     """Whether a misconception explains at least as many failures as it would have caused that are not there.
 
     It may lack a little more than the student does, but whoever passes nearly all that it fails has not made it.
     """
-    explained = sum(seen(each) == (True, True) for each in failed if each in records)
-    missing = sum(seen(each)[0] for each in records if each not in failed)
-    return explained >= missing
+    explained = sum(seen(wrong, each) == (True, True) for each in failed if each in records)
+    return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)
+
+
+def _fails_more(wrong: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
+    """Whether a misconception fails more than ``count`` of these checks."""
+    fails = (name for name in names if seen(wrong, name)[0]) if len(names) > count else iter(())
+    return next(islice(fails, count, None), None) is not None
 
 
 def _may_be_two(found: Mapping[str, tuple[Cause, ...]]) -> bool:
@@ -145,61 +176,57 @@ def explain_by_two(
         the most checks.
     """
 
-    def seen(wrong: Misconception, check_name: str) -> tuple[bool, bool]:
-        fails, answers = observe(wrong, check_name)
-        return fails, same_record(answers, records[check_name])
-
-    if not _may_be_two(found):
+    pairs = pairs_of(exercise) if _may_be_two(found) else ()
+    if not pairs:
         return dict(found)
+    seen = Compared(records, observe)
     unexplained = [name for name in failed if name in found and not found[name] and _has_values(records[name])]
     alone = Counter(cause for causes in found.values() for cause in causes)
     passed = [name for name in records if name not in failed]
-    fitting: list[tuple[int, Pair, list[str]]] = []
-    for pair in _likely(exercise, {name: records[name] for name in unexplained[:MOST_EVIDENCE]}, alone, observe):
-        explained = _explained(
-            pair, [*unexplained, *(name for name in failed if name not in unexplained)], passed, seen
-        )
-        if len(explained) > max(alone.values(), default=0) and (not unexplained or {*unexplained} & {*explained}):
-            fitting.append((len(explained), pair, explained))
-    best = [each for each in fitting if each[0] == max(count for count, _, _ in fitting)]
-    if len({pair.cause for _, pair, _ in best}) > 1:
-        votes = [sum(seen(pair, each)[1] for each in records) for _, pair, _ in best]
+    ordered = [*unexplained, *(name for name in failed if name not in unexplained)]
+    evidence = {name: records[name] for name in unexplained[:MOST_EVIDENCE]}
+    least = max(alone.values(), default=0) + 1  # of failures that a pair has to explain
+    best: list[tuple[Pair, list[str]]] = []
+    for pair in _likely(exercise, pairs, evidence, alone, observe):
+        explained = _explained(pair, ordered, passed, least, seen)
+        if explained and (not unexplained or {*unexplained} & {*explained}):
+            best = [(pair, explained)] if len(explained) > least else [*best, (pair, explained)]
+            least = len(explained)
+    if len({pair.cause for pair, _ in best}) > 1:
+        votes = [sum(seen(pair, each)[1] for each in records) for pair, _ in best]
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
-    causes = _limit_causes(tuple(dict.fromkeys(pair.cause for _, pair, _ in best)))
+    causes = _limit_causes(tuple(dict.fromkeys(pair.cause for pair, _ in best)))
     if not causes:
         return dict(found)
-    explained_by_pair = {
-        name for _, _, explained in best for name in explained if len(causes) == 1 or not found.get(name)
-    }
+    explained_by_pair = {name for _, explained in best for name in explained if len(causes) == 1 or not found.get(name)}
     return {**found, **dict.fromkeys(explained_by_pair, causes)}
 
 
-def _explained(
-    pair: Pair,
-    failed: Sequence[str],
-    passed: Sequence[str],
-    seen: Callable[[Misconception, str], tuple[bool, bool]],
-) -> list[str]:
-    """The failures at which a pair gives what the student gave; none where it gives something else at one of them, or
-    fails as many of the checks that the student has passed.
+def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:
+    """The failures at which a pair gives what the student gave; none where it gives something else at one of them,
+    fails as many of the checks that the student has passed, or explains fewer than ``least``.
     """
-    explained = []
-    for name in failed:
+    explained: list[str] = []
+    for place, name in enumerate(failed):
         fails, agrees = seen(pair, name)
-        if fails and not agrees:
-            return []
         explained += [name] * fails
-    return explained if sum(seen(pair, name)[0] for name in passed) < len(explained) else []
+        if (fails and not agrees) or len(explained) + len(failed) - place - 1 < least:
+            return []
+    return [] if _fails_more(pair, passed, len(explained) - 1, seen) else explained
 
 
 def _likely(
-    exercise: Exercise, unexplained: Mapping[str, Record], alone: Iterable[Cause], observe: Observe
+    exercise: Exercise,
+    pairs: Sequence[Pair],
+    unexplained: Mapping[str, Record],
+    alone: Iterable[Cause],
+    observe: Observe,
 ) -> list[Pair]:
     evidence = [
         Evidence(record, {one.name: observe(one, check_name)[1] for one in exercise.misconceptions})
         for check_name, record in unexplained.items()
     ]
-    likely = likely_pairs(pairs_of(exercise), evidence, {cause.name for cause in alone})
+    likely = likely_pairs(pairs, evidence, {cause.name for cause in alone})
     return likely[: most_evaluated(exercise)]
 
 

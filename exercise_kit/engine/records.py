@@ -133,8 +133,9 @@ def same_record(first: object, second: object) -> bool:
 
 def _same_numbers(first: Tensor, second: Tensor) -> bool:
     try:
-        if not first.is_floating_point():
-            return torch.equal(first, second)
+        identical = torch.equal(first, second)
+        if identical or not first.is_floating_point():
+            return identical
         scale = max(_largest(first), _largest(second), 1.0)  # sums of large numbers round by more
         alike = torch.equal(first.isnan(), second.isnan())
         return alike and close(first.nan_to_num() / scale, second.nan_to_num() / scale)

@@ -7,7 +7,7 @@ weights of a reference, say) would move them in this process, and does not in a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import Observe, Record, explain, explain_by_two
+from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two
 from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.local_backend import CallResult, LocalBackend, Module
 from exercise_kit.engine.student import Student
@@ -126,21 +126,27 @@ class Replays:
         checks: the hidden checks.
         exercise: the exercise that was evaluated.
         key: from which the checks drew then, so that misconceptions are evaluated on the very same draws.
+
+    Attributes: ``key``.
     """
 
     def __init__(self, checks: HiddenChecks, exercise: str, key: bytes) -> None:
         self._exercise = course().exercises[exercise]
-        self._checks, self._key = checks, key
+        self._checks, self.key = checks, key
         self._by_name = {each.name: each for each in checks.exercises()[exercise]}
-        self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
+        self._seen: dict[tuple[Misconception, str], Outcome] = {}
 
     def __call__(self, wrong: Misconception, name: str) -> tuple[bool, Record]:
         """Whether a misconception fails the check of this name, and what it gives there."""
+        outcome = self.outcome(wrong, name)
+        return outcome.result.verdict == Verdict.FAIL, outcome.record
+
+    def outcome(self, wrong: Misconception, name: str) -> Outcome:
+        """What the check of this name finds about a misconception."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
             student = isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
-            outcome = self._checks.ask(self._exercise.name, self._by_name[name], student, self._key)
-            self._seen[place] = outcome.result.verdict == Verdict.FAIL, outcome.record
+            self._seen[place] = self._checks.ask(self._exercise.name, self._by_name[name], student, self.key)
         return self._seen[place]
 
 
@@ -158,13 +164,13 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
     """
     failed = [each for each in outcomes if each.result.verdict == Verdict.FAIL and not each.result.unwritten]
     records = {each.check.name: each.record for each in outcomes}
-    names = {each.check.name for each in failed}
+    names = dict.fromkeys(each.check.name for each in failed).keys()
     found: dict[str, tuple[Cause, ...]] = {}
-    bounded = _at_most(MOST_REPLAYS, observe)
+    seen = Compared(records, _at_most(MOST_REPLAYS, observe))
     try:
         for outcome in failed:
             name = outcome.check.name
-            found[name] = _explain(course().exercises[exercise].misconceptions, records, names, name, bounded, found)
+            found[name] = _explain(course().exercises[exercise].misconceptions, records, names, name, seen, found)
     except _TooManyReplays:
         pass
     found = explain_by_two(course().exercises[exercise], records, [each.check.name for each in failed], found, observe)
@@ -180,18 +186,18 @@ def commonest(outcomes: Sequence[Outcome]) -> str | None:
 def _explain(
     everyone: Sequence[Misconception],
     records: dict[str, Record],
-    failed: set[str],
+    failed: Set[str],
     name: str,
-    observe: Observe,
+    seen: Compared,
     found: dict[str, tuple[Cause, ...]],
 ) -> tuple[Cause, ...]:
     """What explains one failure: rather what has explained others already, so that few are evaluated."""
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
-    causes = explain(likely, records, failed, name, observe)
+    causes = explain(likely, records, failed, name, seen)
     if causes or sum(not each for each in found.values()) == MOST_UNEXPLAINED:
         return causes
-    return explain(everyone, records, failed, name, observe)
+    return explain(everyone, records, failed, name, seen)
 
 
 def _at_most(count: int, observe: Observe) -> Observe:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
@@ -68,39 +70,53 @@ class Oracle:
         """
         if answer.outcome != Outcome.ASK:
             return self._certain(answer)
-        exercise = course().exercises[answer.exercise]
-        objects = answer.objects or _defined(answer.source or "", exercise.objects)
-        answer_objects = dict(zip(exercise.objects, objects, strict=True))
-        own = key()
-        outcomes = list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), own))
+        replays = Replays(self._checks, answer.exercise, key())
+        outcomes = self._outcomes(answer, replays)
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.points for each in counted) if counted else 0.0
-        return Expected(verdicts, share, self._name(answer, answer_objects, outcomes, own))
+        return Expected(verdicts, share, self._name(answer, outcomes, replays))
 
-    def _name(
-        self, answer: SimulatedAnswer, objects: Mapping[str, Any], outcomes: Sequence[Found], key: bytes
-    ) -> str | None:
+    def _outcomes(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
+        """What the checks find about an answer: of one that is a mistake of the library, in its replays."""
+        exercise = course().exercises[answer.exercise]
+        if wrong := _of_library(exercise, answer):
+            return [replays.outcome(wrong, each.name) for each in self._checks.all_of(exercise.name)]
+        objects = answer.objects or _defined(answer.source or "", exercise.objects)
+        answer_objects = dict(zip(exercise.objects, objects, strict=True))
+        return list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), replays.key))
+
+    def _name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
-            return commonest(name_failures(answer.exercise, outcomes, Replays(self._checks, answer.exercise, key)))
-        failed = tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
+            return commonest(name_failures(answer.exercise, outcomes, replays))
+        failed = _failed(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
             if answer.exercise not in self._replays:
                 self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
-            same = list(self._checks.run(answer.exercise, lambda: isolated_student(objects), _KEY))
-            replays = self._replays[answer.exercise]
-            if failed != tuple(each.check.name for each in same if each.result.verdict == Verdict.FAIL):
-                same, replays = list(outcomes), Replays(self._checks, answer.exercise, key)
-            self._named[place] = commonest(name_failures(answer.exercise, same, replays))
+            shared = self._replays[answer.exercise]
+            same = self._outcomes(answer, shared)
+            if failed != _failed(same):
+                same, shared = list(outcomes), replays
+            self._named[place] = commonest(name_failures(answer.exercise, same, shared))
         return self._named[place]
 
     def _certain(self, answer: SimulatedAnswer) -> Expected:
         verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
         names = (each.name for each in self._checks.exercises()[answer.exercise])
         return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))
+
+
+def _of_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
+    """The mistake of the library, or two of them, that an answer is made of."""
+    library = pairs_of(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
+    return next((each for each in library if each.objects == answer.objects), None)
+
+
+def _failed(outcomes: Sequence[Found]) -> tuple[str, ...]:
+    return tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
 
 
 def _defined(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:

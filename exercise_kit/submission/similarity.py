@@ -53,10 +53,12 @@ def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: Rel
     if exercise in course().prescribed:
         return None
     shown = _shown(tuple(cell.source for cell in lesson.cells if cell.code))
-    written = [each for each in _functions_of(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    written = [each for each in _longer_functions_of(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    if not written:
+        return None
     models = {each.tree for name in objects for each in _package_functions(name)}
-    models |= {each.tree for each in _functions_of(parse(lesson.model_answers.get(exercise, "")))}
-    if not written or not {each.tree for each in written} <= models:
+    models |= {each.tree for each in _model_functions(lesson.model_answers.get(exercise, ""))}
+    if not {each.tree for each in written} <= models:
         return None
     return "; ".join(
         f"{each.name} has the {len(each.statements)} statements of the course's own code in their order, "
@@ -76,12 +78,23 @@ def _shown(sources: tuple[str, ...]) -> frozenset[str]:
     return frozenset(each for tree in trees for each in _statements(tree))
 
 
+def _longer_functions_of(tree: ast.AST | None) -> Iterator[Function]:
+    """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
+    for node in _functions(tree):
+        if sum(isinstance(each, ast.stmt) and not _is_no_work(each) for each in ast.walk(node)) >= LEAST_STATEMENTS:
+            yield from _compared(node)
+
+
 def _functions_of(tree: ast.AST | None) -> Iterator[Function]:
     """The functions and methods of a cell."""
     for node in _functions(tree):
-        # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            yield Function(node.name, _bare(node), tuple(_statements(node)))
+        yield from _compared(node)
+
+
+def _compared(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Function]:
+    # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        yield Function(node.name, _bare(node), tuple(_statements(node)))
 
 
 def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -116,6 +129,12 @@ def _head(node: ast.stmt) -> ast.stmt:
 
 def _bare(node: ast.stmt) -> str:
     return ast.dump(_Stripped().visit(ast.parse(ast.unparse(ast.fix_missing_locations(node)))))
+
+
+@cache
+def _model_functions(source: str) -> tuple[Function, ...]:
+    """Those of a lesson's model answer."""
+    return tuple(_functions_of(parse(source)))
 
 
 @cache

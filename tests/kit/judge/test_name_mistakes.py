@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from exercise_kit.engine.diagnosis import Compared, explain
 from exercise_kit.engine.student import Student
 from exercise_kit.judge import name_mistakes
 from exercise_kit.judge.fixtures import reference_student, right_objects
@@ -131,6 +132,34 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch):
     assert asked == {"test_wide_images", "test_tall_images"}
 
 
+def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(checks, monkeypatch):
+    asked = set()
+
+    def observe(wrong, name):
+        asked.add(name)
+        return True, ["something else"]
+
+    monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    name_failures("patchify", outcomes, observe)
+    assert asked == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
+
+
+@pytest.mark.parametrize(("fails_too", "evaluated"), [(False, 4), (True, 3)])
+def test_what_the_student_passes_is_looked_at_until_it_is_decided(fails_too, evaluated):
+    asked = []
+
+    def observe(wrong, name):
+        asked.append(name)
+        return name == "failed" or fails_too, ["given"]
+
+    wrong = EXERCISES["patchify"].misconceptions[0]
+    records = {name: ["given"] for name in ("failed", "passed", "passed too", "passed as well")}
+    causes = explain([wrong], records, {"failed"}, "failed", Compared(records, observe))
+    assert bool(causes) != fails_too
+    assert len(asked) == evaluated
+
+
 def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
     calls = []
     ask = HiddenChecks.ask
@@ -138,7 +167,7 @@ def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
     replays = Replays(checks, "patchify", KEY)
     wrong = EXERCISES["patchify"].misconceptions[0]
     first, again = (replays(wrong, "test_wide_images") for _ in range(2))
-    assert first is again
+    assert first[1] is again[1]
     assert calls == ["test_wide_images"]
     fails, record = first
     assert fails

@@ -1,0 +1,91 @@
+"""How far a long piece of work is: a bar on a terminal; in a log a plain line every ten seconds, so none is silent."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+
+SECONDS = 10.0
+
+
+@contextmanager
+def how_far(console: Console, doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Show how far the work is that is done inside; work of less than ten seconds leaves no line in a log.
+
+    Args:
+        console: where it is shown: stderr, so that stdout stays for what was asked for.
+        doing: what is done, as "grading".
+        total: how many steps there are; None: nobody counts them.
+
+    Yields:
+        What to call after each step, in any thread.
+    """
+    with unsilenced(console) as shown:
+        if shown.is_terminal:
+            counted: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if total is not None else ()
+            columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn()
+            with Progress(*columns, console=shown, transient=True) as bar:
+                task = bar.add_task(doing, total=total)
+                yield lambda: bar.advance(task)
+            return
+        count, done = Count(doing, total), threading.Event()
+        thread = threading.Thread(target=tell, args=(shown, count, done.wait), name="how far", daemon=True)
+        thread.start()
+        try:
+            yield count.advance
+        finally:
+            done.set()
+            thread.join()
+
+
+@contextmanager
+def unsilenced(console: Console) -> Iterator[Console]:
+    """The same console on a descriptor of its own: a check that runs meanwhile takes the process's stderr away."""
+    try:
+        descriptor = os.dup(console.file.fileno())
+    except (OSError, ValueError, AttributeError):  # nothing of the operating system is behind it
+        yield console
+        return
+    with open(descriptor, "w", encoding=console.encoding, errors="replace") as file:
+        yield Console(file=file)
+
+
+class Count:
+    """How many steps are done; see :func:`how_far`."""
+
+    def __init__(self, doing: str, total: int | None) -> None:
+        self._doing, self._total = doing, total
+        self._done, self._lock = 0, threading.Lock()
+
+    def advance(self) -> None:
+        """One more step is done."""
+        with self._lock:
+            self._done += 1
+
+    def line(self, seconds: float) -> str:
+        """ "grading: 12 of 110 after 1:20"."""
+        so_far = "" if self._total is None else f" {self._done} of {self._total}"
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{self._doing}:{so_far} after {minutes}:{rest:02}"
+
+
+def tell(
+    console: Console, count: Count, wait: Callable[[float], bool], clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Print a line every ten seconds until the work is done.
+
+    Args:
+        console: where to.
+        count: of the steps.
+        wait: waits so many seconds, less when the work is done; gives whether it is.
+        clock: tells the time, in seconds.
+    """
+    began = clock()
+    while not wait(SECONDS):
+        console.print(count.line(clock() - began), markup=False, highlight=False, soft_wrap=True)

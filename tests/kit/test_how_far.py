@@ -1,0 +1,72 @@
+"""How far a long piece of work is, on a terminal and in a log; the clock is a made-up one."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from rich.console import Console
+
+from exercise_kit.engine.probes import quiet
+from exercise_kit.how_far import SECONDS, Count, how_far, tell, unsilenced
+
+
+def a_log() -> Console:
+    return Console(file=io.StringIO(), force_terminal=False, width=20)
+
+
+def told(count: Count, steps_at: dict[int, int], ticks: int) -> str:
+    """What stands in a log after so many waits of ten seconds, with so many steps done during each."""
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        for _ in range(steps_at.get(len(waits), 0)):
+            count.advance()
+        waits.append(seconds)
+        return len(waits) > ticks
+
+    console = a_log()
+    tell(console, count, wait, clock=lambda: 1000.0 + sum(waits))
+    return console.file.getvalue()
+
+
+def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
+    text = told(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
+    assert text == "grading: 3 of 110 after 0:10\ngrading: 3 of 110 after 0:20\ngrading: 12 of 110 after 0:30\n"
+    assert SECONDS == 10
+
+
+def test_work_whose_steps_nobody_counts_tells_its_time():
+    assert told(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
+
+
+def test_short_work_leaves_nothing_in_a_log_and_no_thread():
+    console = a_log()
+    with how_far(console, "grading", 2) as advance:
+        advance()
+    assert console.file.getvalue() == ""
+    assert "how far" not in {each.name for each in threading.enumerate()}
+
+
+def test_what_silences_the_process_does_not_silence_it(capfd):
+    with unsilenced(Console(stderr=True)) as console, quiet():
+        console.print("grading: 1 of 2 after 0:10")
+    assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
+
+
+def test_work_that_breaks_off_leaves_no_thread():
+    with pytest.raises(ZeroDivisionError), how_far(a_log(), "grading", 2):
+        raise ZeroDivisionError
+    assert "how far" not in {each.name for each in threading.enumerate()}
+
+
+@pytest.mark.parametrize(("total", "shown"), [(3, "2/3"), (None, "grading")])
+def test_a_terminal_gets_a_bar_that_is_gone_afterward(total, shown):
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, _environ={})
+    with how_far(console, "grading", total) as advance:
+        advance()
+        advance()
+    text = console.file.getvalue()
+    assert shown in text
+    assert text.endswith("\x1b[2K"), "the line is erased"
