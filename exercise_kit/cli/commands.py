@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import build_class, class_with_lessons, new_exercise, prove, root_of_lessons
+from exercise_kit.cli.class_lessons import (
+    build_class,
+    class_with_lessons,
+    new_exercise,
+    prove_exercises,
+    root_of_lessons,
+)
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.export import export
@@ -105,7 +111,7 @@ def release(
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
     with in_words(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
         if class_dir:
-            prove(class_dir)
+            prove_exercises(class_dir)
             add_package(lessons_root, root, releasing.packaged(root))
         made = releasing.release(directory, lessons_root)
         packed = releasing.as_zip(made) if as_zip else None

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from exercise_kit.cli.class_lessons import class_with_lessons, prove, root_of_lessons
+from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     if (class_dir := class_with_lessons()) is not None:
-        prove(class_dir)
+        prove_exercises(class_dir)
     with needs("grading"):
         from exercise_kit.judge.pytest_host import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError

@@ -241,11 +241,15 @@ class Result:
 
 def with_waiting(result: Result) -> Result:
     """The same, whose reason tells the instructor too which exercises are not graded yet, and what they wait for."""
-    said = [
-        f"{each.name} is not graded yet, and that is no fault of the student: {each.waits_for or each.problem}"
-        for each in result.exercises
-        if each.reason in NOT_GRADED
-    ]
+    names: dict[str, list[str]] = {}
+    for each in result.exercises:
+        if each.reason in NOT_GRADED:
+            names.setdefault(each.waits_for or each.problem or "", []).append(each.name)
+    said = (
+        f"{' and '.join(several)} {'is' if len(several) == 1 else 'are'} not graded yet, and that is no fault of the "
+        f"student: {cause}"
+        for cause, several in names.items()
+    )
     return replace(result, reason="; ".join(filter(None, (result.reason, *said))) or None)
 
 

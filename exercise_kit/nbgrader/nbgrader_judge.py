@@ -292,3 +292,9 @@ def _fill(notebook: NotebookNode, result: Result) -> None:
                 raise JudgeError(f"the judge knows no exercise for the cell {mark['grade_id']}")
             outputs = [as_output(exercise, float(mark["points"]))]
         cell.outputs = [from_dict(output) for output in outputs]
+    if result.waiting:
+        names = ", ".join(each.name for each in result.waiting)
+        words = (
+            f"Not graded yet: {names}. Where this page counts 0 of its points, that is no grade, and no fault of yours."
+        )
+        notebook.cells.insert(0, new_markdown_cell(sanitize_markdown(escape(words))))

@@ -76,13 +76,15 @@ def _handed_in(found: Tally) -> str:
     graded = len(work.in_state(State.GRADED, State.OLDER))
     rest = {
         "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
+        "waiting for a check to be mended": len(work.in_state(State.UNDECIDED)),
         "rejected": len(work.in_state(State.REJECTED)),
         "lost to a failure of the grader": len(work.in_state(State.ERROR)),
     }
     if not any(rest.values()):
         return f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
-    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
+    graded_too = f"{graded:,} {'is' if graded == 1 else 'are'} graded, " if graded else "none is graded, "
+    return f"{sentence}: {graded_too}{listed}."
 
 
 def _how_well(found: Tally) -> str:
@@ -167,6 +169,7 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         unevaluated=_unevaluated(found.unevaluated, anonymizer),
         worst=_worst_checks(found.exercises),
         rejected=_reasons(found.work, anonymizer),
+        waits=_waits(found.work),
         course_picture=Markup(_term_picture(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(scores(shares)) if shares else "",
         exercise_picture=Markup(exercises(_answered(found))) if shares else "",
@@ -256,6 +259,12 @@ def _unevaluated(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> 
         reason = anonymizer.text(reason_for_all(each.exercise, each.shape))
         found.setdefault(reason, Counter())[each.exercise] += len(each.answers)
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
+
+
+def _waits(work: ClassWork) -> Counter[str]:
+    """What the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
+    results = [each.result for each in work.handed_in if each.result]
+    return Counter(cause or f"the checks of {name}" for each in results for name, cause in each.waits_for.items())
 
 
 def _reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:
