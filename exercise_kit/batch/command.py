@@ -29,7 +29,7 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class
+from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -263,6 +263,7 @@ def _class_dir(options: GradeOptions) -> Path | None:
         return current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
+    remember_class(options.class_dir)
     return options.class_dir.resolve()
 
 

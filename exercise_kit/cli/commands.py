@@ -28,6 +28,7 @@ from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
+from exercise_kit.submission.released import remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
@@ -83,6 +84,7 @@ def new_class(
         from exercise_kit.nbgrader.class_folder import new_class as make
     with in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
         made = make(directory, lessons_root)
+    remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
     with in_words(AuthoringError):
         stale = build_notebooks(root, check=True).stale

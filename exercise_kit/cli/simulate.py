@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.submission.released import remember_class
 
 if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
@@ -67,6 +68,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
         total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
         with _progress(total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
+    remember_class(made.path)
     _tell(made)
 
 

@@ -80,8 +80,8 @@ class ExerciseResult:
     @property
     def waits(self) -> bool:
         """Whether nothing could be decided of it, so that it is not graded yet; its score of 0 says nothing."""
-        decided = bool(self.score) or any(each.verdict != "undecided" for each in self.checks)
-        return self.reason in NOT_GRADED or (self.max_score > 0 and not decided)
+        undecided = bool(self.checks) and all(each.verdict == "undecided" for each in self.checks)
+        return self.reason in NOT_GRADED or (self.max_score > 0 and undecided)
 
     @property
     def points(self) -> str:
@@ -222,7 +222,7 @@ class Result:
             ExerciseResult(
                 **{
                     **each,
-                    "reason": Reason(each["reason"]) if each.get("reason") else None,
+                    "reason": _reason(each),
                     "checks": tuple(CheckOutcome(**check) for check in each["checks"]),
                 }
             )
@@ -237,6 +237,13 @@ class Result:
             "log": tuple(LogEntry(**{**each, "kind": LogKind(each["kind"])}) for each in entry.get("log", ())),
         }
         return cls(**{**entry, **made})
+
+
+def _reason(exercise: Mapping[str, Any]) -> Reason | None:
+    """That of an entry; it is not published, but an exercise without a check tells that it could not be used."""
+    if "reason" in exercise:
+        return Reason(exercise["reason"]) if exercise["reason"] else None
+    return None if exercise["checks"] or not exercise["max_score"] else Reason.OUR_ERROR
 
 
 def with_waiting(result: Result) -> Result:

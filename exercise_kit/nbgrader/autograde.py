@@ -44,6 +44,7 @@ from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import install_faults
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, noted
+from exercise_kit.submission.released import remember_class
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
@@ -101,6 +102,7 @@ class JudgedAutograde(Autograde):
                 failed at one.
         """
         failed: list[str] = []
+        remember_class(Path(self.coursedir.root))  # its configuration runs in this process
         try:
             self._require_release(self.coursedir.assignment_id)
             with existing():

@@ -83,8 +83,7 @@ def _handed_in(found: Tally) -> str:
     if not any(rest.values()):
         return f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
-    graded_too = f"{graded:,} {'is' if graded == 1 else 'are'} graded, " if graded else "none is graded, "
-    return f"{sentence}: {graded_too}{listed}."
+    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
 
 
 def _how_well(found: Tally) -> str:
