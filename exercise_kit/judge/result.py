@@ -243,7 +243,8 @@ def _reason(exercise: Mapping[str, Any]) -> Reason | None:
     """That of an entry; it is not published, but an exercise without a check tells that it could not be used."""
     if "reason" in exercise:
         return Reason(exercise["reason"]) if exercise["reason"] else None
-    return None if exercise["checks"] or not exercise["max_score"] else Reason.OUR_ERROR
+    usable = exercise["checks"] or exercise["score"] or not exercise["max_score"]
+    return None if usable else Reason.OUR_ERROR
 
 
 def with_waiting(result: Result) -> Result:
