@@ -1,6 +1,9 @@
-"""What the lessons' builder and nbgrader's configuration must agree on."""
+"""What the lessons' builder, nbgrader's configuration and the grader must agree on."""
 
 from __future__ import annotations
+
+import ast
+import re
 
 CODE_STUB = "# TODO: your code here\nraise NotImplementedError"
 TEXT_STUB = "*Your answer here.*"
@@ -14,3 +17,21 @@ SETUP_GRADE_ID = "setup"
 def check_grade_id(exercise: str) -> str:
     """The grade id of the cell that checks an exercise; the exercise's own cell carries its bare name."""
     return f"check-{exercise}"
+
+
+_MARK = re.compile(r"""\.exercise\(\s*["']([^"']+)["']""")
+
+
+def marked_exercises(content: bytes) -> set[str]:
+    """The exercises that a check file's marks name, as in ``@pytest.mark.exercise("patchify", points=2)``.
+
+    Args:
+        content: of the file, which need not be Python without an error.
+    """
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return set(_MARK.findall(content.decode("utf-8", "replace")))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    marks = (each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "exercise")
+    return {str(part.value) for each in marks for part in each.args if isinstance(part, ast.Constant)}

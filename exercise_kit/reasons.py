@@ -38,6 +38,8 @@ class Reason(StrEnum):
     REMARK = "remark"  # nothing is wrong: there is something to say
 
 
+NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED})
+"""Of exercises that wait for whoever wrote their checks: no fault of the student's."""
 NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
 """Of exercises that nobody has done."""
 

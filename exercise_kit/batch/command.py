@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class
+from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -45,10 +47,12 @@ def overview(results: Sequence[Result]) -> RenderableType:
     for result in results:
         who = one_line(result.student or result.path[shared:])
         table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result)))
-    graded = [result for result in results if result.status == "graded"]
+    graded = [result for result in results if result.status == "graded" and not result.waiting]
     odd = sum(result.reason is not None for result in graded)
     remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
-    return Group(table, Text(f"{len(graded)} of {len(results)} graded{remark}"))
+    waiting = [each.waits_for for each in results]
+    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *waits(waiting)])
+    return Group(table, Text(one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
 
 
 def sheet(result: Result) -> RenderableType:
@@ -59,7 +63,29 @@ def sheet(result: Result) -> RenderableType:
         lines.append(Text(said))
     for exercise in result.exercises:
         lines += _exercise(exercise)
-    return Group(*lines)
+    return Group(*lines, *map(Text, advice([result.waits_for])))
+
+
+def waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """For each place that submissions wait for how many do: "2 wait for hidden/test_patchify.py:14".
+
+    Args:
+        waiting: of each submission, as :attr:`Result.waits_for`.
+    """
+    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_place, each.items())))
+    for place, count in counts.items():
+        yield f"{count} {'waits' if count == 1 else 'wait'} for {place}"
+
+
+def _place(exercise: str, cause: str) -> str:
+    """The file and line; where no file is at fault, the exercise."""
+    return cause.partition(": ")[0] or f"the checks of {exercise}"
+
+
+def advice(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """What to do about exercises that wait for a file to be mended."""
+    if any(cause for each in waiting for cause in each.values()):
+        yield "Mend what is waited for, and run the same command again: only what waits is graded anew."
 
 
 def broken_checks(results: Sequence[Result]) -> Iterator[str]:
@@ -81,10 +107,10 @@ def _shared_folder(paths: Sequence[str]) -> int:
 
 def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
     named = f"  looks like: {exercise.misconception}" if exercise.misconception else ""
-    yield Text(f"{exercise.name}  {exercise.score:g} of {exercise.max_score:g}{named}", style="bold")
+    yield Text(f"{exercise.name}  {exercise.points}{named}", style="bold")
     if exercise.problem:
         yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
-    for check in exercise.checks:
+    for check in () if exercise.waits else exercise.checks:
         mark, color = MARKS.get(check.verdict, ("?", "yellow"))
         yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=color), (0, 0, 0, 2))
         if check.message and check.verdict != "pass":
@@ -93,7 +119,7 @@ def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
 
 def score_of(result: Result) -> str:
     """The points of a submission, else what became of it."""
-    return f"{result.score:g} of {result.max_score:g}" if result.status == "graded" else result.status
+    return result.points if result.status == "graded" else result.status
 
 
 def remarks(result: Result) -> str:
@@ -237,6 +263,7 @@ def _class_dir(options: GradeOptions) -> Path | None:
         return current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
+    remember_class(options.class_dir)
     return options.class_dir.resolve()
 
 

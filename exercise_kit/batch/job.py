@@ -26,8 +26,7 @@ from exercise_kit.batch import result_index
 from exercise_kit.batch.locations import Place, lock_folder
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
 from exercise_kit.engine.class_exercises import in_use, use_class
-from exercise_kit.judge.result import Result, Status
-from exercise_kit.reasons import Reason
+from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -177,9 +176,11 @@ def graded(task: Task, run: Run, judge: JudgeOf) -> Done:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
         done = Done(ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
-    if done.result is None or task.sandboxed:
+    if done.result is None:
         return done
-    return replace(done, result=replace(done.result, flags=tuple(dict.fromkeys((*done.result.flags, NOT_SANDBOXED)))))
+    result = with_waiting(done.result)
+    flags = result.flags if task.sandboxed else tuple(dict.fromkeys((*result.flags, NOT_SANDBOXED)))
+    return replace(done, result=replace(result, flags=flags))
 
 
 def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
@@ -280,8 +281,6 @@ def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -
         return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
     kept, changed = found.kept, found.changed
     remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
-    if any(each.reason is Reason.OUR_ERROR for each in fresh.exercises):  # it may be gone a minute later
-        return Done(merged(remarked, kept, fresh))
     try:
         whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
         _store(task).save(submission, found.keys, whole)
@@ -289,7 +288,7 @@ def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -
         problem = f"its result could not be kept: {error.strerror or error}"
         whole = merged(remarked, kept, fresh)
         return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, problem)))))
-    return Done(merged(remarked, kept, fresh), lasting=not changed)
+    return Done(merged(remarked, kept, fresh), lasting=not changed and not fresh.waiting)
 
 
 def _cached(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.files import write
+from exercise_kit.files import own_folder, write
 from exercise_kit.submission.released import CLONE
 
 DIGITS = 64
@@ -104,15 +104,9 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
         raise PlaceError(
             f"there are no hidden checks in {where}; grade in a clone or in a class folder, or name one: --class DIR"
         )
-    secret = (class_dir / ".vit_course" if class_dir else _home("XDG_CONFIG_HOME", ".config")) / "secret"
-    results = class_dir / ".vit_course" / "results" if class_dir else _home("XDG_CACHE_HOME", ".cache") / "results"
+    secret = (class_dir / ".vit_course" if class_dir else own_folder("XDG_CONFIG_HOME", ".config")) / "secret"
+    results = class_dir / ".vit_course" / "results" if class_dir else own_folder("XDG_CACHE_HOME", ".cache") / "results"
     try:
         return Place(class_dir, checks, secret_at(secret), results)
     except OSError as error:
         raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None
-
-
-def _home(variable: str, otherwise: str) -> Path:
-    folder = os.environ.get(variable, "")
-    home = Path(folder) if os.path.isabs(folder) else Path.home() / otherwise
-    return home / "vit_course"

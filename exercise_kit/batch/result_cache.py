@@ -7,14 +7,13 @@ match; nothing is lost when it is not.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import hmac
 import json
 import math
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
+from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import DRAFT, write
@@ -89,20 +89,9 @@ def _check_digests(folder: Path, of: object) -> dict[str, str]:
     texts: dict[str, list[str]] = {"": []}
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
-        for exercise in set(_marked(content)) or {""}:
+        for exercise in marked_exercises(content) or {""}:
             texts.setdefault(exercise, []).append(f"{path.relative_to(folder)} {hashlib.sha256(content).hexdigest()}")
     return {exercise: _digest(sorted(files)) for exercise, files in texts.items()}
-
-
-def _marked(content: bytes) -> Iterator[str]:
-    """The exercises that a check file's marks name, as in ``@pytest.mark.exercise("patchify", points=2)``."""
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "exercise":
-            yield from (str(part.value) for part in node.args if isinstance(part, ast.Constant))
 
 
 def checks_digest(folder: Path) -> str:
@@ -185,6 +174,8 @@ class Store:
     def load(self, submission: Submission, keys: Mapping[str, str]) -> Result | None:
         """What is kept of a submission under keys that still hold; its exercises may be some of those asked for.
 
+        One that is not graded yet is not among them: what it waits for may be there by now.
+
         Args:
             submission: of which content and lesson count, not whose it is.
             keys: the key of each exercise.
@@ -196,7 +187,11 @@ class Store:
         if kept is None:
             return None
         result, all_keys = kept.result, kept.keys
-        valid = [each for each in result.exercises if all_keys.get(each.name) == keys.get(each.name, "")]
+        valid = [
+            each
+            for each in result.exercises
+            if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
+        ]
         return _whose(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:

@@ -48,25 +48,30 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         built = build(class_dir, root, check)
     for path in (*built.written, *built.stale):
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
-    prove(class_dir)
+    prove_exercises(class_dir, tell_checks=True)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
 
 
-def prove(class_dir: Path) -> None:
-    """Show that right answers pass and known mistakes are caught, by name; what is not so ends the command."""
+def prove_exercises(class_dir: Path, tell_checks: bool = False) -> None:
+    """Show that right answers pass and known mistakes are caught, by name; what is not so ends the command.
+
+    Args:
+        class_dir: the class folder.
+        tell_checks: say in a line for each mistake which checks catch it.
+    """
     with needs("grading"):
-        from exercise_kit.engine.course import course
-        from exercise_kit.judge.proof import unproven
+        from exercise_kit.judge.proof import prove
         from exercise_kit.judge.pytest_host import HiddenChecksError
     with in_words(HiddenChecksError):
-        problems = unproven(class_dir / "hidden")
-    if problems:
-        raise stop("\n".join(problems))
-    own = course().own
-    for name, exercise in own.exercises.items() if own else ():
-        mistakes = f"{len(exercise.misconceptions)} known mistakes"
+        proof = prove(class_dir / "hidden")
+    if proof.problems:
+        raise stop("\n".join(proof.problems))
+    for name, caught in proof.caught.items():
+        mistakes = f"{len(caught)} known mistakes"
         _console.print(f"{name}: the lesson's answer passes, and its {mistakes} are caught and named.", markup=False)
+        for mistake, checks in caught.items() if tell_checks else ():
+            _console.print(f"  {mistake}: caught by {', '.join(checks)}", markup=False)
 
 
 def new_exercise(

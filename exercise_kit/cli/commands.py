@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import build_class, class_with_lessons, new_exercise, prove, root_of_lessons
+from exercise_kit.cli.class_lessons import (
+    build_class,
+    class_with_lessons,
+    new_exercise,
+    prove_exercises,
+    root_of_lessons,
+)
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.export import export
@@ -23,6 +29,7 @@ from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import VARIABLE, CourseError, course
 from exercise_kit.files import write
 from exercise_kit.how_far import how_far
+from exercise_kit.submission.released import remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
@@ -79,6 +86,7 @@ def new_class(
         from exercise_kit.nbgrader.class_folder import new_class as make
     with how_far(errors, "making the class"), in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
         made = make(directory, lessons_root)
+    remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
     with how_far(errors, "comparing the lessons with their sources"), in_words(AuthoringError):
         stale = build_notebooks(root, check=True).stale
@@ -107,7 +115,7 @@ def release(
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
     with in_words(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
         if class_dir:
-            prove(class_dir)
+            prove_exercises(class_dir)
             add_package(lessons_root, root, releasing.packaged(root))
         made = releasing.release(directory, lessons_root)
         packed = releasing.as_zip(made) if as_zip else None

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import class_with_lessons, prove, root_of_lessons
+from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.how_far import how_far
+from exercise_kit.submission.released import remember_class
 
 if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
@@ -56,7 +57,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
     if (class_dir := class_with_lessons()) is not None:
-        prove(class_dir)
+        prove_exercises(class_dir)
     with needs("grading"):
         from exercise_kit.judge.pytest_host import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
@@ -66,6 +67,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
         total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
         with how_far(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
+    remember_class(made.path)
     _tell(made)
 
 

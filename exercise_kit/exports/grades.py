@@ -94,9 +94,18 @@ def one_submission(results: Sequence[Result], system: str) -> Result | None:
     graded = [each for each in results if each.status == "graded"]
     if failed := [each for each in results if each.status not in ("graded", "rejected")]:
         raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
+    if waiting := [each for each in graded if each.waiting]:
+        raise ExportError(f"there is no grade, {not_yet(waiting[0])}")
     if len(graded) > 1 or (not graded and len(results) > 1):
         raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
     return next(iter(graded or results), None)
+
+
+def not_yet(result: Result) -> str:
+    """A clause on the exercises of which nothing could be decided: part of a grade would read as all of it."""
+    names = " and ".join(each.name for each in result.waiting)
+    verb = "is" if len(result.waiting) == 1 else "are"
+    return f"for {names} {verb} not graded yet; mend what 'vit-course grade' names, and grade again"
 
 
 def _problem(result: Result, listed: Collection[str] | None) -> str | None:
@@ -104,8 +113,8 @@ def _problem(result: Result, listed: Collection[str] | None) -> str | None:
         return f"no grade, for it was rejected: {result.reason}"
     if result.status != "graded":
         return f"no grade, for the grader failed: {result.reason}; grade it again"
-    if broken := [each.name for each in result.exercises if not each.checks and each.max_score]:
-        return f"no grade, for {broken[0]} was not graded for an error in the exercise; mend it and grade again"
+    if result.waiting:
+        return f"no grade, {not_yet(result)}"
     if not result.student:
         return "no student, so no grade: grade a tree of submitted/STUDENT/LESSON/, whose folders name the students"
     if not result.assignment:

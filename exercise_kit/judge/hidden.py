@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student
-from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, line_in, place_of_item
+from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, in_words, line_in, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 
@@ -112,13 +113,15 @@ class Outcome:
     """What a check found.
 
     Attributes: ``check``, ``result`` (what the student reads), ``record`` (what the student's code gave, for the
-    diagnosis), ``log`` (for the instructor alone: how the check itself broke, and what it printed).
+    diagnosis), ``log`` (for the instructor alone: how the check itself broke, and what it printed), and, where it
+    ``broke``, the file and line at which it did, ": ", and the exception.
     """
 
     check: HiddenCheck
     result: CheckResult
     record: list[object] = field(repr=False)
     log: str = ""
+    broke: str = ""
 
 
 class HiddenChecks:
@@ -130,11 +133,11 @@ class HiddenChecks:
         passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
         measure: of results that are handed in as files; a made-up one by default.
 
-    Attributes: ``problems``, by the names of the class's own exercises why they cannot be graded, with file and line.
+    Attributes: ``problems``, by the names of exercises why they cannot be graded: file and line, ": ", what is wrong.
 
     Raises:
-        HiddenChecksError: with file and line, when a file cannot be imported or a check cannot be run, and it is not
-            about an exercise of the class's own.
+        HiddenChecksError: with file and line, when a file cannot be used, and it is not known which exercises it is
+            about.
     """
 
     def __init__(
@@ -150,25 +153,26 @@ class HiddenChecks:
         self._open(folder.resolve(), len(devices))
 
     def _open(self, folder: Path, devices: int) -> None:
-        """Collect the checks, without the files of the class's own exercises that cannot be used."""
-        own = course().own
-        names = tuple(own.exercises) if own else ()
+        """Collect the checks, without the files that cannot be used: an error in one stops its exercises alone."""
+        self._left_out = {folder / file_of(name) for name in self.problems}
         while True:
             try:
                 self._counted = self._checks = self._collected(folder, devices)
                 break
             except HiddenChecksError as error:
-                broken = [each for each in names if error.file == folder / file_of(each) and each not in self.problems]
-                if not broken:
+                about = _exercises_of(error.file) if error.file and error.file not in self._left_out else ()
+                if error.file is None or not about:
                     raise
-                self.problems |= dict.fromkeys(broken, f"{folder.name}/{error}")
-        for name in names:
+                self._left_out.add(error.file)
+                self.problems = dict.fromkeys(about, f"{folder.name}/{error}") | self.problems
+        own = course().own
+        for name in own.exercises if own else ():
             mark = f'@pytest.mark.exercise("{name}", points=1)'
             if name not in self._checks:
                 self.problems.setdefault(name, f"{folder.name}/{file_of(name)}: no check in it has the mark {mark}")
 
     def _collected(self, folder: Path, devices: int) -> dict[str, tuple[HiddenCheck, ...]]:
-        self._pytest = OpenPytest(folder, self._context, [folder / file_of(name) for name in self.problems])
+        self._pytest = OpenPytest(folder, self._context, self._left_out)
         try:
             return _by_exercise(self._pytest.items, devices)
         except HiddenChecksError:
@@ -211,11 +215,13 @@ class HiddenChecks:
             raise error
         if is_out_of_memory(error):
             raise MemoryError from error
-        result = result_of(check.name, check.claim, student, error, check.item.path)
-        if is_of_the_check(error) and self._is_broken_check(exercise, check, key):
+        result, broke = result_of(check.name, check.claim, student, error, check.item.path), ""
+        if error is not None and is_of_the_check(error) and self._is_broken_check(exercise, check, key):
             reason = "the check itself broke; it does not count, and your instructor can read why"
             result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
-        return Outcome(check, result, student.record, printed + for_the_instructor(error))
+            folder = check.item.path.parent
+            broke = f"{folder.name}/{in_words(error, folder, check.item.path)}"
+        return Outcome(check, result, student.record, printed + for_the_instructor(error), broke)
 
     def close(self) -> None:
         """Undo what pytest has set up in this process."""
@@ -251,8 +257,16 @@ def _problems_of_own(folder: Path) -> dict[str, str]:
     found |= own.problems_of_answers
     missing = (name for name in own.exercises if not (folder / file_of(name)).is_file())
     return {
-        name: f"there is no {folder.name}/{file_of(name)}, which holds its hidden checks" for name in missing
+        name: f"{folder.name}/{file_of(name)}: there is no such file, which holds its hidden checks" for name in missing
     } | found
+
+
+def _exercises_of(file: Path) -> Collection[str]:
+    """The exercises that a file of checks is about: by its marks, and by its name."""
+    content = b""
+    with contextlib.suppress(OSError):  # pytest has said so
+        content = file.read_bytes()
+    return {*marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
 
 
 def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tuple[HiddenCheck, ...]]:

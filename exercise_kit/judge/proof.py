@@ -3,46 +3,87 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.class_exercises import EXERCISES, LESSONS
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, in_words
 from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Verdict
+from exercise_kit.engine.verdict import Failure, Undecided, Verdict
 from exercise_kit.judge.hidden import HiddenChecks, Outcome, file_of
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
 Objects = Sequence[Callable[..., Any]]
+Outcomes = Mapping[str, Sequence[Outcome]]  # of each check, in every draw
 
 
-def unproven(hidden: Path) -> list[str]:
-    """What speaks against the class's own exercises, a sentence with its file each; nothing: they are proven.
+@dataclass(frozen=True)
+class Proof:
+    """What speaks against exercises (``problems``, a sentence with its file each), and what catches each mistake.
+
+    Attributes: ``problems`` (none: the exercises are proven), and ``caught``, by exercise and known mistake the names
+    of the checks that catch it, "hidden" before those of hidden ones.
+    """
+
+    problems: tuple[str, ...]
+    caught: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+
+def prove(hidden: Path) -> Proof:
+    """Prove the class's own exercises, and see that the course's hidden checks in the class can be used.
 
     Args:
         hidden: the folder of the hidden checks.
 
     Raises:
-        HiddenChecksError: with file and line, when a file that is not about such an exercise cannot be used.
+        HiddenChecksError: with file and line, when a file that is about no exercise cannot be used.
     """
     own = course().own
     if own is None:
-        return []
+        return Proof((), {})
     checks = HiddenChecks(hidden)
+    found: list[str] = list(dict.fromkeys(checks.problems.values()))
+    caught: dict[str, Mapping[str, tuple[str, ...]]] = {}
     try:
-        found = []
         for name, exercise in own.exercises.items():
-            if problem := checks.problems.get(name):
-                found.append(problem)
+            if name in checks.problems:
+                continue
+            if broken := [*_broken_public(exercise, own.answers[name], own.folder.parent)]:
+                found += broken  # whatever else was said would follow from that
                 continue
             found += _public(exercise, own.answers[name])
-            found += _hidden(exercise, own.answers[name], checks, f"{hidden.name}/{file_of(name)}")
-        return found
+            right = _by_check(exercise, own.answers[name], checks)
+            mistakes = [(wrong, _by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
+            found += _hidden(exercise, right, mistakes, f"{hidden.name}/{file_of(name)}")
+            caught[name] = {wrong.name: _caught_by(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
     finally:
         checks.close()
+    return Proof(tuple(found), caught)
+
+
+def _caught_by(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> tuple[str, ...]:
+    results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
+    public = [each.name for each in results if each.verdict == Verdict.FAIL]
+    hidden = [name for name, runs in outcomes.items() if any(each.result.verdict == Verdict.FAIL for each in runs)]
+    return (*public, *(f"hidden {name}" for name in hidden))
+
+
+def _broken_public(exercise: Exercise, answer: Objects, home: Path) -> Iterator[str]:
+    """Public checks that break off with the right answer, each with the line at which it does."""
+    where = f"{EXERCISES}/{exercise.name}.py"
+    for check in exercise.checks:
+        try:
+            run(check, Student(dict(zip(exercise.objects, answer, strict=True))))
+        except Undecided:
+            continue
+        except Failure as failure:
+            if (error := failure.__context__) is not None:  # no verdict of the check, but how it broke
+                yield f"{in_words(error, home, where)}; the check {check.name} breaks off with the lesson's own answer"
 
 
 def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:
@@ -72,21 +113,29 @@ def _mistake(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 
 
-def _hidden(exercise: Exercise, answer: Objects, checks: HiddenChecks, where: str) -> Iterator[str]:
-    for name, outcomes in _by_check(exercise, answer, checks).items():
+def _hidden(
+    exercise: Exercise, right: Outcomes, mistakes: Sequence[tuple[Misconception, Outcomes]], where: str
+) -> Iterator[str]:
+    broke = False
+    for name, outcomes in right.items():
         wrong = next((each for each in outcomes if each.result.verdict != Verdict.PASS), None)
-        if wrong:
+        if wrong and wrong.broke:
+            broke = True
+            yield f"{wrong.broke}; {name} breaks off with the lesson's own answer"
+        elif wrong:
             said = wrong.log.rstrip() or wrong.result.message
             yield f"{where}: {name} refuses the answer of {LESSONS}/{exercise.lesson}.py: {said}"
-    for mistake in exercise.misconceptions:
-        runs = zip(*_by_check(exercise, mistake.objects, checks).values(), strict=True)
+    if broke:  # what the others catch tells nothing of the whole
+        return
+    for mistake, found in mistakes:
+        runs = zip(*found.values(), strict=True)
         missed = sum(not any(each.result.verdict == Verdict.FAIL for each in run) for run in runs)
         if missed:
             often = "" if missed == len(_KEYS) else f" in {missed} of {len(_KEYS)} draws"
             yield f"{where}: no hidden check catches the known mistake {mistake.name!r}{often}: it gets all points"
 
 
-def _by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> dict[str, list[Outcome]]:
+def _by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:
     found: dict[str, list[Outcome]] = {}
     named = dict(zip(exercise.objects, objects, strict=True))
     for key in _KEYS:

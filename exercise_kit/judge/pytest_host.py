@@ -84,7 +84,7 @@ class OpenPytest:
         if isinstance(node, pytest.Collector) and call.excinfo:
             error = call.excinfo.value
             wrapped = isinstance(error, pytest.Collector.CollectError)
-            words = _in_words(error.__cause__ or error if wrapped else error, self._folder)
+            words = in_words(error.__cause__ or error if wrapped else error, self._folder, node.path)
             self._problems.append(HiddenChecksError(words, node.path))
 
     def _configured(self) -> pytest.Config:
@@ -97,7 +97,7 @@ class OpenPytest:
             config = _prepareconfig(arguments, [self])
             config._do_configure()
         except ConftestImportFailure as failure:
-            raise HiddenChecksError(_in_words(failure.cause, self._folder)) from failure
+            raise HiddenChecksError(in_words(failure.cause, self._folder)) from failure
         except pytest.UsageError as error:
             raise HiddenChecksError(f"{self._folder}: {error}") from None
         return config
@@ -142,13 +142,21 @@ def line_in(error: BaseException, folder: Path) -> tuple[Path, int] | None:
     return None
 
 
-def _in_words(error: BaseException, folder: Path) -> str:
+def in_words(error: BaseException, folder: Path, file: Path | None = None) -> str:
+    """An exception with the innermost line of a file of checks, as "test_patchify.py:12: NameError: ...".
+
+    Args:
+        error: what was raised.
+        folder: of the checks.
+        file: what it is about where no line is known; None: the folder.
+    """
     place = line_in(error, folder)
     where = f"{place[0].relative_to(folder)}:{place[1]}: " if place else ""
     if isinstance(error, pytest.fail.Exception):
         return f"{where}{error}"  # our own fixtures name the place themselves
     words = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{where or f'{folder}: '}{type(error).__name__}: {words}"
+    otherwise = file.relative_to(folder) if file else folder
+    return f"{where or f'{otherwise}: '}{type(error).__name__}: {words}"
 
 
 @contextlib.contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from exercise_kit.reasons import FlagNote, Reason
+from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
@@ -63,7 +63,8 @@ class ExerciseResult:
 
     Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
     its ``checks``, and a ``problem`` when something about all of it has to be said first; kept, but not published,
-    the problem's ``reason`` and the ``seconds`` that it took (0: not measured).
+    the problem's ``reason``, the ``seconds`` that it took (0: not measured), and what it ``waits_for`` where nothing
+    could be decided: the file and line to mend, ": ", and what is wrong there.
     """
 
     name: str
@@ -74,6 +75,18 @@ class ExerciseResult:
     problem: str | None = None
     reason: Reason | None = None
     seconds: float = 0.0
+    waits_for: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing could be decided of it, so that it is not graded yet; its score of 0 says nothing."""
+        undecided = bool(self.checks) and all(each.verdict == "undecided" for each in self.checks)
+        return self.reason in NOT_GRADED or (self.max_score > 0 and undecided)
+
+    @property
+    def points(self) -> str:
+        """ "3 of 4"; "– of 4" while it is not graded."""
+        return f"{'–' if self.waits else f'{self.score:g}'} of {self.max_score:g}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -144,6 +157,29 @@ class Result:
     runs: tuple[CellOutputs, ...] = ()
     log: tuple[LogEntry, ...] = ()
 
+    @property
+    def waiting(self) -> tuple[ExerciseResult, ...]:
+        """The exercises that are not graded yet, which is no fault of the student's."""
+        return tuple(each for each in self.exercises if each.waits)
+
+    @property
+    def waits_for(self) -> dict[str, str]:
+        """The names of these → the file and line that each waits for, ": ", and what is wrong there; "": not known."""
+        return {each.name: legible(each.waits_for) for each in self.waiting}
+
+    @property
+    def worth(self) -> float:
+        """What its score is out of: the points of the exercises that are graded."""
+        return round(self.max_score - sum(each.max_score for each in self.waiting), 4)
+
+    @property
+    def points(self) -> str:
+        """ "7 of 10"; where an exercise of 4 points is not graded yet, "7 of 10, – of 4"."""
+        graded = f"{self.score:g} of {self.worth:g}"
+        if not self.waiting:
+            return graded
+        return ", ".join([*([graded] if self.worth else []), f"– of {self.max_score - self.worth:g}"])
+
     def as_dict(self) -> dict[str, Any]:
         """An entry of "submissions" in the published JSON."""
         return {
@@ -162,7 +198,13 @@ class Result:
     def to_store(self) -> dict[str, Any]:
         """The same with what is kept for feedback and for the instructor."""
         exercises = [
-            {**each.as_dict(), "reason": each.reason, "seconds": round(each.seconds, 4)} for each in self.exercises
+            {
+                **each.as_dict(),
+                "reason": each.reason,
+                "seconds": round(each.seconds, 4),
+                "waits_for": legible(each.waits_for),
+            }
+            for each in self.exercises
         ]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
         log = [{**vars(each), "text": legible(each.text)} for each in self.log]
@@ -180,7 +222,7 @@ class Result:
             ExerciseResult(
                 **{
                     **each,
-                    "reason": Reason(each["reason"]) if each.get("reason") else None,
+                    "reason": _reason(each),
                     "checks": tuple(CheckOutcome(**check) for check in each["checks"]),
                 }
             )
@@ -195,6 +237,28 @@ class Result:
             "log": tuple(LogEntry(**{**each, "kind": LogKind(each["kind"])}) for each in entry.get("log", ())),
         }
         return cls(**{**entry, **made})
+
+
+def _reason(exercise: Mapping[str, Any]) -> Reason | None:
+    """That of an entry; it is not published, but an exercise without a check tells that it could not be used."""
+    if "reason" in exercise:
+        return Reason(exercise["reason"]) if exercise["reason"] else None
+    usable = exercise["checks"] or exercise["score"] or not exercise["max_score"]
+    return None if usable else Reason.OUR_ERROR
+
+
+def with_waiting(result: Result) -> Result:
+    """The same, whose reason tells the instructor too which exercises are not graded yet, and what they wait for."""
+    names: dict[str, list[str]] = {}
+    for each in result.exercises:
+        if each.reason in NOT_GRADED:
+            names.setdefault(each.waits_for or each.problem or "", []).append(each.name)
+    said = (
+        f"{' and '.join(several)} {'is' if len(several) == 1 else 'are'} not graded yet, and that is no fault of the "
+        f"student: {cause}"
+        for cause, several in names.items()
+    )
+    return replace(result, reason="; ".join(filter(None, (result.reason, *said))) or None)
 
 
 def as_json(results: list[Result]) -> dict[str, Any]:

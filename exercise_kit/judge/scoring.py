@@ -63,7 +63,8 @@ def _better(first: Outcome, second: Outcome) -> Outcome:
     return second if second.result.verdict == Verdict.PASS else replace(first, record=second.record)
 
 
-NOTHING_DECIDED = "none of the checks of {} could decide anything"
+NOTHING_DECIDED = "{} is not graded yet: none of its checks could decide anything, and that is no fault of yours"
+OUR_ERROR = "{} is not graded yet: there is an error in the exercise, and no fault of yours"
 
 
 def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
@@ -100,11 +101,19 @@ def marked(
     if problem is None and any(each.unwritten for each in results):
         problem, reason = _unwritten(exercise, results)
         results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
+    waits_for = ""
     if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
+        waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
-    checks = tuple(map(_as_outcome, results))
-    return ExerciseResult(exercise, score, round(max_score, 4), commonest(outcomes), checks, problem, reason)
+    checks, name = tuple(map(_as_outcome, results)), commonest(outcomes)
+    return ExerciseResult(exercise, score, round(max_score, 4), name, checks, problem, reason, waits_for=waits_for)
+
+
+def not_graded(exercise: str, max_score: float | None, problem: str) -> ExerciseResult:
+    """The result of an exercise whose files have an error, which its author reads; nothing of it was evaluated."""
+    words = OUR_ERROR.format(exercise)
+    return ExerciseResult(exercise, 0.0, max_score or 0.0, problem=words, reason=Reason.OUR_ERROR, waits_for=problem)
 
 
 def unevaluated(
@@ -168,7 +177,7 @@ def not_counted(
     entries = (
         LogEntry(
             LogKind.REFUSED_CHECK,
-            f"{place_of_item(each.item)} fails the lesson's model answer. {refused[each.name]}",
+            f"{_place_of(each)} fails the lesson's model answer. {refused[each.name]}",
             result.name,
             each.name,
         )
@@ -177,6 +186,16 @@ def not_counted(
     )
     result = replace(result, checks=tuple(outcomes))
     if not found:
-        problem = NOTHING_DECIDED.format(result.name)
-        result = replace(result, score=0.0, misconception=None, problem=problem, reason=Reason.NOTHING_DECIDED)
+        result = replace(
+            result,
+            score=0.0,
+            misconception=None,
+            problem=NOTHING_DECIDED.format(result.name),
+            reason=Reason.NOTHING_DECIDED,
+            waits_for=f"{_place_of(checks[0])}: all its checks refuse the lesson's own model answer",
+        )
     return result, entries
+
+
+def _place_of(check: HiddenCheck) -> str:
+    return f"{check.item.path.parent.name}/{place_of_item(check.item)}"

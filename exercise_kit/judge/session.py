@@ -20,7 +20,7 @@ from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from exercise_kit.judge.scoring import cells_with_parts, marked, merge, unevaluated
+from exercise_kit.judge.scoring import cells_with_parts, marked, merge, not_graded, unevaluated
 from exercise_kit.reasons import FlagNote, Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -91,8 +91,7 @@ class GradingSession:
         """
         try:
             results = [self._timed(answer) for answer in self._submission.exercises]
-            evaluated = (each for each in results if each.reason is not Reason.OUR_ERROR)
-            wrong = {each.name for each in evaluated if each.score < each.max_score}
+            wrong = {each.name for each in results if each.score < each.max_score and not each.waits}
             for place, answer in enumerate(self._submission.exercises):
                 results[place] = self._carried(answer, results[place], wrong - {answer.name})
                 if results[place].score == results[place].max_score:
@@ -108,7 +107,7 @@ class GradingSession:
 
     def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
         if problem := self._checks.problems.get(answer.name):
-            return self._not_graded(answer, problem)
+            return not_graded(answer.name, answer.max_score, problem)
         checks = self._checks.exercises().get(answer.name)
         if not checks or answer.name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
@@ -124,12 +123,6 @@ class GradingSession:
             except _WorkerUnavailable as lack:
                 problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
         return unevaluated(answer.name, answer.max_score, checks, problem, reason)
-
-    def _not_graded(self, answer: ExerciseAnswer, problem: str) -> ExerciseResult:
-        """Of an exercise of the class's own that cannot be used: its author reads why, and the rest is graded."""
-        self.reasons.append(f"{answer.name} is not graded, and that is no fault of the student: {problem}")
-        words = f"{answer.name} is not graded yet: there is an error in the exercise, and none of yours"
-        return ExerciseResult(answer.name, 0.0, answer.max_score or 0.0, problem=words, reason=Reason.OUR_ERROR)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
@@ -235,7 +228,8 @@ class GradingSession:
         if outcome.log:
             broke = outcome.result.verdict == Verdict.UNDECIDED
             kind = LogKind.BROKEN_CHECK if broke else LogKind.DETAIL
-            self.log.append(LogEntry(kind, outcome.log, name, outcome.check.name))
+            text = "\n".join(filter(None, (outcome.broke, outcome.log)))
+            self.log.append(LogEntry(kind, text, name, outcome.check.name))
 
     def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.

@@ -8,12 +8,13 @@ place; the steps of grading stay those of the configuration.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
@@ -36,20 +37,29 @@ from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from exercise_kit.batch.command import remarks, score_of
+from exercise_kit.batch.command import advice, remarks, score_of, waits
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import install_faults
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
-from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.grader_notes import Noted, noted
+from exercise_kit.submission.released import remember_class
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
 NOT_GRADED = "not graded"
 KEPT = "what was graded is kept, and the same command goes on from there"
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # whoever is graded next meets them too
-Row = tuple[str, str, str]  # student, points, remarks
+
+
+class Row(NamedTuple):
+    """A student's row of the table; ``waits_for`` as that of a result."""
+
+    student: str
+    points: str
+    remarks: str
+    waits_for: Mapping[str, str] = MappingProxyType({})
 
 
 def install() -> None:
@@ -92,6 +102,7 @@ class JudgedAutograde(Autograde):
                 failed at one.
         """
         failed: list[str] = []
+        remember_class(Path(self.coursedir.root))  # its configuration runs in this process
         try:
             self._require_release(self.coursedir.assignment_id)
             with existing():
@@ -115,7 +126,7 @@ class JudgedAutograde(Autograde):
         if isinstance(result, Result):
             student = str(resources["nbgrader"]["student"])
             points = score_of(result) if result.status == "graded" else NOT_GRADED
-            self._rows[student] = (student, points, remarks(result))
+            self._rows[student] = Row(student, points, remarks(result), result.waits_for)
 
     def _convert_all(self, lesson: str) -> list[str]:
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
@@ -139,17 +150,23 @@ class JudgedAutograde(Autograde):
         return failed
 
     def _is_wanted(self, lesson: str, student: str, recorded: set[str]) -> bool:
-        """Whether to grade one: as nbgrader says, and also where a page has no points in the gradebook.
+        """Whether to grade one: as nbgrader says, and also where an exercise waited for a check that was broken.
 
-        A run that was stopped between the two left it, or the gradebook is a backup from before.
+        And where a page has no points in the gradebook: a run that was stopped between the two left it, or the
+        gradebook is a backup from before.
         """
         if self.init_destination(lesson, student):
             return True
         if student not in recorded:
             recorded |= self._recorded(lesson)  # by somebody who grades at the same time
-        if student in recorded or student in (self.coursedir.student_id_exclude or "").split(","):
+        if student in (self.coursedir.student_id_exclude or "").split(","):
             return False
-        self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
+        if student not in recorded:
+            self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
+        elif waiting := self._waits_for(lesson, student):
+            self.log.info("%s: %s was not graded yet: graded again", student, ", ".join(waiting))
+        else:
+            return False
         rmtree(self._format_dest(lesson, student))
         return True
 
@@ -192,7 +209,7 @@ class JudgedAutograde(Autograde):
             reason = "the name of the folder is not UTF-8, and no gradebook can keep it; rename the folder"
         self.log.error("%s: NOT GRADED: %s", student, reason)
         self.log.debug("how it failed", exc_info=error)
-        self._rows[student] = (student, NOT_GRADED, reason)
+        self._rows[student] = Row(student, NOT_GRADED, reason)
 
     def _require_release(self, lesson: str) -> None:
         course = self.coursedir
@@ -218,22 +235,36 @@ class JudgedAutograde(Autograde):
             roster = {student.id for student in gradebook.students} if everybody else set()
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
-            rows[student] = (student, "missing", self._why_missing(lesson, student))
+            rows[student] = Row(student, "missing", self._why_missing(lesson, student))
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
 
     def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
         """A student whom this run left as they were, by the gradebook and by what was noted in their notebook."""
-        notes = noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+        notes = self._noted(lesson, student)
         with suppress(MissingEntry):
             submission = gradebook.find_submission_notebook(lesson, lesson, student)
             checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
             by_hand = any(grade.manual_score is not None for grade in checks)
             if notes.graded or by_hand:
                 earned, worth = sum(grade.score for grade in checks), sum(grade.max_score for grade in checks)
-                return student, f"{earned:g} of {worth:g}", str(notes)
-        return student, NOT_GRADED, str(notes)
+                return Row(student, f"{earned:g} of {worth:g}", str(notes))
+        return Row(student, NOT_GRADED, str(notes))
+
+    def _noted(self, lesson: str, student: str) -> Noted:
+        return noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+
+    def _waits_for(self, lesson: str, student: str) -> list[str]:
+        """The exercises that were not graded for an error in their checks, and to which nobody gave points by hand."""
+        waiting = self._noted(lesson, student).waiting
+        if not waiting:
+            return []
+        with suppress(MissingEntry), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            grades = gradebook.find_submission_notebook(lesson, lesson, student).grades
+            by_hand = {grade.name for grade in grades if grade.manual_score is not None}
+            return [name for name in waiting if check_grade_id(name) not in by_hand]
+        return []
 
     def _why_missing(self, lesson: str, student: str) -> str:
         course = self.coursedir
@@ -251,16 +282,19 @@ class JudgedAutograde(Autograde):
 def as_text(rows: Iterable[Row]) -> str:
     """A table of students, their points and what there is to say, and below it how many of each kind."""
     table = Table(box=None, pad_edge=False, show_edge=False)
-    counts = {"graded": 0, "not graded": 0, "missing": 0}
+    rows = list(rows)
+    waiting = [row.waits_for for row in rows if row.waits_for]
+    counts = {"graded": -len(waiting), "not graded": 0, "missing": 0}
     for heading in ("student", "points", "remarks"):
         table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(part)) for part in row))
-        counts[row[1].lower() if row[1].lower() in counts else "graded"] += 1
+        table.add_row(*(Text(one_line(part)) for part in row[:3]))
+        counts[row.points.lower() if row.points.lower() in counts else "graded"] += 1
     out = StringIO()
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join(["the class in one table", *lines, ", ".join(f"{n} {what}" for what, n in counts.items())])
+    counted = [*(f"{n} {what}" for what, n in counts.items()), *waits(waiting)]
+    return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advice(waiting)])
 
 
 def _folders(home: Path) -> Iterator[Path]:

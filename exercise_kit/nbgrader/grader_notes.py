@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ def notes_of(result: Result) -> dict[str, Any]:
     graded = result.status == "graded"
     return {
         "graded": graded,
+        "waiting": result.waits_for,
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
         "beside": beside,
@@ -45,11 +46,16 @@ def notes_of(result: Result) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Noted:
-    """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before."""
+    """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before.
+
+    Attributes: ``graded``, its ``flags``, the ``reason``, and for each exercise that is not graded yet what it waits
+    for (``waiting``).
+    """
 
     graded: bool = True
     flags: tuple[str, ...] = ()
     reason: str = ""
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason])])
@@ -60,7 +66,9 @@ def noted(page: Path) -> Noted:
     with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
         notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
         said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
-        return Noted(bool(notes["graded"]), tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said))))
+        waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
+        flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
+        return Noted(bool(notes["graded"]), flags, reason, waiting)
     return Noted()
 
 

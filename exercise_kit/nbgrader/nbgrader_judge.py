@@ -34,7 +34,6 @@ from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legi
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
-from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn
 
 
@@ -57,6 +56,8 @@ def as_html(result: ExerciseResult, points: float) -> str:
     passing = sum(check.verdict == Verdict.PASS for check in result.checks)
     earned = points_of(result, points)
     summary = f"{result.name}: {passing} of {len(result.checks)} checks pass, {round(earned, 2):g} of {points:g} points"
+    if result.waits:
+        summary = f"{result.name}: not graded yet, – of {points:g} points"
     verdict = Verdict.PASS if earned == points else Verdict.FAIL
     body = paragraph(f"<strong>{escape(summary)}</strong>")
     if result.problem:
@@ -134,12 +135,9 @@ class SaveGrades(SaveAutoGrades):
 
 
 def _waits(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether a check's cell belongs to an exercise of the class's own that was not graded for an error in it."""
-    own = course().own
-    names = own.exercises if own else ()
-    reasons = (Reason.OUR_ERROR, Reason.NOTHING_DECIDED)
-    broken = {each.name for each in result.exercises if each.reason in reasons} & {*names} if result else set()
-    return cell.metadata["nbgrader"]["grade_id"] in map(check_grade_id, broken)
+    """Whether a check's cell belongs to an exercise that is not graded yet."""
+    waiting = result.waiting if result else ()
+    return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
@@ -294,3 +292,9 @@ def _fill(notebook: NotebookNode, result: Result) -> None:
                 raise JudgeError(f"the judge knows no exercise for the cell {mark['grade_id']}")
             outputs = [as_output(exercise, float(mark["points"]))]
         cell.outputs = [from_dict(output) for output in outputs]
+    if result.waiting:
+        names = ", ".join(each.name for each in result.waiting)
+        words = (
+            f"Not graded yet: {names}. Where this page counts 0 of its points, that is no grade, and no fault of yours."
+        )
+        notebook.cells.insert(0, new_markdown_cell(sanitize_markdown(escape(words))))

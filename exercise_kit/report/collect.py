@@ -18,7 +18,7 @@ from pathlib import Path
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line
+from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line, with_waiting
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -123,6 +123,7 @@ class State(StrEnum):
     GRADED = "graded"
     OLDER = "graded with older checks"
     PARTLY = "graded in part"
+    UNDECIDED = "waits for a check to be mended"
     WAITING = "not graded yet"
     REJECTED = "rejected"
     ERROR = "the grader failed"
@@ -313,7 +314,7 @@ class _Finder:
         found, keys = kept.result, kept.keys
         flags = dict.fromkeys((*handed_in.flags, *kept.flags, *found.flags))
         reason = "; ".join(filter(None, (kept.reason, found.reason))) or None
-        result = replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason)
+        result = with_waiting(replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason))
         files = tuple(filter(None, content.split("/")[1:]))
         work = SubmittedWork(
             handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason
@@ -327,6 +328,8 @@ class _Finder:
             keys[each.name].partition("-")[0] in prefixes.get(each.name, ()) and worth.get(each.name) == each.max_score
             for each in result.exercises
         ]
+        if result.waiting:
+            return State.UNDECIDED
         if not all(current):
             return State.OLDER
         return State.GRADED if len(current) == len(worth) else State.PARTLY
@@ -361,7 +364,14 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         raise ReportError(f"{path} is no file that 'vit-course grade --json' wrote, and no class folder") from None
     states = {"graded": State.GRADED, "rejected": State.REJECTED, "error": State.ERROR}
     handed_in = tuple(
-        SubmittedWork(Path(each.path), each.student, each.assignment, states[each.status], each, each.reason)
+        SubmittedWork(
+            Path(each.path),
+            each.student,
+            each.assignment,
+            State.UNDECIDED if each.waiting else states[each.status],
+            each,
+            each.reason,
+        )
         for each in results
         if lesson in (None, each.assignment)
     )

@@ -38,6 +38,8 @@ class Discrimination:
     @property
     def sentence(self) -> str:
         """What it says, and no more."""
+        if not self.students:
+            return "nothing can be said: nobody who did it has another graded exercise to compare it with"
         if self.students < LEAST_STUDENTS:
             return f"nothing can be said of {self.students} students: at least {LEAST_STUDENTS} are needed"
         if self.index is None:

@@ -76,6 +76,7 @@ def _handed_in(found: Tally) -> str:
     graded = len(work.in_state(State.GRADED, State.OLDER))
     rest = {
         "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
+        "waiting for a check to be mended": len(work.in_state(State.UNDECIDED)),
         "rejected": len(work.in_state(State.REJECTED)),
         "lost to a failure of the grader": len(work.in_state(State.ERROR)),
     }
@@ -167,6 +168,7 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         unevaluated=_unevaluated(found.unevaluated, anonymizer),
         worst=_worst_checks(found.exercises),
         rejected=_reasons(found.work, anonymizer),
+        waits=_waits(found.work),
         course_picture=Markup(_term_picture(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(scores(shares)) if shares else "",
         exercise_picture=Markup(exercises(_answered(found))) if shares else "",
@@ -256,6 +258,12 @@ def _unevaluated(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> 
         reason = anonymizer.text(reason_for_all(each.exercise, each.shape))
         found.setdefault(reason, Counter())[each.exercise] += len(each.answers)
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
+
+
+def _waits(work: ClassWork) -> Counter[str]:
+    """What the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
+    results = [each.result for each in work.handed_in if each.result]
+    return Counter(cause or f"the checks of {name}" for each in results for name, cause in each.waits_for.items())
 
 
 def _reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:

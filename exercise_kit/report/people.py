@@ -80,8 +80,8 @@ def _shares(found: Tally) -> dict[str, dict[str, float]]:
     """By lesson, in the course's order, and student the share of the points; of several files the best."""
     shares: dict[str, dict[str, float]] = {lesson.name: {} for lesson in found.work.lessons}
     for each in found.work.handed_in:
-        if each.result and each.result.max_score and each.lesson in shares:
-            here, share = shares[each.lesson], each.result.score / each.result.max_score
+        if each.result and each.result.worth and each.lesson in shares:
+            here, share = shares[each.lesson], each.result.score / each.result.worth
             here[each.who] = max(share, here.get(each.who, 0.0))
     return shares
 

@@ -113,7 +113,7 @@ class Tally:
     def shares(self, lesson: str | None = None) -> list[float]:
         """The share of its points that each graded file earned, in order of size."""
         results = [each.result for each in self.work.handed_in if lesson in (None, each.lesson)]
-        return sorted(each.score / each.max_score for each in results if each and each.max_score)
+        return sorted(each.score / each.worth for each in results if each and each.worth)
 
     @property
     def median(self) -> float | None:
@@ -184,7 +184,7 @@ class _Counting:
     def _follows(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
         """Whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
-        return any(each.name in earlier and each.score < each.max_score for each in others)
+        return any(each.name in earlier and each.score < each.max_score and not each.waits for each in others)
 
 
 def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseTally]:
@@ -198,7 +198,8 @@ def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseT
 def _answers(work: ClassWork) -> Iterator[GradedAnswer]:
     for each in work.handed_in:
         for result in each.result.exercises if each.result else ():
-            yield GradedAnswer(each, result)
+            if not result.waits:
+                yield GradedAnswer(each, result)
 
 
 def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:

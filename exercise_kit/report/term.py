@@ -75,7 +75,7 @@ def _row(found: Tally, lesson: str) -> LessonRow:
 
 
 def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWork]) -> TimeToPass:
-    passed = [each for each in works if each.result and each.result.max_score and _passes(each)]
+    passed = [each for each in works if each.result and each.result.worth and _passes(each)]
     students = len({each.who for each in passed})
     if folder is None:
         return TimeToPass((), students, "not known: a file of results tells no times")
@@ -91,7 +91,7 @@ def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWor
 
 
 def _passes(work: SubmittedWork) -> bool:
-    return bool(work.result and work.result.score >= HALF * work.result.max_score)
+    return bool(work.result and work.result.score >= HALF * work.result.worth)
 
 
 def _times(works: Iterable[SubmittedWork]) -> dict[str, datetime]:

@@ -17,6 +17,7 @@ from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
 from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student, name_failures
+from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
@@ -48,6 +49,9 @@ class Oracle:
 
     def __init__(self, checks: Path) -> None:
         self._checks = HiddenChecks(checks)
+        if problems := self._checks.problems:
+            self._checks.close()
+            raise HiddenChecksError("\n".join(dict.fromkeys(problems.values())))
         self._replays: dict[str, Replays] = {}
         self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
 

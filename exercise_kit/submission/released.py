@@ -7,11 +7,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
+from exercise_kit.files import own_folder, write
 from exercise_kit.submission.slice import parse
 
 CLONE = Path(__file__).resolve().parents[2]
@@ -78,7 +80,8 @@ def current_class(graded: Sequence[Path] = ()) -> Path | None:
 
     Whoever hands in an ``nbgrader_config.py`` would choose the checks. So what lies in a folder that students' files
     are put into is passed over, and so is a folder in which something to be graded lies beside the configuration: an
-    operator who went into a student's folder.
+    operator who went into a student's folder. Whoever grades such a folder as a whole has made it or named it as
+    their class before (:func:`remember_class`): a student can hand in a ``submitted/`` beside a configuration, too.
 
     Args:
         graded: the paths that are to be graded.
@@ -97,7 +100,24 @@ def _is_beside_config(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     below = path.relative_to(folder).parts
-    return below[0] not in _NOTEBOOK_FOLDERS if below else not (folder / SUBMITTED).is_dir()
+    return below[0] not in _NOTEBOOK_FOLDERS if below else not _mark_of(folder).exists()
+
+
+def remember_class(folder: Path) -> None:
+    """Keep, where only this account writes, that a folder is a class of its own; where nothing can be kept, nothing is.
+
+    Args:
+        folder: that the account has made as a class, or named as one.
+    """
+    mark = _mark_of(folder)
+    with suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write(mark, f"{folder.resolve()}\n".encode("utf-8", "surrogateescape"), 0o600)
+
+
+def _mark_of(folder: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    return own_folder("XDG_CONFIG_HOME", ".config") / "classes" / name
 
 
 def is_class(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from exercise_kit.engine import class_exercises
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.proof import unproven
+from exercise_kit.judge.proof import prove
 
 ROOT = Path(__file__).parents[3]
 LESSON = "11_count_tokens"
@@ -143,7 +143,37 @@ def test_students_and_makers_of_classes_find_all_lessons_in_its_root(folder):
 
 
 def test_the_skeleton_is_proven(folder):
-    assert unproven(folder / "hidden") == []
+    proof = prove(folder / "hidden")
+    assert proof.problems == ()
+    hidden = "hidden test_every_patch_is_one_token"
+    assert proof.caught == {
+        "count_tokens": dict.fromkeys(("square image", "class token counted"), ("every_patch_is_one_token", hidden))
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "told"),
+    [
+        ("exercises/count_tokens.py", "tokens_of(height, width, patch_size)\n        if", "every_patch_is_one_token"),
+        ("hidden/test_count_tokens.py", "probe.sizes(3)\n", "test_every_patch_is_one_token"),
+    ],
+)
+def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old, told):
+    path = folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, f"nowhere{old[old.index('(') :]}", 1))
+    line = path.read_text()[: path.read_text().index("nowhere")].count("\n") + 1
+    use_class(folder)
+    (found,) = prove(folder / "hidden").problems
+    assert found.startswith(f"{file}:{line}: NameError: name 'nowhere' is not defined; ")
+    assert found.endswith(f"{told} breaks off with the lesson's own answer")
+
+
+def test_an_error_in_a_hidden_file_of_the_course_is_told_too(folder):
+    (folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
+    use_class(folder)
+    assert prove(folder / "hidden").problems == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +194,7 @@ def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, told)
     )
     append(folder / "exercises" / "count_tokens.py", f"{wrong}    _refuse(height, width, patch_size)\n    {text}\n")
     use_class(folder)
-    found = "\n".join(unproven(folder / "hidden"))
+    found = "\n".join(prove(folder / "hidden").problems)
     assert told in found
     assert "'a mistake'" in found
 
@@ -173,7 +203,7 @@ def test_a_lesson_without_the_answer_is_a_sentence(folder):
     lesson = folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
     use_class(folder)
-    (found,) = unproven(folder / "hidden")
+    (found,) = prove(folder / "hidden").problems
     assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
 
 
@@ -185,7 +215,7 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(fo
     lesson = folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("return (height // patch_size)", "return 1 + (height // patch_size)"))
     use_class(folder)
-    found = "\n".join(unproven(folder / "hidden"))
+    found = "\n".join(prove(folder / "hidden").problems)
     assert "2 known mistakes are called 'square image'" in found
     assert f"the check every_patch_is_one_token refuses the answer of lessons/{LESSON}.py" in found
 

@@ -13,6 +13,7 @@ import pytest
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged, write_text
 from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+from exercise_kit.reasons import Reason
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,6 +47,17 @@ def test_what_is_kept_is_given_back_to_whoever_handed_in_the_same(store, submiss
     assert kept.exercises == result("patchify").exercises
     assert kept.runs == result().runs
     assert store.load(replace(submission, digest="0" * 64), {"patchify": "k"}) is None
+
+
+def test_what_waits_for_a_check_is_kept_and_never_taken_over(store, submission):
+    waiting = ExerciseResult(
+        "unpatchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_unpatchify.py:7: no"
+    )
+    keys = {"patchify": "k", "unpatchify": "k"}
+    store.save(submission, keys, result(exercises=(exercise("patchify"), waiting)))
+    assert [each.name for each in store.load(submission, keys).exercises] == ["patchify"]
+    kept = store.read(submission.content, submission.lesson).result
+    assert kept.waits_for == {"unpatchify": "hidden/test_unpatchify.py:7: no"}
 
 
 def test_only_exercises_whose_keys_hold_are_given_back(store, submission):

@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 
 from exercise_kit.batch.command import broken_checks, overview, sheet
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result, with_waiting
+from exercise_kit.reasons import Reason
 
 
 def printed(renderable):
@@ -34,6 +35,20 @@ def test_a_table_tells_who_what_and_why():
     assert "it is empty" in text
     assert "\x1b" not in text
     assert "1 of 2 graded" in text
+
+
+def test_what_is_not_graded_yet_is_no_zero_and_the_summary_names_what_it_waits_for():
+    broke = "hidden/test_unpatchify.py:7: NameError: no"
+    undecided = (CheckOutcome("test_a", "undecided", "the check itself broke"),)
+    second = ExerciseResult("unpatchify", 0.0, 5.0, None, undecided, reason=Reason.NOTHING_DECIDED, waits_for=broke)
+    waiting = with_waiting(graded(max_score=13.0, exercises=(*graded().exercises, second)))
+    text = printed(overview([graded(), waiting, waiting]))
+    assert "4 of 8, – of 5" in text
+    assert "1 of 3 graded, 2 wait for hidden/test_unpatchify.py:7\nMend what is waited for" in text
+    text = printed(sheet(waiting))
+    assert "unpatchify is not graded yet, and that is no fault of the student: hidden/test_unpatchify.py:7:" in text
+    assert "unpatchify  – of 5" in text
+    assert "itself broke" not in text
 
 
 def test_a_sheet_tells_each_check_that_failed_and_takes_no_markup():

@@ -192,6 +192,24 @@ def test_gradescope_tells_a_student_why_nothing_could_be_graded(results_file):
     assert "There is no notebook" in json.loads(export(results_file(), "gradescope").stdout)["output"]
 
 
+UNDECIDED = {"name": "test_a", "verdict": "undecided", "message": None, "misconception": None}
+
+
+@pytest.mark.parametrize("checks", [[], [UNDECIDED]], ids=["unusable", "undecided"])
+@pytest.mark.parametrize("system", ["canvas", "moodle", "gradescope", "classroom50"])
+def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, monkeypatch, system, checks):
+    for name in RUNNER:
+        monkeypatch.setenv(name, RUNNER[name])
+    waiting = result("ben", score=8.0)
+    waiting["exercises"][1] |= {"score": 0.0, "misconception": None, "checks": checks}
+    others = [result()] if system in ("canvas", "moodle") else []
+    done = export(results_file(waiting, *others), system)
+    assert done.exit_code == 1
+    assert "no grade, for unpatchify is not graded yet" in " ".join(done.stderr.split())
+    assert "ben" not in done.stdout
+    assert ("ada" in done.stdout) == bool(others)
+
+
 @pytest.mark.parametrize(
     ("entries", "words"),
     [

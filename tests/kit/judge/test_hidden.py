@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -238,11 +239,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("source", "said"), MISTAKES.items(), ids=range(len(MISTAKES)))
 def test_an_instructors_mistake_is_reported_with_file_and_line(checks_of, source, said):
-    with pytest.raises(HiddenChecksError) as told:
-        checks_of(source)
-    assert said in str(told.value)
-    assert "test_patchify.py:" in str(told.value)
-    assert len(str(told.value).splitlines()) == 1
+    checks = checks_of(source)
+    assert checks.problems.keys() == {"patchify"}
+    assert checks.exercises() == {}
+    told = checks.problems["patchify"]
+    assert said in told
+    assert re.match(r"hidden/test_patchify\.py:\d+: ", told)
+    assert len(told.splitlines()) == 1
 
 
 def test_a_broken_conftest(tmp_path):
@@ -259,8 +262,27 @@ def test_no_such_folder(tmp_path):
 def test_two_files_with_a_check_of_one_name(checks_of, tmp_path):
     checks_of(ROWS)
     (tmp_path / "hidden" / "test_second.py").write_text(HEAD + ROWS)
-    with pytest.raises(HiddenChecksError, match="another check of this name"):
-        HiddenChecks(tmp_path / "hidden")
+    checks = HiddenChecks(tmp_path / "hidden")
+    checks.close()
+    assert re.match(r"hidden/test_second\.py:\d+: .* another check of this name", checks.problems["patchify"])
+
+
+def test_an_error_in_a_file_stops_all_exercises_that_it_is_about_and_no_other(checks_of, tmp_path):
+    other = '@pytest.mark.exercise("unpatchify", points=1)\n@pytest.mark.exercise("conv_from_linear", points=1)\n'
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "test_two.py").write_text(f"import pytest\n\n{other}def test_two(student)\n    pass\n")
+    checks = checks_of(ROWS)
+    assert checks.exercises().keys() == {"patchify", "fix_patchify"}
+    assert checks.problems == dict.fromkeys(
+        ("conv_from_linear", "unpatchify"), "hidden/test_two.py:5: SyntaxError: expected ':'"
+    )
+
+
+def test_a_file_that_is_about_no_exercise_stops_all(checks_of, tmp_path):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "test_helpers.py").write_text("1 / 0\n")
+    with pytest.raises(HiddenChecksError, match=r"^test_helpers\.py:1: ZeroDivisionError"):
+        checks_of(ROWS)
 
 
 def test_two_folders_and_the_tests_around_keep_apart(checks_of, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.scoring import refused_by
+from exercise_kit.judge.scoring import NOTHING_DECIDED, refused_by
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -84,7 +84,7 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
     told = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
     assert len(told) == len(refused["fix_patchify"])
-    assert re.match(r"fix_patchify, (test_\w+): test_patchify.py:\d+: \1 fails", told[0])
+    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 fails", told[0])
     assert judge.grade(wrong).score == model.score, "the next lesson has its own"
 
 
@@ -94,7 +94,9 @@ def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
     result = judge.grade(whole, {"patchify": dict.fromkeys(names, "Seen: nothing.")})
     assert [each.score for each in result.exercises] == [0.0, 3.0]
     assert {each.verdict for each in result.exercises[0].checks} == {"undecided"}
-    assert result.exercises[0].problem == "none of the checks of patchify could decide anything"
+    assert result.exercises[0].problem == NOTHING_DECIDED.format("patchify")
+    assert re.match(r"hidden/test_patchify.py:\d+: ", result.exercises[0].waits_for)
+    assert result.points == "3 of 3, – of 8"
 
 
 def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):

@@ -77,9 +77,12 @@ def test_the_same_is_said_once():
 
 
 def test_nothing_could_be_decided():
-    result = marked("patchify", 8.0, [found("undecided", seen="the check itself broke")])
-    assert result.score == 0
-    assert "none of the checks of patchify could decide" in result.problem
+    broke = replace(found("undecided", seen="the check itself broke"), broke="hidden/test_patchify.py:7: NameError: no")
+    result = marked("patchify", 8.0, [found("undecided"), broke])
+    assert (result.score, result.points, result.waits) == (0, "– of 8", True)
+    assert "none of its checks could decide" in result.problem
+    assert result.waits_for == "hidden/test_patchify.py:7: NameError: no"
+    assert not marked("patchify", 8.0, [found("fail"), broke]).waits, "the others decide"
 
 
 def test_nothing_was_there_to_be_evaluated():

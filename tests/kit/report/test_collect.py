@@ -1,13 +1,18 @@
 """What is known of each file of a class: nothing is graded, and what is kept is believed as far as its keys hold."""
 
 import json
+from datetime import date
+from html import unescape
 
 import pytest
 
 from exercise_kit.judge.result import as_json
+from exercise_kit.reasons import Reason
 from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
-from tests.kit.report.conftest import LESSON, Class, exercise
+from exercise_kit.report.page import lecture_page, private_page, sentences
+from exercise_kit.report.tally import tally
+from tests.kit.report.conftest import LESSON, Class, exercise, passed
 
 NOT_YET = "patchify is not written yet"
 
@@ -111,7 +116,7 @@ def test_what_is_no_class(tmp_path):
 
 
 def test_published_results_do_too(class_folder, tmp_path):
-    class_folder.keep(class_folder.hand_in("ann"), exercise())
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", passed()))
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
@@ -119,6 +124,28 @@ def test_published_results_do_too(class_folder, tmp_path):
     work = gather(file)
     assert (states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
     assert work.lessons[0].points == folder.lessons[0].points
+
+
+CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
+
+
+def test_what_waits_for_a_check_is_told_and_counts_nowhere(class_folder, tmp_path):
+    waiting = exercise(reason=Reason.OUR_ERROR, waits_for=CAUSE)
+    right = exercise("unpatchify", passed(), score=5.0, max_score=5.0)
+    class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)
+    folder = gather(class_folder.folder)
+    file = tmp_path / "grades.json"
+    file.write_text(json.dumps(as_json([each.result for each in folder.handed_in])))
+    for work, cause in ((folder, CAUSE), (gather(file), "the checks of patchify")):
+        assert states(work) == {"ann": State.UNDECIDED}
+        found = tally(work)
+        assert found.shares() == [1.0]
+        assert [each.name for each in found.exercises if each.answers] == ["unpatchify"]
+        assert "0 are graded, 1 is waiting for a check to be mended." in sentences(found)[0]
+        page = lecture_page(found, "vision", date(2026, 3, 7))
+        assert cause in unescape(page)
+        assert "5 of 5, – of 8" in private_page(found, "vision", date(2026, 3, 7))
+    assert CAUSE in folder.handed_in[0].reason
 
 
 @pytest.mark.parametrize(

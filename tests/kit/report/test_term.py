@@ -68,6 +68,12 @@ def test_of_few_students_nothing_is_said():
     assert "at least 10 are needed" in found[0].sentence
 
 
+def test_of_an_exercise_that_stands_alone_it_is_said_that_there_is_nothing_to_compare_it_with():
+    alone = handed_in("s", LESSONS[0], exercise(f"{LESSONS[0]}_a", failed(), max_score=10.0))
+    (found,) = discriminations(class_of(alone).exercises)
+    assert found.sentence == "nothing can be said: nobody who did it has another graded exercise to compare it with"
+
+
 def test_of_an_exercise_that_all_can_do_nothing_is_said():
     works = [two(f"s{number}", LESSONS[0], 10.0, float(number % 3)) for number in range(12)]
     found = discriminations(class_of(*works).exercises)

@@ -13,6 +13,7 @@ from exercise_kit.submission.released import (
     checked_file,
     checked_objects,
     current_class,
+    remember_class,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -98,4 +99,8 @@ def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_s
     for given in ("../hw.ipynb", "..", tmp_path / "hw.ipynb"):
         assert current_class([Path(given)]) is None
     (tmp_path / "submitted").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert current_class([tmp_path]) is None, "a student can hand in such a folder, too"
+    remember_class(tmp_path)
     assert current_class([tmp_path]) == tmp_path
+    assert current_class([tmp_path / "hw.ipynb"]) is None
