@@ -81,7 +81,7 @@ def links(html: str) -> list[dict[str, str | None]]:
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
     html = show.as_html(named("column order"))
-    link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener"}
+    link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener", "title": "More about it on the course's site"}
     assert links(html) == [link]
     assert ">column order</a></em>: It is wrong." in html
     assert f"About column order: {COLUMN_ORDER}" in show.as_text(named("column order"))
