@@ -298,7 +298,7 @@ def differs(again: object, before: Tensor) -> bool:
 
 
 def _described(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    before = f"{_named(last)} is right, but " if last else ""
+    before = f"{_named(last)} is still right and " if last else ""
     seen, expected = _difference(found, wanted, axes)
     return f"{before}{_named(key)} is wrong{'' if last else ' already'}: {seen}", expected
 
