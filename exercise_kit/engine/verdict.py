@@ -355,7 +355,7 @@ def _because(result: CheckResult, behind: Sequence[CheckResult]) -> str:
 def _overall(report: Report) -> Verdict:
     if report.passed:
         return Verdict.PASS
-    wrong = any(each.verdict == Verdict.FAIL or each.waits for each in report.results)
+    wrong = any(each.verdict == Verdict.FAIL or each.reason == Reason.WAITS_FOR_CHECK for each in report.results)
     return Verdict.FAIL if wrong else Verdict.UNDECIDED
 
 

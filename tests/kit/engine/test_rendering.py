@@ -174,6 +174,14 @@ def test_the_bar_has_the_color_of_the_whole(results: tuple[Verdict, ...], color:
     assert f"border-left:4px solid {show._COLOR[color]}" in html
 
 
+@pytest.mark.parametrize(
+    ("waits", "sign"), [(Reason.WAITS_FOR_JUDGE, Verdict.UNDECIDED), (Reason.WAITS_FOR_CHECK, Verdict.FAIL)]
+)
+def test_what_only_the_judge_can_decide_is_no_failure(waits: Reason, sign: Verdict) -> None:
+    results = CheckResult("a", "A.", Verdict.PASS), CheckResult("b", "B.", Verdict.UNDECIDED, reason=waits)
+    assert f"<strong>{show._SIGN[sign]} patchify: 1 of 2" in show.as_html(Report("patchify", results))
+
+
 def test_text_is_wrapped_at_100_columns() -> None:
     long = "Images that are taller than wide, or wider than tall, with any number of channels, come out right. "
     for report in (failing(long * 3), Report("patchify", problem=long * 3), failing("unbreakable" * 40)):
