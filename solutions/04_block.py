@@ -718,9 +718,10 @@ ways = {
     "8 without additions": (NoStream, 8, 2e-3),
     "8 without, a tenth of the rate": (NoStream, 8, 2e-4),
 }
-bare = {name: train(block_class, depth, 200, rate) for name, (block_class, depth, rate) in ways.items()}
-for name, losses in bare.items():
-    print(f"{name:31} {losses[-1]:.2f}")
+bare = {}
+for name, (block_class, depth, rate) in ways.items():
+    bare[name] = train(block_class, depth, 200, rate)
+    print(f"{name:31} {bare[name][-1]:.2f}")
 reveal("without-additions", bare["8 without additions"][-1], within=0.2)
 draw(bare, "step", "loss")
 

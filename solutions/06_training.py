@@ -1032,9 +1032,10 @@ def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=learning_rate)
     follow_schedule(optimizer, epochs * len(loader))
     history = []
-    for _ in range(epochs):
+    for epoch in range(1, epochs + 1):
         train_loss = train_one_epoch(model, loader, optimizer, device)
         history.append((train_loss, *evaluate(model, watched, device)))
+        print(".", end="" if epoch < epochs else "\n")  # a dot for each epoch
         if best is not None and history[-1][1] == min(loss for _, loss, _ in history):
             best.update(copy.deepcopy(model.state_dict()))
     return history

@@ -126,7 +126,7 @@ class Interactive:
         try:
             model_id = self.widget(f"<style>.{mark} {{ display: none }}</style>").model_id
         except ImportError:
-            print("Its controls need ipywidgets: pip install ipywidgets, then restart the kernel. The figure is still.")
+            print("Its controls need ipywidgets: pip install ipywidgets, then restart the kernel.")
             return
         view = {"version_major": 2, "version_minor": 0, "model_id": model_id}
         display({WIDGET_VIEW: view, "text/plain": TO_MOVE}, raw=True)

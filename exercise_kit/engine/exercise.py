@@ -127,9 +127,9 @@ def expect_example(student: Student) -> None:
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
             if not _alike(_described(value), _read(step.want)):
-                source, wanted = (" ".join(text.split()) for text in (step.source, step.want))
+                source, wanted, gave = (" ".join(text.split()) for text in (step.source, step.want, _shown(value)))
                 raise Failure(
-                    f"the docstring's example {quoted(source)} gave {quoted(_shown(value), _LONGEST)}",
+                    f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}",
                     f"`{wanted}`, as the docstring says",
                     "Run that example in a cell, line by line. Which number is the first that you do not expect?",
                 )

@@ -227,12 +227,13 @@ def expect_value_error(
             Reason.ACCEPTED,
         )
     if not error.is_a("ValueError"):
-        raise Failure(f"{student.name} raised {error} on {described}", wanted, look, Reason.RAISED, alike(error))
+        raise Failure(f"{student.name} raised {error}, on {described}", wanted, look, Reason.RAISED, alike(error))
     named = set(re.findall(r"\d+", error.words))
     student.record.append(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
-        look = f"The value {' and the value '.join(missing)} is not in that message. How does an f-string put it there?"
+        lacks = " and ".join(missing)
+        look = f"That message does not say {lacks}. How does an f-string put a number there?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
@@ -297,7 +298,7 @@ def differs(again: object, before: Tensor) -> bool:
 
 
 def _described(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    before = f"{_named(last)} is right, but " if last else ""
+    before = f"{_named(last)} is still right and " if last else ""
     seen, expected = _difference(found, wanted, axes)
     return f"{before}{_named(key)} is wrong{'' if last else ' already'}: {seen}", expected
 

@@ -374,8 +374,8 @@ def _run_one(each: PublicCheck, student: Student) -> CheckResult:
     except (Failure, Undecided) as found:
         return as_result(each.name, each.claim, found)
     except TimeIsUpError as late:
-        look = "Is there a loop that does not end, or a line that waits? A right answer needs less than a second."
-        return as_result(each.name, each.claim, Failure(f"{student.name} {late}", each.claim, look, Reason.TIME))
+        wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
+        return as_result(each.name, each.claim, Failure(f"{student.name} {late}", wanted, look, Reason.TIME))
     return CheckResult(each.name, each.claim, Verdict.PASS)
 
 

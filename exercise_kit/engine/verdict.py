@@ -150,7 +150,8 @@ class CheckResult:
         look = self.causes[0].question if self.causes else self.look
         section = f" (lesson {self.causes[0].section})" if self.causes else ""
         if self.is_repeated:
-            cause, look = f"{names}, as above.", ""
+            cause, section = f"{names}, as above.", ""
+            look = self.look if self.reason == Reason.ACCEPTED else ""  # the question above is about something else
         labeled = {
             "Seen": self.seen,
             "Expected": self.expected,
@@ -354,7 +355,7 @@ def _because(result: CheckResult, behind: Sequence[CheckResult]) -> str:
 def _overall(report: Report) -> Verdict:
     if report.passed:
         return Verdict.PASS
-    wrong = any(each.verdict == Verdict.FAIL or each.waits for each in report.results)
+    wrong = any(each.verdict == Verdict.FAIL or each.reason == Reason.WAITS_FOR_CHECK for each in report.results)
     return Verdict.FAIL if wrong else Verdict.UNDECIDED
 
 
@@ -416,7 +417,7 @@ def _linked(names: str, pages: Mapping[str, str]) -> str:
     if not all(name in pages for name in each):
         return names
     # a notebook's output may be a frame, in which another site does not open
-    opened = 'target="_blank" rel="noopener"'
+    opened = 'target="_blank" rel="noopener" title="More about it on the course\'s site"'
     return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
 
 

@@ -109,3 +109,10 @@ def test_an_unwritten_exercise_is_reported_so(exercise):
     report = check(exercise.name, *[Unwritten if exercise.is_class else unwritten] * len(exercise.objects), points=3)
     assert "not written yet" in str(report)
     assert report.score == 0
+
+
+def test_other_chance_in_mixup_is_told_as_that():
+    wrong = next(each for each in EXERCISES["mixup"].misconceptions if each.name == "partners by the global generator")
+    seen = {each.seen for each in reported("mixup", wrong).results}
+    assert "the same seed gave another batch the second time" in seen
+    assert not any("e-" in each or "cannot be compared" in each for each in seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from vit_course.metrics import (
     worst_confusions,
 )
 
-pytest.importorskip("sklearn", reason="precision, recall and F1 come from scikit-learn")
+sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="precision, recall and F1 come from scikit-learn")
 
 
 def answers(*guesses: int, num_classes: int = 3, sure: float = 2.0) -> Tensor:
@@ -104,6 +105,13 @@ class TestConfusions:
     def test_rows_are_classes_and_columns_guesses(self) -> None:
         matrix = confusion_matrix(torch.tensor([0, 0, 2]), torch.tensor([1, 0, 2]), 4)
         assert matrix.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+
+    def test_a_lesson_needs_no_scikit_learn_for_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        logits, labels = random_case()
+        wanted = sklearn_metrics.confusion_matrix(labels, logits.argmax(dim=-1), labels=range(7)).tolist()
+        for name in ("sklearn", "sklearn.metrics"):
+            monkeypatch.setitem(sys.modules, name, None)
+        assert confusion_matrix(labels, logits.argmax(dim=-1), 7).tolist() == wanted
 
     def test_the_worst_is_the_largest_share_of_its_class(self) -> None:
         labels = torch.tensor([0] * 10 + [1] * 2)

@@ -129,7 +129,7 @@ def load_dataset(
     except MissingDatasetError as error:
         if otherwise is None:
             raise
-        print(textwrap.fill(f"{error} Going on with the embedded set {otherwise!r} instead.", 100))
+        print(textwrap.fill(f"{error} Going on with the embedded set {otherwise!r} instead.", 88))
         return _embedded(otherwise)
     if train.images.shape[1:] != test.images.shape[1:]:
         sizes = f"{tuple(train.images.shape[1:])}, those to test with {tuple(test.images.shape[1:])}"

@@ -99,6 +99,7 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
         (lambda x: x.permute(0, 0), "Which axis is named twice"),
         (lambda x: x if x > 0 else -x, "Which comparison gives a whole tensor"),
         (lambda x: x.shape[0](x), "Which name has brackets behind it"),
+        (lambda x: setattr(torch.nn.Linear(3, 2), "weight", x), "get into the one that is there"),
         (lambda x: torch.relu(x.shape[0]), "What is given to that function"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from exercise_kit.engine.exercise import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
@@ -64,3 +65,8 @@ def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
 def test_another_result_is_reported_with_the_example(answer, words):
     with pytest.raises(Failure, match=re.escape(words)):
         expect_example(Student({"patchify": answer}))
+
+
+def test_a_result_of_several_lines_is_reported_whole():
+    with pytest.raises(Failure, match=re.escape("gave `tensor([[[1., 0.], [0., 1.]]])`")):
+        expect_example(Student({"attention_rollout": lambda weights: torch.eye(2)[None]}))

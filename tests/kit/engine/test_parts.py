@@ -96,10 +96,10 @@ def seen(of: type[nn.Module]) -> str:
     ("of", "words"),
     [
         (NormOfSquares, "what enters `norm` is wrong already: 96 % of its values differ; the first is at image 0"),
-        (OtherNorm, "what enters `norm` is right, but what `norm` gives is wrong: "),
-        (ReluBetween, "what `fc1` gives is right, but what enters `fc2` is wrong: "),
+        (OtherNorm, "what enters `norm` is still right and what `norm` gives is wrong: "),
+        (ReluBetween, "what `fc1` gives is still right and what enters `fc2` is wrong: "),
         (NormedStream, "what `fc2` gives is still right, and goes wrong behind that: "),
-        (Functional, "what `norm` gives is right, but what enters `fc2` is wrong: "),
+        (Functional, "what `norm` gives is still right and what enters `fc2` is wrong: "),
         (NoPartIsCalled, "all of its values differ; the first is at"),
         (Dropped, "it gives other numbers when it runs again on the same input"),
         (RaisesTheSecondTime, "all of its values differ; the first is at"),

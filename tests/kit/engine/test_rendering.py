@@ -81,7 +81,7 @@ def links(html: str) -> list[dict[str, str | None]]:
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
     html = show.as_html(named("column order"))
-    link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener"}
+    link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener", "title": "More about it on the course's site"}
     assert links(html) == [link]
     assert ">column order</a></em>: It is wrong." in html
     assert f"About column order: {COLUMN_ORDER}" in show.as_text(named("column order"))
@@ -172,6 +172,14 @@ def test_signs_stand_out_from_light_and_dark_grounds(verdict: Verdict, ground: s
 def test_the_bar_has_the_color_of_the_whole(results: tuple[Verdict, ...], color: Verdict) -> None:
     html = show.as_html(Report("patchify", tuple(CheckResult("a", "A.", each) for each in results)))
     assert f"border-left:4px solid {show._COLOR[color]}" in html
+
+
+@pytest.mark.parametrize(
+    ("waits", "sign"), [(Reason.WAITS_FOR_JUDGE, Verdict.UNDECIDED), (Reason.WAITS_FOR_CHECK, Verdict.FAIL)]
+)
+def test_what_only_the_judge_can_decide_is_no_failure(waits: Reason, sign: Verdict) -> None:
+    results = CheckResult("a", "A.", Verdict.PASS), CheckResult("b", "B.", Verdict.UNDECIDED, reason=waits)
+    assert f"<strong>{show._SIGN[sign]} patchify: 1 of 2" in show.as_html(Report("patchify", results))
 
 
 def test_text_is_wrapped_at_100_columns() -> None:

@@ -139,6 +139,12 @@ def test_a_cause_that_was_reported_above_is_only_named() -> None:
     assert "Where to look" not in message
 
 
+def test_input_that_should_have_been_refused_has_its_own_place_to_look_whatever_was_reported_above() -> None:
+    fields = {"seen": "it was accepted", "causes": (COLUMN,), "look": "Test for it.", "reason": Reason.ACCEPTED}
+    assert result(FAIL, is_repeated=True, **fields).parts()["Where to look"] == "Test for it."
+    assert "Test for it." not in result(FAIL, **fields).message
+
+
 def test_the_form_for_programs_is_json() -> None:
     results = (result(PASS), result(FAIL, seen="wrong", causes=(COLUMN,)), WAITS)
     told = json.loads(json.dumps(Report("patchify", results, points=3).as_dict(), allow_nan=False))

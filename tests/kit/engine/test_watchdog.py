@@ -83,6 +83,7 @@ def test_an_answer_that_does_not_end_is_stopped_once(answer: Callable[..., Tenso
     report = check("patchify", answer, points=8)
     assert late(report) == ["patchify did not come back within 0.4 seconds"]
     assert report.score == 0
+    assert report.results[0].expected == "an answer in less than a second"
     assert "11 checks could not be decided because of this" in str(report)
 
 

@@ -241,7 +241,8 @@ def expect_targets(student: Student, cases: Sequence[Case]) -> None:
 
 
 def _listed(row: Tensor) -> str:
-    return "[" + ", ".join(f"{each:.2g}" for each in row.tolist()) + "]"
+    # what solving has left at 0 is a billionth, and of either sign
+    return "[" + ", ".join(f"{round(each, 3) + 0.0:.2g}" for each in row.tolist()) + "]"
 
 
 @mixup.check(needs=an_image_is_blended_with_one_other)
@@ -288,7 +289,8 @@ def expect_own_chance(student: Student, case: Case) -> None:
     notes = [student.practise("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)]
     del student.record[-3:]
     first, again, other = (_blend(case, *_pair(student, each["returned"])) for each in notes)
-    same_partners, same_share = torch.equal(first.partners, again.partners), close(first.shares, again.shares)
+    same_partners = torch.equal(first.partners, again.partners)
+    same_share = same_partners and close(first.shares, again.shares)  # each partner of another has a share
     alike = close(first.parts, other.parts)
     touched = tuple(str(each) for each in notes[0]["touched"])
     student.record.append(("chance", same_partners, same_share, alike, touched))
