@@ -47,8 +47,14 @@ SEEDS = {10: (0, 1, 2), 100: (0, 1, 2), 1000: (0,)}
 # passes over the images: enough updates for the few, and not hours for the many
 EPOCHS = {10: 40, 100: 20, 1000: 6}
 LONGER = 2  # from nothing a model gets twice the passes
-TRIED_RATES = {"fine-tuning": (1e-4, 3e-4, 1e-3), "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3)}
+ZERO_HEAD, PROBE_FIRST = "one rate, zero head", "one rate, probe first"
+TRIED_RATES = {
+    "fine-tuning": (1e-4, 3e-4, 1e-3),
+    "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3),
+    "one rate": (1e-4, 3e-4, 1e-3, 3e-3),
+}
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
+PROBE_DECAY = 1e-2  # of the probe that a fine-tuning begins with: the best at 100 images a class
 MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
 MOVED_AT = (10, 100)  # images a class
@@ -140,6 +146,21 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
     return accuracy_of(fitted(known, run.rate), features_of(model, test))
 
 
+def begun(run: Run, images: ImageDataset) -> nn.Module:
+    """The model that a run starts from."""
+    saved = trained_vit()
+    if run.way == "from nothing":
+        return VisionTransformer(saved.config)
+    model = replace_head(saved.model, len(images.classes))
+    if run.way == ZERO_HEAD:
+        for parameter in model.get_submodule("head").parameters():
+            nn.init.zeros_(parameter)
+    if run.way == PROBE_FIRST:
+        head = fitted(features_of(saved.model, images), PROBE_DECAY)
+        model.get_submodule("head").load_state_dict(head.state_dict())
+    return model
+
+
 def perform(run: Run, data: Path) -> dict[str, Any]:
     """One run, alone in its process."""
     torch.set_num_threads(1)
@@ -150,10 +171,9 @@ def perform(run: Run, data: Path) -> dict[str, Any]:
     started, epochs = time.perf_counter(), EPOCHS[run.per_class]
     if run.way.startswith("probe"):
         accuracy = probe(run, images, test)
-    elif run.way == "from nothing":
-        accuracy = train(VisionTransformer(trained_vit().config), run, images, test, LONGER * epochs)
     else:
-        accuracy = train(replace_head(trained_vit().model, len(images.classes)), run, images, test, epochs)
+        passes = LONGER * epochs if run.way == "from nothing" else epochs
+        accuracy = train(begun(run, images), run, images, test, passes)
     return {**asdict(run), "accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
 
 
@@ -208,10 +228,10 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
     return found
 
 
-def inputs_of_probes(images: ImageDataset) -> dict[str, Features]:
+def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
     """What a probe can be fitted on: the trained model's features, its ten logits, a fresh model's features, pixels."""
     saved = trained_vit()
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     fresh = VisionTransformer(saved.config)
     features, labels = features_of(saved.model, images)
     with torch.no_grad():
@@ -225,31 +245,55 @@ def inputs_of_probes(images: ImageDataset) -> dict[str, Features]:
 
 
 def probes(data: Path) -> dict[str, float]:
-    """Accuracy of a probe on each input, and its weight decay, which is the best on the other superclasses."""
-    tuning, task = (
-        (inputs_of_probes(drawn(pictures(data, name, "train"), 100, 0)), inputs_of_probes(pictures(data, name, "test")))
-        for name in ("tuning", "test")
-    )
+    """Accuracy of a probe on each input, for three draws, and its weight decay: the best on the other superclasses."""
+    images, test = pictures(data, "tuning", "train"), pictures(data, "tuning", "test")
+    known, new = inputs_of_probes(drawn(images, 100, 0), 0), inputs_of_probes(test, 0)
     found = {}
-    for name in task[0]:
-        known, new = (each[name] for each in tuning)
-        tried = {decay: accuracy_of(fitted(known, decay), new) for decay in MORE_DECAYS}
-        decay = max(tried, key=tried.__getitem__)
-        found[f"{name}: weight decay"] = decay
-        found[name] = accuracy_of(fitted(task[0][name], decay), task[1][name])
+    for name in known:
+        tried = {decay: accuracy_of(fitted(known[name], decay), new[name]) for decay in MORE_DECAYS}
+        found[f"{name}: weight decay"] = max(tried, key=tried.__getitem__)
+    images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+    for seed in SEEDS[100]:
+        known, new = inputs_of_probes(drawn(images, 100, seed), seed), inputs_of_probes(test, seed)
+        for name in known:
+            head = fitted(known[name], found[f"{name}: weight decay"])
+            found[f"{name}, draw {seed}"] = accuracy_of(head, new[name])
     return found
 
 
+def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
+    """The three classes that the old head answers most often for each new class, with their shares."""
+    features, labels = new
+    with torch.no_grad():
+        answers = model.head(features).argmax(dim=1)
+    known, found = trained_vit().classes, {}
+    for label, name in enumerate(TASK):
+        shares = answers[labels == label].bincount(minlength=len(known)) / (labels == label).sum()
+        found |= {f"{name} called {known[each]}": shares[each].item() for each in shares.argsort(descending=True)[:3]}
+    return found
+
+
+def near_copies(known: Features, new: Features) -> dict[str, float]:
+    """How alike the features of test and training images are."""
+    cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
+    return {
+        "most alike test and training image": cosines.max().item(),
+        "pairs with a cosine above 0.999": float((cosines > 0.999).sum()),
+    }
+
+
 def demonstrations(data: Path) -> dict[str, float]:
-    """What the lesson shows in seconds: probes on four inputs, a leak, another resolution."""
+    """What the lesson shows in seconds: old answers, near-copies, probes on four inputs, a leak, another resolution."""
     saved = trained_vit()
     train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     known, new = drawn(train_images, 100, 0), features_of(saved.model, test)
-    head = fitted(features_of(saved.model, known), 1e-2)
+    features = features_of(saved.model, known)
     found = {
+        **old_answers(saved.model, new),
+        **near_copies(features, new),
         **probes(data),
         **leaks(saved.model, train_images, new),
-        **at_larger_size(known, test, head),
+        **at_larger_size(known, test, fitted(features, PROBE_DECAY)),
     }
     return {name: round(value, 4) for name, value in found.items()}
 
@@ -263,8 +307,8 @@ def tuning_runs() -> list[Run]:
     fine = [
         Run("fine-tuning", 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning") for rate in TRIED_RATES["fine-tuning"]
     ]
-    nothing = [Run("from nothing", 100, 0, rate, rate, "tuning") for rate in TRIED_RATES["from nothing"]]
-    return [*probes, *fine, *nothing]
+    one = [Run(way, 100, 0, rate, rate, "tuning") for way in ("from nothing", "one rate") for rate in TRIED_RATES[way]]
+    return [*probes, *fine, *one]
 
 
 def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
@@ -275,7 +319,7 @@ def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> floa
 
 def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     """What the lesson quotes."""
-    fine, nothing = (best_rate(done, way, 100) for way in ("fine-tuning", "from nothing"))
+    fine, nothing, one = (best_rate(done, way, 100) for way in ("fine-tuning", "from nothing", "one rate"))
     high, runs = round(HEAD_FACTOR * fine, 6), []
     for count, seeds in SEEDS.items():
         for seed in seeds:
@@ -288,6 +332,7 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     for seed in SEEDS[100]:
         runs.append(Run("both rates low", 100, seed, fine, fine))
         runs.append(Run("both rates high", 100, seed, high, high))
+    runs += [Run(way, 100, 0, one, one) for way in ("one rate", ZERO_HEAD, PROBE_FIRST)]
     return runs
 
 
@@ -335,11 +380,11 @@ def table(done: dict[str, dict[str, Any]]) -> str:
 
 
 def run_all(
-    runs: list[Run], result: dict[str, Any], output: Path, perform_one: Callable[[Run], dict[str, Any]]
+    runs: list[Run], result: dict[str, Any], output: Path, perform_one: Callable[[Run], dict[str, Any]], at_once: int
 ) -> None:
-    """Perform what is missing, two at a time, and write after each."""
+    """Perform what is missing, so many at a time, and write after each."""
     waiting = [run for run in runs if run.key not in result["runs"]]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
         for run, found in zip(waiting, pool.map(perform_one, waiting), strict=True):
             result["runs"][run.key] = found
             save(output, result)
@@ -350,14 +395,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="cifar100.npz")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--at-once", type=int, default=2, metavar="N", help="runs at a time, a core each (default: 2)")
     arguments = parser.parse_args()
     result = load(arguments.output)
     perform_one = partial(perform, data=arguments.data)
-    run_all(tuning_runs(), result, arguments.output, perform_one)
+    run_all(tuning_runs(), result, arguments.output, perform_one, arguments.at_once)
     torch.set_num_threads(1)
     result["shown"] = result.get("shown") or demonstrations(arguments.data)
     save(arguments.output, result)
-    run_all(test_runs(result["runs"]), result, arguments.output, perform_one)
+    run_all(test_runs(result["runs"]), result, arguments.output, perform_one, arguments.at_once)
     print(table(result["runs"]))
 
 

@@ -34,8 +34,8 @@
 # | two written questions | 18 | 1 + 1 |
 # | a bug hunt (a seed chooses the bug) | 5 | – |
 #
-# One experiment takes about twenty minutes on two idle CPU cores. Computing features takes seconds; only the cell on
-# another resolution, near the end, needs a minute or more.
+# One experiment takes about twenty minutes on two idle CPU cores, a shorter one after it two minutes. Computing
+# features takes seconds; only the cell on another resolution, near the end, needs a minute or more.
 
 # %%
 import copy
@@ -67,8 +67,8 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 # `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
 # test photos. It is small, but it is a real pretrained model: all that follows works alike on torchvision's ViT-B/16,
 # and at the end you can try that. (With the recipe of its authors, the first ViT needed 14 million photos to draw level
-# with good convolutional networks, and 300 million to beat them. With stronger augmentation, 1.3 million are enough for
-# a good one: torchvision's is such a model.)
+# with good convolutional networks, and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation,
+# 1.3 million are enough for a good one: Touvron et al. 2021. torchvision's is such a model.)
 
 # %% tags=["experiment"]
 saved = trained_vit()
@@ -79,8 +79,9 @@ print(f"{config.depth} blocks, {config.embed_dim} numbers a token, {config.num_p
 print("it knows:", ", ".join(saved.classes))
 
 # %% [markdown]
-# The new task comes from CIFAR-100, whose hundred classes form twenty superclasses of five (Krizhevsky 2009). We take
-# ten of them. None of CIFAR-10's classes is among them: this model has never been told what a fish or a tree is.
+# The new task comes from CIFAR-100, whose hundred classes form twenty superclasses of five (Krizhevsky 2009, *Learning
+# Multiple Layers of Features from Tiny Images*). We take ten of them. None of CIFAR-10's classes is among them: this
+# model has never been told what a fish or a tree is.
 
 # %%
 TASK = (
@@ -117,6 +118,13 @@ print(photos, "and", len(test), "to test on")
 # **Predict first.** The model must answer with one of its ten classes, whatever you show it. Which of the ten will it
 # use most for *people*, and why?
 
+# %%
+predict(
+    "people-are-called",
+    "deer",
+    choices=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+)
+
 # %% tags=["experiment"]
 first_of_each = [int((photos.labels == label).nonzero()[0]) for label in range(len(photos.classes))]
 with torch.no_grad():
@@ -138,11 +146,13 @@ for label, name in enumerate(test.classes):
     shares = guesses[test.labels == label].bincount(minlength=10) / (test.labels == label).sum()
     most = [f"{saved.classes[guess]} {shares[guess]:.0%}" for guess in shares.argsort(descending=True)[:3]]
     print(f"{name:30}", ", ".join(most))
+    if name == "people":
+        reveal("people-are-called", saved.classes[shares.argmax()])
 
 # %% [markdown]
-# In our run it calls most people a dog or a cat, and most landscapes an airplane or a ship: living things with faces,
-# sky and sea. So its answers say something about classes that it does not know. The head reads 96 numbers. How much
-# more do they say? We will measure both.
+# In our run it calls 59 % of the people a dog or a cat, and 56 % of the landscapes an airplane or a ship: living things
+# with faces, sky and sea. So its answers say something about classes that it does not know. The head reads 96 numbers.
+# How much more do they say? We will measure both.
 
 # %% [markdown]
 # ## Another head
@@ -151,6 +161,10 @@ for label, name in enumerate(test.classes):
 # Where should it go? If you write `model.head = ...`, you have changed your only trained model, and three cells later
 # you will have forgotten it. So the function makes a copy. (The `config` of your copy may still say ten classes. The
 # course's own `replace_head` changes that too, so that a saved copy can be loaded again.)
+#
+# Your new head starts as PyTorch starts every Linear, with small random numbers. The ViT paper starts it at *zero*
+# (Dosovitskiy et al. 2021, section 3.2), as the models of lesson 06 start. What that is good for comes under "Two
+# learning rates".
 
 # %% [markdown]
 # ### Exercise: `replace_head` (10 minutes, 4 points)
@@ -339,8 +353,9 @@ show_images(torch.cat(rows), titles=titles, columns=5)
 # %% [markdown]
 # ## A linear probe
 #
-# Train a Linear on frozen features and you have a *linear probe* (Alain and Bengio 2016). It measures what the features
-# already contain: a Linear can only separate classes by flat borders, so what it finds must have been there before.
+# Train a Linear on frozen features and you have a *linear probe* (Alain and Bengio 2016, *Understanding intermediate
+# layers using linear classifier probes*). It measures what the features already contain: a Linear can only separate
+# classes by flat borders, so what it finds must have been there before.
 #
 # With ten images per class there are 970 parameters and 100 images to fit them to. Some weights separate these images
 # perfectly, and making them larger lowers the loss further without end. So large weights are penalized, similar to the
@@ -353,10 +368,9 @@ show_images(torch.cat(rows), titles=titles, columns=5)
 # are no other valleys, so every good method ends at the same lowest value. That is why a check can say how good your
 # answer is without knowing how you found it.
 #
-# A convex problem with a few thousand numbers is what L-BFGS was made for (Liu and Nocedal 1989). It estimates the
-# curvature from past gradients and finds its own step sizes: here it needs tens of steps where plain gradient descent
-# may need thousands, and those only with a well-chosen learning rate. It asks for the loss several times in a step, so
-# `step` takes a function:
+# A smooth convex problem with a few thousand numbers suits L-BFGS (Liu and Nocedal 1989, *On the limited memory BFGS
+# method for large scale optimization*). It estimates the curvature from past gradients and finds its own step sizes, so
+# that you have no learning rate to choose. It asks for the loss several times in a step, so `step` takes a function:
 #
 # ```python
 # optimizer = torch.optim.LBFGS(parameters, max_iter=300, line_search_fn="strong_wolfe")
@@ -472,18 +486,25 @@ reveal("probe-of-features", 100 * accuracy_of(probe, test_features, test_labels)
 reveal("probe-of-pixels", 100 * accuracy_of(probe_of_pixels, test_pixels, test_labels), within=5)
 
 # %% [markdown]
-# In our run: 49.5 % from features, 34.0 % from logits, 33.3 % from the features of a model that was never trained, and
-# 38.2 % from pixels. (The weight decay of each was chosen from eight, on the ten *other* superclasses of CIFAR-100.) So
-# the 96 numbers hold much more than the ten logits that the old head computes from them. In our run the features of an
-# untrained ViT are worth less than the pixels themselves, and what lifts the first number above the others was
-# *learned*, on photos of airplanes, frogs and trucks.
-
+# Ours, with three draws of the images and a fresh model for each (yours is the first of them):
+#
+# | a probe on | test images right, % |
+# |---|---|
+# | features | 49.5, 50.6, 48.7 |
+# | logits | 34.0, 34.0, 33.8 |
+# | fresh features | 33.3, 36.0, 34.5 |
+# | pixels | 38.3, 38.4, 38.4 |
+#
+# (The weight decay of each was chosen from eight, on the ten *other* superclasses of CIFAR-100.) So the 96 numbers hold
+# much more than the ten logits that the old head computes from them. The features of an untrained ViT are worth less
+# than the pixels themselves, −3.7 ± 3.2 points; logits and fresh features cannot be told apart. What lifts the first
+# row above the last two was *learned*, on photos of airplanes, frogs and trucks.
 # %% [markdown]
 # ### When test images take part in the training
 #
-# The probe takes a fraction of a second, so you will try many things, and that is how results become too good to be
-# true. A *leak* is any way in which test images influence the training. Here is a common one. You have 20 images of
-# each class and want more, so you add the mirror image of each. Then you keep a fifth apart, to choose the weight
+# You have just seen how little time a probe takes. So you will try many things, and that is how results become too good
+# to be true. A *leak* is any way in which test images influence the training. Here is a common one. You have 20 images
+# of each class and want more, so you add the mirror image of each. Then you keep a fifth apart, to choose the weight
 # decay.
 #
 # **Predict first.** How much higher will the accuracy be on the held-back images than on new ones? Think of a held-back
@@ -535,21 +556,40 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
 # code looks wrong, and the result is twice as good as the truth. A probe that can memorize its images gains most from
 # the leak: the gap is 42 points with the smallest decay, and 12 with the largest. So the leak favors small decays. Here
 # both ways of splitting choose the smallest, so the leak did not change the choice; it changed what the choice
-# promises, 80 instead of 37 %. When the pairs stay together, the two differ by 0 to 6 points: with 40 pairs held back
-# in each of three seeds, the standard error is about 4, so that is no sign of a leak.
+# promises, 80 instead of 37 %. A leak makes the held-back number the larger one. When the pairs stay together it is the
+# smaller one, by 0 to 6 points, and with 40 pairs held back in each of three seeds the standard error is about 4: no
+# sign of a leak.
 #
 # What leaks is the *near-copy*: mirror images, crops of one photo, frames of one video, two scans of one patient. Put
 # all near-copies into one group and split by group, before you do anything else.
+#
+# You need not make such copies yourself. Of CIFAR-100's own test images about a tenth have a duplicate among the 50,000
+# to train on, and 3 % of CIFAR-10's (Barz and Denzler 2020, *Do We Train on Test Data? Purging CIFAR of
+# Near-Duplicates*; their ciFAIR puts new test images in place of these). You have drawn one training image in 25, so
+# you hold few of these pairs. Find them, without points: which test images have a training image most like them?
+
+# %% tags=["experiment"]
+cosines = F.normalize(test_features, dim=1) @ F.normalize(few_features, dim=1).T
+closest, partner = cosines.max(dim=1)
+most_alike = closest.argsort(descending=True)[:15]
+pairs = torch.cat([test.images[most_alike], few.images[partner[most_alike]]], dim=3)  # test left, training right
+titles = [f"{closest[image]:.3f} {test.classes[test_labels[image]][:12]}" for image in most_alike]
+show_images(pairs, titles=titles, columns=5)
+
+# %% [markdown]
+# In our run the first pair is one photo twice, with a cosine of 1.000. To our eyes two more of the fifteen pairs show
+# one object, a tree and an apple, and one has the same letters in its corner. The others are alike as open water is
+# like open water: cosines propose pairs, and somebody has to look. The ways to learn that we compare below all take the
+# test images as they are, so each may gain from the same few pairs, and one that memorizes may gain more.
 
 # %% [markdown] question="three-leaks" points=1
 # ### Question: three leaks (8 minutes, 1 point)
 #
-# A colleague writes: "I took 30 photos of each of our five machines, a burst of ten from each of three places. I
-# computed mean and deviation of all 150 photos and normalized them, shuffled, and held back 30 to test on. I tried
-# eight weight decays and report the best of them on these 30: 97 %."
+# A colleague writes: "I took 30 photos of each of our five machines: a burst of ten from each of three places, and
+# every machine has its own three. I computed mean and deviation of all 150 photos and normalized them, shuffled, and
+# held back 30 to test on. I tried eight weight decays and report the best of them on these 30: 97 %."
 #
-# Find three ways in which the test photos influenced the result before they were used to test. Which of them probably
-# matters most? How should the photos be split?
+# Find three reasons why 97 % is too good. Which of them probably matters most? How should the photos be split?
 #
 # ### BEGIN SOLUTION
 # (1) Bursts: photos of one burst are nearly the same picture, as an image and its mirror image are, and they went to
@@ -581,10 +621,18 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
 # ## Two learning rates
 #
 # A probe leaves the backbone as it is. *Fine-tuning* goes on training all of it. Now one model has two parts: a new
-# head that knows nothing yet, and a backbone that knows a lot and can lose it. In the first steps the gradients that
-# come back from the new head mean little, and with a large learning rate they may overwrite what the backbone knows.
-# With a small one the head may learn too slowly. So each part usually gets its own learning rate, for instance ten
-# times as much for the head. Whether that matters here, the runs below will show.
+# head that knows nothing yet, and a backbone that knows a lot and can lose it. What flows back from a random head means
+# little in the first steps, and with a large learning rate it may overwrite what the backbone knows. Three remedies:
+#
+# - *Start the head at zero*, as the ViT paper does. The backbone's gradient is multiplied by the head's weights, so the
+#   first one is exactly zero, and the next ones are small. With SGD, which that paper fine-tunes with, small gradients
+#   make small steps. Adam divides gradients by their own size: it protects the first step only, and the warmup must do
+#   the rest.
+# - *Fit the head first*, as a probe, and then fine-tune all (Kumar et al. 2022).
+# - *Give each part its own learning rate*, for instance ten times as much for the head. ULMFiT (Howard and Ruder 2018)
+#   gave each layer its own, and unfroze one after the other.
+#
+# The last one takes a function of yours. Which of them matters here, the runs below will show.
 #
 # An optimizer takes a list of dicts instead of parameters, each with its own learning rate. In lesson 06 you made two
 # such groups with two weight decays.
@@ -645,7 +693,7 @@ check("fine_tuning_groups", fine_tuning_groups)
 # The schedule of lesson 06 now scales each group's own peak learning rate. (Unlike in lesson 06, weight decay acts on
 # *all* parameters here, norms, biases and positions included: to leave those alone would take four groups instead of
 # two.) Recipes for large ViTs go further: every block has its own rate, smaller by a constant factor the nearer it is
-# to the pixels (BEiT, Bao et al. 2022; the masked autoencoder of lesson 10, too).
+# to the pixels, an idea of ULMFiT (BEiT, Bao et al. 2022; the masked autoencoder of lesson 10, too).
 
 
 # %%
@@ -747,9 +795,9 @@ for (way, per_class), each in ways.items():
 #
 # *My prediction, before the run: …*
 #
-# Give your table. For each number of images: which way would you choose, and which of the differences do your runs
-# show? From 100 to 1,000 images per class our probe gained 6 points and fine-tuning 12. Why does the probe level off
-# first?
+# Give your table. For each number of images: which way would you choose, and which differences are larger than the ±
+# beside them? From 100 to 1,000 images per class our probe gained 6 points and fine-tuning 12. Why does the probe level
+# off first?
 #
 # ### BEGIN SOLUTION
 # Our runs: at 10 images per class the probe reaches 33.1, 34.4 and 36.0 %, fine-tuning 37.6, 42.6 and 40.9 %, training
@@ -777,32 +825,81 @@ for (way, per_class), each in ways.items():
 # images per class and by 8.6 ± 0.8 at 100. So its lead is not just augmentation. But that probe sees ten versions of
 # each image, and fine-tuning a new one in every epoch, 20 or 40. Learning rates were chosen at one number of images and
 # with one seed, and at 10 and at 1,000 images the best decay of the probe lay at the edge of what was tried, so each
-# way may be a little better than it looks here. None of this shows in the intervals: they measure the noise between
-# seeds, and nothing else.
+# way may be a little better than it looks here. The weight decay of 0.05 and the epochs were never tuned, for any way.
+# That bears most on training from scratch: the course's own model learned for 18 minutes for its 76.7 %, and the twelve
+# epochs here are few. None of this shows in the intervals: they measure the noise between seeds, and nothing else.
 #
 # </details>
 
 # %% [markdown]
 # ### Is one learning rate enough?
 #
-# At 100 images per class we also ran fine-tuning with *one* learning rate for all, once the backbone's and once the
-# head's:
+# Now you can try the remedies. First look at the gradients of the first step, with a head of zeros and with a random
+# one: the backbone's is zero where the head is.
+
+
+# %% tags=["experiment"]
+def started(images, start):
+    """The trained model with a new head: "random", "zero", or fitted to the images as a "probe"."""
+    tuned = replace_head(model, len(images.classes))
+    if start == "zero":
+        nn.init.zeros_(tuned.head.weight)
+        nn.init.zeros_(tuned.head.bias)
+    if start == "probe":
+        features, labels, _ = features_of(model, images)
+        fitted = linear_probe(features, labels, len(images.classes), weight_decay=1e-2)
+        tuned.head.load_state_dict(fitted.state_dict())
+    return tuned
+
+
+for start in ("random", "zero"):
+    tuned = started(few, start)
+    images, labels = next(iter(Batches(few, 64, device=device)))
+    F.cross_entropy(tuned(images), labels).backward()
+    backbone, head = (
+        max(each.grad.abs().max() for each in group["params"]) for group in fine_tuning_groups(tuned, 0, 0)
+    )
+    print(f"{start:6} head: largest gradient {backbone:.4f} in the backbone, {head:.4f} in the head")
+
+# %% [markdown]
+# **Predict first.** At 100 images per class and seed 0: fine-tune with 0.003 for *all* parameters, ten times too much
+# for the backbone, as it seems. How many points do you win or lose against the two rates of your table?
+
+# %%
+predict("one-high-rate", -5)  # points; below zero: two rates are better
+
+# %% tags=["experiment"]
+START, RATE = "random", HEAD_LR  # after the first run: "zero", "probe", and RATE = 1e-3
+torch.manual_seed(0)
+one_rate = 100 * learn(started(few, START), few, BUDGET.epochs[-1], 0, RATE, RATE)
+difference = one_rate - ways["fine-tuning", BUDGET.per_class[-1]][0]
+print(f"{START} head, {RATE} for all: {one_rate:.1f} %, which is {difference:+.1f} against two rates")
+if (START, RATE) == ("random", HEAD_LR):
+    reveal("one-high-rate", difference, within=1)
+
+# %% [markdown]
+# Our runs. The single rate was chosen as the pair was, on the ten other superclasses: there 0.0001, 0.0003, 0.001 and
+# 0.003 for all reach 39.3, 43.7, 43.7 and 41.6 %, and the chosen pair 44.8 %. The last two rows have one seed each, so
+# no interval, and the zero head took over the rate that was chosen for a random one. Of the head fitted first we have
+# no run: yours will be the first.
 #
-# | learning rates | test images right, % | against two rates |
+# | head, learning rates | test images right, % | against two rates |
 # |---|---|---|
-# | backbone 0.0003, head 0.003 | 58.7, 59.9, 58.5 | |
-# | both 0.0003 | 58.1, 59.3, 58.2 | −0.5 ± 0.4 |
-# | both 0.003 | 59.6, 59.8, 59.7 | +0.7 ± 1.7 |
+# | random, backbone 0.0003, head 0.003 | 58.7, 59.9, 58.5 | |
+# | random, 0.0003 for all | 58.1, 59.3, 58.2 | −0.5 ± 0.4 |
+# | random, 0.003 for all | 59.6, 59.8, 59.7 | +0.7 ± 1.7 |
+# | random, 0.001 for all | 59.5 | +0.8 |
+# | zero, 0.001 for all | 57.6 | −1.1 |
 #
-# <details><summary>What goes wrong in the last two rows, if anything does? What would you measure to be sure?</summary>
+# <details><summary>What goes wrong with one rate, if anything does? What would you measure to be sure?</summary>
 #
-# Hardly anything! One low rate for all costs half a point, and the interval does not contain 0. A new head that learns
-# too slowly would explain it. For one high rate for all, these runs show no loss. So the high rate did not wreck the
-# backbone. Possible reasons, none of them tested here: this task needs other features anyway; the warmup keeps the
-# first steps small; a backbone that has seen 45,000 small photos has less to lose than most. Kumar et al. 2022 found
-# that fine-tuning under a random head distorts good features, above all where test images differ from the training
-# images. To see whether the head is what is slow, you could fit the head alone first, as a probe, put it in, and
-# fine-tune with the low rate: if the half point comes back, it was the head.
+# Hardly anything! One low rate for all costs half a point, and the interval does not contain 0: a new head that learns
+# too slowly would explain it. For the higher rates under a random head these runs show no loss, so they did not wreck
+# the backbone. The zero head was a point lower in its one run, which may be noise. Possible reasons why no remedy was
+# needed, none of them tested: this task needs other features anyway; the warmup keeps the first steps small; a backbone
+# that has seen 45,000 small photos has less to lose than most. Kumar et al. 2022 found that fine-tuning under a random
+# head distorts good features, above all where test images differ from the training images. Ours do not. To be sure:
+# three seeds of each row, a rate chosen for each start, and the head fitted first.
 #
 # </details>
 
@@ -812,7 +909,14 @@ for (way, per_class), each in ways.items():
 # Your images may be larger than those of the training. A ViT can take more patches, since attention works with any
 # number of tokens. Only the table of positions has a fixed size, and you wrote `resize_positions` in lesson 02. Here
 # are the photos enlarged to 48 × 48 pixels, which makes 144 patches instead of 64. (Enlarging adds no detail. What we
-# test is whether the model still works.) The cell takes a minute or more.
+# test is whether the model still works.)
+#
+# **Predict first.** At 32 pixels the probe was right on about half of the test photos. What does a probe of its own
+# reach at 48 pixels, with positions resized, and with positions drawn at random? The cell takes a minute or more.
+
+# %%
+predict("positions-resized", 45)  # in % right
+predict("positions-drawn-anew", 20)
 
 
 # %% tags=["experiment"]
@@ -836,20 +940,24 @@ def enlarged(images, side):
 
 
 print(f"32 pixels, as trained:          {accuracy_of(probe, test_features, test_labels):.1%}")
+reached = {}
 for name, resized in {"positions resized": True, "positions drawn anew": False}.items():
     larger = at_resolution(model, 48, resized)
     images, labels, _ = features_of(larger, enlarged(few, 48))
     new_probe = linear_probe(images, labels, len(photos.classes), weight_decay=1e-2)
     features, labels, _ = features_of(larger, enlarged(test, 48))
-    print(f"48 pixels, {name:20} {accuracy_of(new_probe, features, labels):.1%} with a probe of its own,", end=" ")
+    reached[name] = 100 * accuracy_of(new_probe, features, labels)
+    print(f"48 pixels, {name:20} {reached[name]:.1f} % with a probe of its own,", end=" ")
     print(f"{accuracy_of(probe, features, labels):.1%} with the old probe")
+reveal("positions-resized", reached["positions resized"], within=5)
+reveal("positions-drawn-anew", reached["positions drawn anew"], within=5)
 
 # %% [markdown]
-# In our run: 49.5 % at 32 pixels; 50.4 % at 48 pixels with resized positions and a probe of its own, so nothing is
-# lost; 42.8 % with positions drawn anew. The model works with 2.25 times as many patches and without any training, as
-# long as each patch gets a sensible position. The probe fitted at 32 pixels reaches 45.0 % at 48: features shift with
-# the resolution, so fit the head at the one that you use. (Touvron et al. 2019, *Fixing the train-test resolution
-# discrepancy*.)
+# In our run: 49.5 % at 32 pixels; 50.4 % at 48 pixels with resized positions and a probe of its own, so we see no loss
+# (one draw; ± 1.4 points from the 5,000 test photos alone); 42.8 % with positions drawn anew. The model works with 2.25
+# times as many patches and without any training, as long as each patch gets a sensible position. The probe fitted at 32
+# pixels reaches 45.0 % at 48: features shift with the resolution, so fit the head at the one that you use. (Touvron et
+# al. 2019, *Fixing the train-test resolution discrepancy*.)
 
 # %% [markdown]
 # ## A bug hunt
@@ -884,24 +992,73 @@ suspect.check(mended)
 #
 # Make a folder `my_photos` beside this notebook, with one folder for each class and ten photos or more in each: your
 # plants, your mugs, the two cats of your neighbors. Any of the usual formats will do; each photo is cut to its middle
-# square and shrunk to 32 × 32 pixels. A fifth is held back to test on. (Did you take bursts? Then make `train/` and
-# `test/` folders yourself, with whole bursts on one side.) Without this folder the cell uses drawings.
+# square and shrunk to 32 × 32 pixels. Did you take bursts? Put each burst into a folder of its own inside its class:
+# such a folder is one group. Without `my_photos` the cell uses drawings.
+#
+# Ten photos a class are too few to hold some back: with four new photos of a class, one photo is 25 points. Let all of
+# them take turns. In *cross-validation* the photos are divided into five *folds*; each fold is answered by a probe
+# fitted to the other four. And since you will try several weight decays: each is chosen by a cross-validation *inside*
+# those four folds, so no photo takes part in the choice by which it is judged. Whole groups go into one fold.
+
 
 # %% tags=["experiment"]
+def folds_by_group(groups, num_folds=5, seed=0):
+    """The fold of each image, (images,): all images of a group are in one."""
+    number = groups.unique(return_inverse=True)[1]
+    order = torch.randperm(int(number.max()) + 1, generator=torch.Generator().manual_seed(seed))
+    return (order % num_folds)[number]
+
+
+def logits_held_out(features, labels, groups, num_classes, decay=None):
+    """For each image, the logits of a probe that has seen no image of its fold; decay None: chosen without it, too."""
+    folds, logits = folds_by_group(groups), torch.empty(len(labels), num_classes)
+    for fold in folds.unique():
+        held = folds == fold
+        known = features[~held], labels[~held]
+        chosen = decay or best_decay(*known, groups[~held], num_classes)
+        logits[held] = linear_probe(*known, num_classes, chosen)(features[held]).detach()
+    return logits
+
+
+def best_decay(features, labels, groups, num_classes):
+    """The decay whose probes are right most often on the folds that they have not seen."""
+
+    def num_right(decay):
+        logits = logits_held_out(features, labels, groups, num_classes, decay)
+        return int((logits.argmax(dim=1) == labels).sum())
+
+    return max(DECAYS, key=num_right)
+
+
+def share_right(logits, labels, groups):
+    """The share of images classified correctly, and its standard error, which counts groups and not images."""
+    right = (logits.argmax(dim=1) == labels).float()
+    number = groups.unique(return_inverse=True)[1]
+    surplus = torch.zeros(int(number.max()) + 1).index_add_(0, number, right - right.mean())
+    return right.mean().item(), surplus.square().sum().sqrt().item() / len(right)
+
+
+# %% tags=["experiment"]
+from vit_course.data.folder import find_images
+
 folder = Path("my_photos")
 if folder.is_dir():
-    mine, mine_test = load_folder(folder, image_size=32)
+    found, parts = find_images(folder), load_folder(folder, image_size=32)
+    paths = found.train.paths + found.test.paths  # the order of the images
+    images, labels = (torch.cat([getattr(each, name) for each in parts]) for name in ("images", "labels"))
+    mine = replace(parts[0], images=images, labels=labels)
+    bursts = [str(path if path.parent.name in found.classes else path.parent) for path in paths]
+    groups = torch.tensor([sorted(set(bursts)).index(burst) for burst in bursts])
 else:
     print("no folder my_photos beside this notebook: here are ten kinds of drawings")
-    mine, mine_test = shapes(200, seed=1), shapes(500, seed=2)
-mine, mine_test = (replace(each, mean=saved.mean, std=saved.std) for each in (mine, mine_test))
+    mine, groups = shapes(200, seed=1), torch.arange(200)
+mine = replace(mine, mean=saved.mean, std=saved.std)
 features, labels, _ = features_of(model, mine)
-mine_features, mine_labels, _ = features_of(model, mine_test)
-my_probe = linear_probe(features, labels, len(mine.classes), weight_decay=1e-1)  # few images, so a large one
-print(f"{len(mine)} pictures of {len(mine.classes)} classes")
-print(f"{accuracy_of(my_probe, mine_features, mine_labels):.0%} of {len(mine_test)} new ones are right")
-logits = my_probe(mine_features)
-show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in logits[:8].argmax(dim=1)])
+logits = logits_held_out(features, labels, groups, len(mine.classes))
+right, error = share_right(logits, labels, groups)
+print(f"{len(mine)} pictures of {len(mine.classes)} classes in {len(groups.unique())} groups")
+print(f"right, each by a probe that has not seen its group: {right:.0%}, standard error {error:.0%}")
+show_images(mine.images[:8], titles=[mine.classes[guess] for guess in logits[:8].argmax(dim=1)])
 
 # %% [markdown]
 # One accuracy hides *which* classes are confused. The table of lesson 07 tells:
@@ -910,16 +1067,26 @@ show_images(mine_test.images[:8], titles=[mine.classes[guess] for guess in logit
 from vit_course.metrics import confusion_matrix, worst_confusions
 from vit_course.plots_training import show_confusions
 
-matrix = confusion_matrix(mine_labels, logits.argmax(dim=1), len(mine.classes))
-show_confusions(matrix, mine.classes, worst_confusions(logits, mine_labels, 4), mine_test.images)
+matrix = confusion_matrix(labels, logits.argmax(dim=1), len(mine.classes))
+show_confusions(matrix, mine.classes, worst_confusions(logits, labels, 4), mine.images)
 
 # %% [markdown]
+# The standard error is a little too small: the five probes share most of their photos, and no formula makes up for that
+# (Bengio and Grandvalet 2004, *No Unbiased Estimator of the Variance of K-Fold Cross-Validation*). And it speaks of
+# photos like yours, at your places: one more kitchen may be harder than all of your photos.
+#
 # With 32 × 32 pixels and a model that has seen 45,000 photos you may be disappointed. Then take a larger one:
 # torchvision's ViT-B/16 from lesson 05, trained on 1.3 million photos of 224 × 224 pixels. Your functions work on it as
 # they are; only the photos need another loader, which reads them one batch at a time, and the statistics that *this*
-# model knows. The division into training and test photos is the same. First the probe; then, on a GPU, three epochs of
-# fine-tuning with two rates. Without `my_photos`, or without an internet connection for the 330 MB of weights, nothing
-# happens here. For a hundred photos the probe takes a minute or two on a CPU.
+# model knows. First the probe, cross-validated as before; then, on a GPU, fine-tuning with all that this lesson has
+# used: two rates, the schedule, random crops and mirror images. That takes one split: the loader holds back a fifth, or
+# takes the folders `train/` and `test/` if you make them (whole bursts on one side). Without `my_photos`, or without an
+# internet connection for the 330 MB of weights, nothing happens here. For a hundred photos the probe takes a minute or
+# two on a CPU.
+#
+# The numbers of this cell will be yours: we have tried it on a small model only. What is known of such a model: DeiT-B,
+# a ViT-B/16 trained on the same 1.3 million photos, reaches 99.1 % on CIFAR-10 and 90.8 % on CIFAR-100 when it is
+# fine-tuned on their 50,000 images, enlarged (Touvron et al. 2021).
 
 # %% tags=["experiment"]
 from vit_course import PRESETS, load_torchvision
@@ -927,50 +1094,123 @@ from vit_course.data import folder_batches
 from vit_course.famous import vit_b_16
 
 
-def probe_at_224(large, loaders):
-    """A probe on the features of a model for 224 pixels: its accuracy on the photos that are held back."""
-    (features, labels), (new, new_labels) = (extract_features(large, loader, device) for loader in loaders)
-    probe = linear_probe(features, labels, len(loaders[0].classes), weight_decay=1e-1)
-    return accuracy_of(probe, new, new_labels)
+def photos_at_224(**changes):
+    """Batches of your photos, to learn from and held back, with the statistics of ImageNet, as in the training."""
+    loaders = folder_batches(folder, image_size=224, batch_size=16, device=device, **changes)
+    for loader in loaders:
+        loader.mean, loader.std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    return loaders
 
 
-def fine_tune_at_224(large, loaders, epochs=3):
-    """The same after fine-tuning; its rates are common ones for a model of this size, not tuned by us."""
-    tuned = replace_head(large, len(loaders[0].classes))
-    optimizer = torch.optim.AdamW(fine_tuning_groups(tuned, 1e-5, 1e-3), weight_decay=0.05)
+def probe_at_224(large):
+    """The cross-validated accuracy of a probe on the features of a model for 224 pixels, and its standard error."""
+    loaders = photos_at_224(min_crop=1)
+    loaders[0].shuffle = False  # the order of `groups`
+    pairs = [extract_features(large, loader, device) for loader in loaders]
+    features, labels = (torch.cat(each) for each in zip(*pairs, strict=True))
+    return share_right(logits_held_out(features, labels, groups, len(loaders[0].classes)), labels, groups)
+
+
+def fine_tune_at_224(large, backbone_lr=1e-5, head_lr=1e-3, seed=0):
+    """Accuracy on the photos held back after fine-tuning. The rates are a guess of ours that nobody has tuned."""
+    learned, held = photos_at_224(min_crop=0.5, augmentation=Augmentation(flip=True), seed=seed)
+    torch.manual_seed(seed)
+    tuned = replace_head(large, len(learned.classes))
+    epochs = max(3, 300 // len(learned))  # about 300 updates, however few the photos
+    optimizer = torch.optim.AdamW(fine_tuning_groups(tuned, backbone_lr, head_lr), weight_decay=0.05)
+    follow_schedule(optimizer, epochs * len(learned))
     for _ in range(epochs):
-        train_one_epoch(tuned, loaders[0], optimizer, device)
-    return evaluate(tuned, loaders[1], device)[1]
+        train_one_epoch(tuned, learned, optimizer, device)
+    return evaluate(tuned, held, device)[1]
 
 
 famous, is_real = vit_b_16() if folder.is_dir() else (None, False)
 if is_real:
     large = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).to(device)
-    loaders = folder_batches(folder, image_size=224, batch_size=16, min_crop=1, device=device)
-    for loader in loaders:
-        loader.mean, loader.std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as in its training
-    print(f"ViT-B/16 at 224 pixels: {probe_at_224(large, loaders):.0%} right with a probe")
+    right, error = probe_at_224(large)
+    print(f"ViT-B/16 at 224 pixels: {right:.0%} right with a probe, standard error {error:.0%}")
     if device == "cuda":
-        print(f"and {fine_tune_at_224(large, loaders):.0%} after fine-tuning")
+        print(f"and {fine_tune_at_224(large):.0%} of the photos held back after fine-tuning")
 
 # %% [markdown]
-# Is the difference to the first number more than chance? Count: with 20 photos to test on, one photo is five points.
+# Is a difference more than chance? Count: with 20 photos held back, one photo is five points. Do you want other rates?
+# Choose them as you would a weight decay: by photos that are not those you report.
+#
 # Today you would often start from a stronger backbone still, trained on more than a hundred million images: CLIP's,
 # which learned to match photos with their captions, or DINOv2's, which learned without labels to give two crops of one
 # photo the same output. What you do with its features stays the same.
 #
-# Between a probe and full fine-tuning lies *LoRA* (Hu et al. 2022). The weights $W$ stay frozen, and next to each
-# chosen matrix two thin ones are trained: the layer computes $(W + BA)x$. With $d$ numbers a token and rank $r$, $A$ is
-# $r \times d$ and $B$ is $d \times r$, so at $d = 768$ and $r = 8$ a matrix of 590,000 numbers is tuned by 12,288. $B$
-# starts at zero, so the model starts as the old one; and after training $BA$ is added to $W$ once, so that asking costs
-# no more than before.
+# Between a probe and full fine-tuning there is room. You can tune the attention weights alone (Touvron et al. 2022,
+# *Three things everyone should know about Vision Transformers*). Or you can add to them: with *LoRA* (Hu et al. 2022)
+# the weights $W$ stay frozen, and next to each chosen matrix two thin ones are trained, so that the layer
+# computes $(W + BA)x$. With $d$ numbers a token and rank $r$, $A$ is $r \times d$ and $B$ is $d \times r$: at
+# $d = 768$ and $r = 8$ a matrix of 590,000 numbers is tuned by 12,288.
+
+
+# %% tags=["experiment"]
+class LoRA(nn.Module):
+    """A frozen Linear, and two thin matrices that learn what is added to it."""
+
+    def __init__(self, linear, rank=4):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        start = torch.randn(rank, linear.in_features, device=linear.weight.device)
+        self.A = nn.Parameter(start / linear.in_features**0.5)
+        self.B = nn.Parameter(start.new_zeros(linear.out_features, rank))
+
+    def forward(self, tokens):
+        return self.linear(tokens) + tokens @ self.A.T @ self.B.T
+
+    def merged(self):
+        """One Linear that computes the same."""
+        linear = copy.deepcopy(self.linear)
+        linear.weight += self.B @ self.A
+        return linear
+
+
+def with_lora(model, num_classes, rank=4):
+    """A copy with a new head, in which only that head and a LoRA of each qkv learn."""
+    adapted = replace_head(model, num_classes)
+    for name, parameter in adapted.named_parameters():
+        parameter.requires_grad_(name.startswith("head."))
+    for block in adapted.blocks:
+        block.attention.qkv = LoRA(block.attention.qkv, rank)
+    return adapted
+
+
+adapted = with_lora(model, len(few.classes))
+some = few.normalize(few.images[:8]).to(device)
+with torch.no_grad():
+    adapted.head = copy.deepcopy(model.head)
+    assert torch.equal(adapted(some), model(some))  # B starts at zero, so the model starts as the old one
+    for block in adapted.blocks:
+        block.attention.qkv.B.normal_(std=0.1)  # as if it had learned
+    logits = adapted(some)
+    assert not torch.allclose(logits, model(some), atol=1e-2)
+    for block in adapted.blocks:
+        block.attention.qkv = block.attention.qkv.merged()
+    assert torch.allclose(adapted(some), logits, atol=1e-4)  # merged, it answers the same
+learning = sum(each.numel() for each in with_lora(model, 10).parameters() if each.requires_grad)
+print(f"of {sum(each.numel() for each in model.parameters()):,} numbers {learning:,} learn with LoRA")
+
+# %% [markdown]
+# After training, $BA$ is added to $W$ once, so that inference costs no more than without it.
 
 # %% [markdown]
 # ## A harder one, without points
 #
-# What has the fine-tuned model *forgotten*? Fine-tune at 1,000 images per class, put the old head back onto the new
-# backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test photos of CIFAR-10. Does a lower rate
-# for the backbone keep more? Does it cost anything on the new task?
+# What has the fine-tuned model *forgotten*? Fine-tune at 100 images per class, put the old head back onto the new
+# backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test photos of CIFAR-10, where it was right
+# on 76.7 %. Does a lower rate for the backbone keep more? Does it cost anything on the new task? And what do you get
+# from LoRA: `learn(with_lora(model, 10), few, 20, 0, 3e-3, 3e-3)`?
+#
+# <details><summary>Hint</summary>
+#
+# `learn` returns an accuracy and changes the model that you give it: keep a name for that model. CIFAR-10 comes from
+# `load_dataset("cifar10")`, with the statistics that it had. The old head may fail on features that have only *moved*:
+# a new probe on the new features of CIFAR-10's training photos tells moved from lost. We have not run this one.
+#
+# </details>
 
 # %% [markdown]
 # ## Test yourself
@@ -1007,14 +1247,16 @@ if is_real:
 # **What you can do now:** you can take a trained Vision Transformer to a task of your own, choose the way by the number
 # of images, and say what a leak would have done to your numbers.
 #
-# **Further reading.** Kornblith et al. 2019, *Do Better ImageNet Models Transfer Better?*: probe and fine-tuning on
-# twelve data sets. Kumar et al. 2022, *Fine-Tuning can Distort Pretrained Features*: why to fit the head first. Steiner
-# et al. 2022, *How to train your ViT?*: when to fine-tune and when to train. Radford et al. 2021, *Learning
-# Transferable Visual Models From Natural Language Supervision* (CLIP), and Oquab et al. 2024, *DINOv2: Learning Robust
-# Visual Features without Supervision*: backbones whose features serve many tasks. Bao et al. 2022, *BEiT: BERT
-# Pre-Training of Image Transformers*. Hu et al. 2022, *LoRA: Low-Rank Adaptation of Large Language Models*. Kapoor and
-# Narayanan 2023, *Leakage and the Reproducibility Crisis in Machine-Learning-Based Science*: what leaks have done in
-# seventeen fields.
+# **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, sections 3.2 and 4.1 on fine-tuning.
+# Touvron et al. 2021, *Training data-efficient image transformers & distillation through attention*. Kornblith et al.
+# 2019, *Do Better ImageNet Models Transfer Better?*: probe and fine-tuning on twelve data sets. Kumar et al. 2022,
+# *Fine-Tuning can Distort Pretrained Features*: why to fit the head first. Howard and Ruder 2018, *Universal Language
+# Model Fine-tuning for Text Classification* (ULMFiT). Steiner et al. 2022, *How to train your ViT?*: when to fine-tune
+# and when to train. Radford et al. 2021, *Learning Transferable Visual Models From Natural Language Supervision*
+# (CLIP), and Oquab et al. 2024, *DINOv2: Learning Robust Visual Features without Supervision*: backbones whose features
+# serve many tasks. Bao et al. 2022, *BEiT: BERT Pre-Training of Image Transformers*. Hu et al. 2022, *LoRA: Low-Rank
+# Adaptation of Large Language Models*. Kapoor and Narayanan 2023, *Leakage and the Reproducibility Crisis in
+# Machine-Learning-Based Science*: what leaks have done in seventeen fields.
 
 # %%
 progress()

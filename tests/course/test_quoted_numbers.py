@@ -352,30 +352,77 @@ def test_the_largest_task_is_quoted_from_its_run():
     assert listed([found[way][0] for way in ("probe", "fine-tuning", "from nothing")]) in TRANSFER
 
 
-def test_the_table_of_learning_rates_is_that_of_its_benchmark():
-    found = ways(100)
-    for way in ("both rates low", "both rates high"):
-        row = f"| {', '.join(f'{each:.1f}' for each in found[way])} | {interval(found[way], found['fine-tuning'])} |"
-        assert row in TRANSFER
+@pytest.mark.parametrize(
+    ("way", "title"),
+    [
+        ("fine-tuning", "random, backbone 0.0003, head 0.003"),
+        ("both rates low", "random, 0.0003 for all"),
+        ("both rates high", "random, 0.003 for all"),
+        ("one rate", "random, 0.001 for all"),
+        ("one rate, zero head", "zero, 0.001 for all"),
+    ],
+)
+def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
+    found, two = ways(100)[way], ways(100)["fine-tuning"]
+    if way == "fine-tuning":
+        against = ""
+    elif len(found) == 1:
+        against = f"{found[0] - two[0]:+.1f}".replace("-", "−")
+    else:
+        against = interval(found, two)
+    assert " ".join(f"| {title} | {', '.join(f'{each:.1f}' for each in found)} | {against} |".split()) in TRANSFER
 
 
-def test_what_09_shows_in_seconds_is_what_its_benchmark_found():
+def test_the_choice_of_one_rate_is_quoted():
+    tried = {
+        (run["way"], run["rate"]): 100 * run["accuracy"]
+        for run in log("fine_tuning.json")["runs"].values()
+        if run["task"] == "tuning"
+    }
+    one = {rate: accuracy for (way, rate), accuracy in tried.items() if way == "one rate"}
+    assert max(one, key=one.__getitem__) == 0.001
+    assert f"reach {listed([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003)])}" in TRANSFER
+    assert f"the chosen pair {tried['fine-tuning', 0.0003]:.1f} %" in TRANSFER
+
+
+@pytest.mark.parametrize("name", ["features", "logits", "fresh features", "pixels"])
+def test_what_a_probe_is_fitted_on_is_quoted(name):
+    found, key = log("fine_tuning.json")["shown"], name.replace("fresh features", "never trained")
+    shares = [100 * found[f"{key}, draw {seed}"] for seed in range(3)]
+    assert f"| {name} | {', '.join(f'{each:.1f}' for each in shares)} |" in TRANSFER
+    decay = found[f"{key}: weight decay"]
+    assert any(f'report("{name}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
+
+
+def test_fresh_features_are_below_pixels_and_not_apart_from_logits():
     found = log("fine_tuning.json")["shown"]
-    shown = {name: 100 * share for name, share in found.items()}
+    fresh, pixels, logits = (
+        [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
+    )
+    assert f"than the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
+    gap, half = paired_interval(logits, fresh)
+    assert abs(gap) < half
+
+
+def test_the_old_answers_and_the_near_copy_are_quoted():
+    found = log("fine_tuning.json")["shown"]
+    people = found["people called dog"] + found["people called cat"]
+    land = [found[f"large natural outdoor scenes called {each}"] for each in ("airplane", "ship")]
+    assert f"calls {100 * people:.0f} % of the people a dog or a cat, and {100 * sum(land):.0f} %" in TRANSFER
+    assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in TRANSFER
+    assert found["pairs with a cosine above 0.999"] == 1
+
+
+def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
+    shown = {name: 100 * share for name, share in log("fine_tuning.json")["shown"].items()}
     resized, anew = shown["positions resized"], shown["positions drawn anew"]
     for words in (
-        f"{shown['features']:.1f} % from features, {shown['logits']:.1f} % from logits",
-        f"{shown['never trained']:.1f} % from the features of a model that was never trained",
-        f"{shown['pixels']:.1f} % from pixels",
+        f"{shown['features, draw 0']:.1f} % at 32 pixels",
         f"{resized:.1f} % at 48 pixels with resized positions",
         f"{anew:.1f} % with positions drawn anew",
         f"reaches {shown['positions resized, old probe']:.1f} % at 48",
     ):
         assert words in TRANSFER
-    calls = {"features": "features", "logits": "logits", "never trained": "fresh features", "pixels": "pixels"}
-    for name, title in calls.items():
-        decay = found[f"{name}: weight decay"]
-        assert any(f'report("{title}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
 
 
 @pytest.mark.parametrize("decay", ["0.0001", "0.001", "0.01", "0.1"])
