@@ -271,7 +271,7 @@ def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str,
 def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> str:
     """A table's line: per cent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
     line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
-    if baseline is not None and len(each) == len(baseline):
+    if baseline is not None and len(each) == len(baseline) > 1:
         line += "   {:+5.1f} ± {:.1f}".format(*paired_interval(each, baseline))
     return line
 

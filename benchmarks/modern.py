@@ -69,6 +69,7 @@ ARMS = {
     "sixteen blocks at 0.001": replace(DEEP, learning_rate=1e-3),
     "sixteen blocks at 0.001, LayerScale": replace(DEEP, learning_rate=1e-3, change="LayerScale"),
     "sixteen blocks at 0.0005": replace(DEEP, learning_rate=5e-4),
+    "sixteen blocks at 0.004": replace(DEEP, learning_rate=4e-3),
 }
 TRIED = [name for name in ARMS if " at " in name]  # rates, from the first seed alone
 # each arm beside the one that lacks its change
