@@ -21,6 +21,7 @@ import torch
 from lesson_cifar import SEEDS, row, save
 
 from exercise_kit.engine.lesson_answers import right_objects
+from vit_course.trained import trained_vit
 
 ROOT = Path(__file__).parents[1]
 LESSON = ROOT / "solutions" / "10_modern.py"
@@ -32,10 +33,10 @@ SHORT = ("growth", "lengths_after", "largest_weights", "speed_up")
 
 def short_cells() -> dict[str, Any]:
     """What the lesson's short cells print."""
-    growth, lengths_after, largest_weights, speed_up, saved = right_objects(LESSON, (*SHORT, "saved"), "vit_course")
+    growth, lengths_after, largest_weights, speed_up = right_objects(LESSON, SHORT, "vit_course")
     return {
         "growth": {str(initial): round(growth(initial), 3) for initial in (None, 0.1, 1e-4)},
-        "lengths": [[round(each, 2) for each in lengths_after(number)] for number in range(saved.config.depth)],
+        "lengths": [[round(each, 2) for each in lengths_after(number)] for number in range(trained_vit().config.depth)],
         "largest_weights": {str(factor): [round(each, 3) for each in largest_weights(factor)] for factor in (1, 3, 10)},
         "speed_up": {str(each): [round(speed_up(each), 2) for _ in range(REPEATS)] for each in (65, 257, 1025)},
     }
