@@ -252,16 +252,26 @@ def conditions() -> dict[str, Any]:
 
 
 def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str, Any]:
-    """What an earlier run under the ``known`` conditions has found, or the beginning of a new one of these arms."""
-    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
-        return result
-    return known | {"results": {name: {} for name in arms}}
+    """What an earlier run under the ``known`` conditions has found, or the beginning of a new one of these arms.
+
+    Where the conditions tell each arm, the runs of those that are told as before are kept.
+    """
+    new = known | {"results": {name: {} for name in arms}}
+    if not path.exists():
+        return new
+    result = json.loads(path.read_text())
+    if any(result.get(name) != value for name, value in known.items() if name != "arms"):
+        return new
+    told, before = known.get("arms", {}), result.get("arms", {})
+    kept = {name: runs for name, runs in result["results"].items() if name in new["results"]}
+    kept = {name: runs for name, runs in kept.items() if told.get(name) == before.get(name)}
+    return result | known | {"results": new["results"] | kept}
 
 
 def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> str:
     """A table's line: per cent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
     line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
-    if baseline is not None and len(each) == len(baseline):
+    if baseline is not None and len(each) == len(baseline) > 1:
         line += "   {:+5.1f} ± {:.1f}".format(*paired_interval(each, baseline))
     return line
 

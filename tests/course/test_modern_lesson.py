@@ -17,16 +17,19 @@ from timm.models.vision_transformer import VisionTransformer as TimmVisionTransf
 from torch import Tensor, nn
 
 from exercise_kit.authoring.lesson import Role, read_lesson
+from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.attention import merge_heads, split_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Mlp
 from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
 from vit_course.patches import PatchEmbedding
 from vit_course.positions import add_class_token
+from vit_course.training import parameter_groups, warmup_cosine
 from vit_course.vit import VisionTransformer
 
 ROOT = Path(__file__).parents[2]
-CELLS = read_lesson(ROOT, ROOT / "solutions" / "10_modern.py").cells
+LESSON = ROOT / "solutions" / "10_modern.py"
+CELLS = read_lesson(ROOT, LESSON).cells
 SIZES = {"image_size": (8, 12), "patch_size": 4, "embed_dim": 32, "depth": 3, "num_heads": 2}
 CONFIG = ViTConfig(num_classes=7, **SIZES)
 
@@ -35,12 +38,52 @@ CONFIG = ViTConfig(num_classes=7, **SIZES)
 def lesson() -> dict[str, Any]:
     """The names of the lesson's own model, built from the course's parts."""
     parts = (DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d, split_heads, merge_heads, Mlp)
-    names = {each.__name__: each for each in (*parts, PatchEmbedding, add_class_token, VisionTransformer, dataclass)}
+    names = {
+        each.__name__: each
+        for each in (*parts, PatchEmbedding, add_class_token, VisionTransformer, ViTConfig, dataclass)
+    }
     names |= {"__name__": __name__, "torch": torch, "nn": nn, "F": F}
     for words in ("class Parts:", "class ModernBlock(nn.Module)", "class ModernViT(nn.Module)"):
-        (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
-        exec(source, names)
+        exec(source_with(words), names)
     return names
+
+
+def source_with(words: str) -> str:
+    """The one code cell with these words."""
+    (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
+    return source
+
+
+FIRST = "block.drop_path(block.scale1(block.attention(block.norm1(x))))"
+SECOND = "block.drop_path(block.scale2(block.mlp(block.norm2(x))))"
+WIRINGS = {
+    "right": (FIRST, SECOND),
+    "as in lesson 04": ("block.attention(block.norm1(x))", "block.mlp(block.norm2(x))"),
+    "no drop path": (FIRST, "block.scale2(block.mlp(block.norm2(x)))"),
+    "one scale for both": (FIRST, SECOND.replace("scale2", "scale1")),
+}
+
+
+@pytest.mark.parametrize("name", WIRINGS)
+def test_the_student_s_wiring_is_taken_where_it_is_right(lesson, capsys, monkeypatch, name):
+    lesson, ours = lesson.copy(), lesson["ModernBlock"].forward
+    monkeypatch.setattr(lesson["ModernBlock"], "forward", ours)  # and after the test it is ours again
+    exec("def wired(block, x):\n    x = x + {}\n    return x + {}".format(*WIRINGS[name]), lesson)
+    exec(source_with("is_wired"), lesson)
+    assert lesson["is_wired"] == (name == "right")
+    assert ("Not yet" in capsys.readouterr().out) == (name != "right")
+    assert (lesson["ModernBlock"].forward is ours) == (name != "right")
+
+
+def test_both_groups_of_the_optimizer_follow_one_schedule():
+    (follow_schedule,) = right_objects(LESSON, ("follow_schedule",), "vit_course")
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=0.1)
+    follow_schedule(optimizer, total_steps=20)
+    for step in range(20):
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        assert [group["lr"] for group in optimizer.param_groups] == [0.1 * warmup_cosine(step, 2, 20)] * 2
 
 
 def with_random_weights(model: nn.Module) -> nn.Module:

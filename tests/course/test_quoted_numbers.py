@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 from typing import Any
 
 import pytest
 
 from benchmarks.readme_tables import README, with_tables
 from exercise_kit.authoring.lesson import read_lesson
+from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.metrics import paired_interval
 from vit_course.trained import DIGEST
 
@@ -115,10 +117,24 @@ def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
     assert f"with 0.03 seed 0 reached {others[0.03]:.1f} %, with 0.3 {others[0.3]:.1f} %" in TRAINING
 
 
+MODERN, MODERN_RUNS = text_of("10_modern"), log("modern.json")["results"]
 CHANGES = {
     arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
-    for arm, runs in log("modern.json")["results"].items()
+    for arm, runs in MODERN_RUNS.items()
+    if " at " not in arm  # a rate that was tried, from one seed
 }
+
+
+WITH_SCALE = ("", ", LayerScale")
+
+
+def last_losses(arm: str) -> list[float]:
+    return [run["validation_loss"][-1] for run in MODERN_RUNS[arm].values()]
+
+
+def of_loss(arm: str, baseline: str) -> str:
+    gap, half = paired_interval(last_losses(arm), last_losses(baseline))
+    return f"{gap:+.2f} ± {half:.2f}".replace("-", "−")
 
 
 @pytest.mark.parametrize("arm", CHANGES)
@@ -128,23 +144,102 @@ def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
     is_baseline = arm == "plain" or any(other.startswith(f"{arm}, ") for other in CHANGES)
     baseline = CHANGES[group if change else "plain"]
     told = listed(CHANGES[arm]) if is_baseline else interval(CHANGES[arm], baseline)
-    assert told in text_of("10_modern")
+    assert told in MODERN
 
 
 def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
-    told = text_of("10_modern")
-    assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in told
-    assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in told
-    assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in told
-    few, dropped = (
-        [run["validation_loss"][-1] for run in log("modern.json")["results"][arm].values()]
-        for arm in ("few images", "few images, DropPath")
+    assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in MODERN
+    assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in MODERN
+    assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in MODERN
+    assert f"of the loss, {of_loss('rotary positions', 'plain')}, contains 0" in MODERN
+    seconds = sum(sum(run["seconds"]) for arm in CHANGES for run in MODERN_RUNS[arm].values())
+    assert f"that took us {seconds / 60:.0f} minutes" in MODERN
+
+
+def test_what_three_seeds_can_show_follows_from_the_plain_table():
+    pairs = [(each, CHANGES["plain"]) for arm, each in list(CHANGES.items())[1:8]]
+    spread = median(stdev([one - other for one, other in zip(*pair, strict=True)]) for pair in pairs)
+    assert f"a standard deviation of {spread:.1f} points" in MODERN
+    assert f"an interval of ± {median(paired_interval(*pair)[1] for pair in pairs):.1f}:" in MODERN
+    assert 2.306 * spread / sqrt(9) < 1 < 2.365 * spread / sqrt(8)  # Student's t of nine and of eight seeds
+    assert "For ± 1 it would take nine seeds" in MODERN
+
+
+def test_drop_path_slows_overfitting_and_its_best_epoch_is_no_better():
+    names = ("few images", "few images, DropPath")
+    runs = [[run["validation_loss"] for run in MODERN_RUNS[arm].values()] for arm in names]
+    lowest = [[min(losses) for losses in each] for each in runs]
+    epochs = [losses.index(min(losses)) + 1 for each in runs for losses in each]
+    without, with_it = (f"{min(ends):.2f} to {max(ends):.2f}" for ends in map(last_losses, names))
+    assert f"{without} without DropPath and {with_it} with it" in MODERN
+    assert min(map(min, map(last_losses, names))) > math.log(10)
+    assert f"after epochs {min(epochs)} to {max(epochs)}" in MODERN
+    first, second = ("{:.2f}, {:.2f} and {:.2f}".format(*each) for each in lowest)
+    assert f"{first} without, {second} with it" in MODERN
+    gap, half = paired_interval(lowest[1], lowest[0])
+    assert f"({gap:+.2f} ± {half:.2f})" in MODERN
+    assert of_loss(*reversed(names)).lstrip("−") in MODERN
+
+
+def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
+    first = {arm.removeprefix("sixteen blocks"): runs["0"] for arm, runs in MODERN_RUNS.items() if "sixteen" in arm}
+    right = {arm: f"{100 * run['validation_accuracy'][-1]:.1f} %" for arm, run in first.items()}
+    for suffix in WITH_SCALE:
+        tried = {arm: run["validation_loss"][-1] for arm, run in first.items() if ("Layer" in arm) == bool(suffix)}
+        assert min(tried, key=lambda arm: tried[arm]) == suffix  # 0.002, the rate of the table
+    without = ", ".join(f"{right[f' at {rate}']} at {rate}" for rate in ("0.004", "0.001"))
+    without += f" and {right[' at 0.0005']} at 0.0005"
+    assert f"{without}, against {right['']} at 0.002" in MODERN
+    assert f"{right[', LayerScale']} at 0.002 and {right[' at 0.001, LayerScale']} at 0.001" in MODERN
+    assert f"{right['']} at 0.002, {without}" in MODERN
+    ends = [[run["train_loss"][-1] for run in MODERN_RUNS[f"sixteen blocks{name}"].values()] for name in WITH_SCALE]
+    told = [f"{min(each):.2f} to {max(each):.2f}" for each in ends]
+    assert f"{told[0]} without LayerScale, and at {told[1]} with it" in MODERN
+
+
+SHORT = log("lesson_modern.json")["short"]
+
+
+def test_what_short_cells_of_lesson_10_print_is_quoted():
+    growth, largest = SHORT["growth"], SHORT["largest_weights"]
+    assert f"grew to {growth['None']:.2f} times" in MODERN
+    assert f"to {growth['0.1']:.2f} times with a LayerScale of 0.1" in MODERN
+    assert f"{growth['0.0001']:.2f}" == "1.00"
+    ratios = [longest / middle for middle, longest in SHORT["lengths"]]
+    assert f"is {min(ratios):.1f} to {max(ratios):.1f} times as long as the median" in MODERN
+    without, with_norms = zip(*largest.values(), strict=True)
+    assert "grew from {:.2f} to {:.2f} and {:.2f}".format(*without) in MODERN
+    assert {f"the largest weight stayed at {each:.2f}" in MODERN for each in with_norms} == {True}
+    assert with_norms[0] > without[0]
+    ranges = [f"{min(each):.1f} to {max(each):.1f}" for each in SHORT["speed_up"].values()]
+    assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in MODERN
+
+
+def test_the_masked_autoencoder_is_told_as_it_was():
+    logged = log("lesson_modern.json")
+    runs = list(logged["painted"].values())
+    trained, fresh = ([run[name][0] for run in runs] for name in ("trained", "fresh"))
+    pixels, held_back = logged["pixels"]["best"]
+    as_features, small = logged["pixels"]["as features"]
+    assert len(runs) == 3
+    assert f"{listed(trained)} after 1,500 steps" in MODERN
+    assert f"{listed(fresh)} for encoders that were never trained" in MODERN
+    assert f"a lead of {interval(trained, fresh).lstrip('+')} points" in MODERN
+    lead = interval(trained, [pixels] * 3).lstrip("+")
+    assert f"The pixels have {pixels:.1f} %, and the lead over them, {lead}, does not show" in MODERN
+    assert {run[name][1] for run in runs for name in ("trained", "fresh")} == {small}
+    assert f"{small:g}, the smallest, for features, and {held_back:g} for pixels" in MODERN
+    assert f"the pixels have only {as_features:.1f} %" in MODERN
+    assert {f"{run['loss']:.2f}" for run in runs} == {"0.40"}
+    assert "Our three trainings ended at 0.40" in MODERN
+
+
+def test_the_short_cells_measure_what_is_logged():
+    growth, largest_weights = right_objects(
+        ROOT / "solutions" / "10_modern.py", ("growth", "largest_weights"), "vit_course"
     )
-    gap, half = paired_interval(dropped, few)
-    assert f"validation loss is lower, by {-gap:.2f} ± {half:.2f}" in told
-    assert f"validation loss falls, by {-gap:.2f} ± {half:.2f}" in told
-    seconds = sum(sum(run["seconds"]) for runs in log("modern.json")["results"].values() for run in runs.values())
-    assert f"that took us {seconds / 60:.0f} minutes" in told
+    assert growth(0.1) == pytest.approx(SHORT["growth"]["0.1"], abs=1e-3)
+    assert largest_weights(3) == pytest.approx(SHORT["largest_weights"]["3"], abs=1e-3)
 
 
 INSIDE = log("inside.json")

@@ -1,0 +1,94 @@
+"""What lesson 10 quotes of its own cells: a masked autoencoder from three seeds, and what four short cells measure.
+
+    python benchmarks/lesson_modern.py --data cifar10.npz
+
+Runs the functions that the lesson itself defines, read from solutions/10_modern.py; the experiment of that lesson is
+modern.py's. Takes twelve minutes on an idle core; a run that was stopped goes on where it was. Writes
+results/lesson_modern.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+from lesson_cifar import SEEDS, row, save
+
+from exercise_kit.engine.lesson_answers import right_objects
+from vit_course.trained import trained_vit
+
+ROOT = Path(__file__).parents[1]
+LESSON = ROOT / "solutions" / "10_modern.py"
+RESULTS = Path(__file__).parent / "results" / "lesson_modern.json"
+LAST = 250  # steps over which the loss is averaged
+REPEATS = 5  # of a measurement that varies
+SHORT = ("growth", "lengths_after", "largest_weights", "speed_up")
+
+
+def short_cells() -> dict[str, Any]:
+    """What the lesson's short cells print."""
+    growth, lengths_after, largest_weights, speed_up = right_objects(LESSON, SHORT, "vit_course")
+    return {
+        "growth": {str(initial): round(growth(initial), 3) for initial in (None, 0.1, 1e-4)},
+        "lengths": [[round(each, 2) for each in lengths_after(number)] for number in range(trained_vit().config.depth)],
+        "largest_weights": {str(factor): [round(each, 3) for each in largest_weights(factor)] for factor in (1, 3, 10)},
+        "speed_up": {str(each): [round(speed_up(each), 2) for _ in range(REPEATS)] for each in (65, 257, 1025)},
+    }
+
+
+def painted(seed: int) -> dict[str, Any]:
+    """A masked autoencoder from a seed: its loss, and how well a probe reads its encoder, trained and fresh."""
+    names = ("learn_to_paint", "fresh_painter", "probed", "mean_token")
+    learn_to_paint, fresh_painter, probed, mean_token = right_objects(LESSON, names, "vit_course")
+    started = time.perf_counter()
+    painter, losses = learn_to_paint(seed)
+    return {
+        "seconds": round(time.perf_counter() - started, 1),
+        "loss": round(mean(losses[-LAST:]), 4),
+        "first_loss": round(losses[0], 4),
+        "trained": [round(each, 4) for each in probed(mean_token(painter))],
+        "fresh": [round(each, 4) for each in probed(mean_token(fresh_painter(seed)))],
+    }
+
+
+def pixels() -> dict[str, list[float]]:
+    """Accuracy of a probe on pixels and its weight decay: the best one, and the one that is best for features."""
+    (probed,) = right_objects(LESSON, ("probed",), "vit_course")
+    each = {"best": probed(lambda images: images.flatten(1))}
+    each["as features"] = probed(lambda images: images.flatten(1), decays=(0.001,))
+    return {name: [round(number, 4) for number in found] for name, found in each.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent)  # where the lesson's load_dataset looks
+    result: dict[str, Any] = {"benchmark": "lesson_modern", "torch": torch.__version__, "painted": {}}
+    if arguments.output.exists():
+        result = json.loads(arguments.output.read_text())
+    for name, measure in (("short", short_cells), ("pixels", pixels)):
+        if name not in result:
+            result[name] = measure()
+            save(arguments.output, result)
+            print(f"{name}: {result[name]}", flush=True)
+    for seed in SEEDS:
+        if str(seed) not in result["painted"]:
+            result["painted"][str(seed)] = painted(seed)
+            save(arguments.output, result)
+    runs = result["painted"].values()
+    each = {name: [run[name][0] for run in runs] for name in ("fresh", "trained")}
+    print(row("fresh", each["fresh"], None))
+    print(row("trained", each["trained"], each["fresh"]))
+
+
+if __name__ == "__main__":
+    main()
