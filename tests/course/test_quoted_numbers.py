@@ -455,6 +455,7 @@ def test_the_largest_task_is_quoted_from_its_run():
         ("both rates high", "random, 0.003 for all"),
         ("one rate", "random, 0.001 for all"),
         ("one rate, zero head", "zero, 0.001 for all"),
+        ("one rate, probe first", "fitted first (a probe), 0.001 for all"),
     ],
 )
 def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
