@@ -181,6 +181,15 @@ def test_drop_path_slows_overfitting_and_its_best_epoch_is_no_better():
     assert of_loss(*reversed(names)).lstrip("−") in MODERN
 
 
+def test_few_images_make_a_model_sure_and_not_wrong():
+    rises = []
+    for arm in ("few images", "few images, DropPath"):
+        for run in MODERN_RUNS[arm].values():
+            lowest = run["validation_loss"].index(min(run["validation_loss"]))
+            rises.append(100 * (run["validation_accuracy"][-1] - run["validation_accuracy"][lowest]))
+    assert MODERN.count(f"by {min(rises):.1f} to {max(rises):.1f} points") == 2
+
+
 def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
     first = {arm.removeprefix("sixteen blocks"): runs["0"] for arm, runs in MODERN_RUNS.items() if "sixteen" in arm}
     right = {arm: f"{100 * run['validation_accuracy'][-1]:.1f} %" for arm, run in first.items()}
@@ -467,6 +476,14 @@ def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
     else:
         against = interval(found, two)
     assert " ".join(f"| {title} | {', '.join(f'{each:.1f}' for each in found)} | {against} |".split()) in TRANSFER
+
+
+def test_the_starts_of_the_head_are_compared_at_one_rate():
+    random, zero, fitted = (ways(100)[f"one rate{start}"][0] for start in ("", ", zero head", ", probe first"))
+    assert (
+        f"the zero head was {random - zero:.1f} points lower and the fitted head {fitted - random:.1f} higher"
+        in TRANSFER
+    )
 
 
 def test_the_choice_of_one_rate_is_quoted():
