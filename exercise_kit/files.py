@@ -82,7 +82,14 @@ def _sync(folder: Path) -> None:
 
 
 def own_folder(variable: str, otherwise: str) -> Path:
-    """Where this account keeps what is the grader's: below the folder that an XDG variable names, else below home."""
+    """Where this account keeps what is the grader's: below the folder that an XDG variable names, else below home.
+
+    Raises:
+        FileNotFoundError: the account has no home.
+    """
     folder = os.environ.get(variable, "")
-    home = Path(folder) if os.path.isabs(folder) else Path.home() / otherwise
+    try:
+        home = Path(folder) if os.path.isabs(folder) else Path.home() / otherwise
+    except RuntimeError:
+        raise FileNotFoundError(errno.ENOENT, "this account has no home folder; set HOME", "~") from None
     return home / "vit_course"

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
@@ -52,8 +52,12 @@ def unsilenced(console: Console) -> Iterator[Console]:
     except (OSError, ValueError, AttributeError):  # nothing of the operating system is behind it
         yield console
         return
-    with open(descriptor, "w", encoding=console.encoding, errors="replace") as file:
+    file = os.fdopen(descriptor, "w", encoding=console.encoding, errors="replace")
+    try:
         yield Console(file=file)
+    finally:
+        with suppress(OSError):  # nobody reads it any more, or its disk is full
+            file.close()
 
 
 class Count:
@@ -88,4 +92,8 @@ def tell(
     """
     began = clock()
     while not wait(SECONDS):
-        console.print(count.line(clock() - began), markup=False, highlight=False, soft_wrap=True)
+        try:
+            console.file.write(f"{count.line(clock() - began)}\n")
+            console.file.flush()
+        except OSError:  # nobody reads it any more, or its disk is full: the work goes on
+            return

@@ -28,7 +28,7 @@ from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class
+from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -260,11 +260,22 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
 def _class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
+        if folder := unclaimed_class(options.paths):
+            raise GradeUsageError("--class", _whose(folder))
         return current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
     remember_class(options.class_dir)
     return options.class_dir.resolve()
+
+
+def _whose(folder: Path) -> str:
+    """A folder that a student could have handed in is graded as a class, with what is in it, only where one says so."""
+    name = shlex.quote(one_line(str(folder)))
+    return (
+        f"{name} looks like a class folder, and this account has neither made it nor named it as its class. If it is "
+        f"yours, say so once: vit-course grade --class {name} {name}. If a student handed it in, name the notebooks"
+    )
 
 
 def _device(options: GradeOptions) -> str:

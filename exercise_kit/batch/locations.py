@@ -104,9 +104,11 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
         raise PlaceError(
             f"there are no hidden checks in {where}; grade in a clone or in a class folder, or name one: --class DIR"
         )
-    secret = (class_dir / ".vit_course" if class_dir else own_folder("XDG_CONFIG_HOME", ".config")) / "secret"
-    results = class_dir / ".vit_course" / "results" if class_dir else own_folder("XDG_CACHE_HOME", ".cache") / "results"
+    kept = class_dir / ".vit_course" if class_dir else None
+    secret: Path | str = "its place"
     try:
+        secret = (kept or own_folder("XDG_CONFIG_HOME", ".config")) / "secret"
+        results = (kept or own_folder("XDG_CACHE_HOME", ".cache")) / "results"
         return Place(class_dir, checks, secret_at(secret), results)
     except OSError as error:
         raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None

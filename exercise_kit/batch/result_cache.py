@@ -207,7 +207,9 @@ class Store:
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
-        whole = replace(result, exercises=tuple(kept.values()))
+        every = tuple(kept.values())
+        score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
+        whole = replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
         path = self.path_of(submission)
         said = (*explained(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": "; ".join(filter(None, said)) or None}

@@ -84,11 +84,11 @@ def new_class(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
-    with how_far(errors, "making the class"), in_words(ClassFolderError), root_of_lessons(root) as lessons_root:
+    with in_words(ClassFolderError), root_of_lessons(root) as lessons_root, how_far(errors, "making the class"):
         made = make(directory, lessons_root)
     remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
-    with how_far(errors, "comparing the lessons with their sources"), in_words(AuthoringError):
+    with in_words(AuthoringError), how_far(errors, "comparing the lessons with their sources"):
         stale = build_notebooks(root, check=True).stale
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)

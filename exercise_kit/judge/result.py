@@ -170,7 +170,7 @@ class Result:
     @property
     def worth(self) -> float:
         """What its score is out of: the points of the exercises that are graded."""
-        return round(self.max_score - sum(each.max_score for each in self.waiting), 4)
+        return max(0.0, round(self.max_score - sum(each.max_score for each in self.waiting), 4))
 
     @property
     def points(self) -> str:

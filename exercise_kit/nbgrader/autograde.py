@@ -164,7 +164,8 @@ class JudgedAutograde(Autograde):
         if student not in recorded:
             self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
         elif waiting := self._waits_for(lesson, student):
-            self.log.info("%s: %s was not graded yet: graded again", student, ", ".join(waiting))
+            names = ", ".join(waiting)
+            self.log.info("%s: %s was not graded yet: graded again (generate_feedback --force)", student, names)
         else:
             return False
         rmtree(self._format_dest(lesson, student))
@@ -256,14 +257,14 @@ class JudgedAutograde(Autograde):
         return noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
 
     def _waits_for(self, lesson: str, student: str) -> list[str]:
-        """The exercises that were not graded for an error in their checks, and to which nobody gave points by hand."""
+        """The exercises that wait for a file to be mended, and to which nobody gave points by hand."""
         waiting = self._noted(lesson, student).waiting
         if not waiting:
             return []
         with suppress(MissingEntry), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             grades = gradebook.find_submission_notebook(lesson, lesson, student).grades
             by_hand = {grade.name for grade in grades if grade.manual_score is not None}
-            return [name for name in waiting if check_grade_id(name) not in by_hand]
+            return [name for name, cause in waiting.items() if cause and check_grade_id(name) not in by_hand]
         return []
 
     def _why_missing(self, lesson: str, student: str) -> str:

@@ -62,7 +62,7 @@ class GradesWithFlags(ExportPlugin):
         course = CourseDirectory(parent=self)
         folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
         notes = noted(folder / f"{assignment.name}.ipynb")
-        state = "" if notes.graded else "NOT GRADED: "
+        state = ("PARTLY GRADED: " if notes.waiting else "") if notes.graded else "NOT GRADED: "
         score = max(0.0, submission.score - penalty)
         return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
 

@@ -328,7 +328,7 @@ class _Finder:
             keys[each.name].partition("-")[0] in prefixes.get(each.name, ()) and worth.get(each.name) == each.max_score
             for each in result.exercises
         ]
-        if result.waiting:
+        if any(each.name in worth for each in result.waiting):
             return State.UNDECIDED
         if not all(current):
             return State.OLDER

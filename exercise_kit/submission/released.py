@@ -94,13 +94,28 @@ def current_class(graded: Sequence[Path] = ()) -> Path | None:
     return None if found and any(_is_beside_config(path, found) for path in graded) else found
 
 
+def unclaimed_class(graded: Sequence[Path]) -> Path | None:
+    """What looks like a class folder and is to be graded as a whole, where this account never said that it is one.
+
+    Args:
+        graded: the paths that are to be graded.
+    """
+    found = current_class()
+    if found is None or current_class(graded) is not None or not (found / SUBMITTED).is_dir():
+        return None
+    return found if any(Path(os.path.realpath(path)) == found.resolve() for path in graded) else None
+
+
 def _is_beside_config(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a class folder, but not where nbgrader puts notebooks."""
-    path = Path(os.path.abspath(path))
+    """Whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
+    return any(_lies_beside(Path(each), folder) for each in (os.path.abspath(path), os.path.realpath(path)))
+
+
+def _lies_beside(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     below = path.relative_to(folder).parts
-    return below[0] not in _NOTEBOOK_FOLDERS if below else not _mark_of(folder).exists()
+    return below[0] not in _NOTEBOOK_FOLDERS if below else not _is_remembered(folder)
 
 
 def remember_class(folder: Path) -> None:
@@ -109,10 +124,18 @@ def remember_class(folder: Path) -> None:
     Args:
         folder: that the account has made as a class, or named as one.
     """
-    mark = _mark_of(folder)
     with suppress(OSError):
-        mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark = _mark_of(folder)
+        for each in (mark.parent.parent, mark.parent):
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(mark, f"{folder.resolve()}\n".encode("utf-8", "surrogateescape"), 0o600)
+
+
+def _is_remembered(folder: Path) -> bool:
+    try:
+        return os.path.exists(_mark_of(folder))
+    except OSError:
+        return False
 
 
 def _mark_of(folder: Path) -> Path:

@@ -237,7 +237,7 @@ def test_the_masked_autoencoder_is_told_as_it_was():
     lead = interval(trained, [pixels] * 3).lstrip("+")
     assert f"The pixels have {pixels:.1f} %, and the lead over them, {lead}, does not show" in MODERN
     assert {run[name][1] for run in runs for name in ("trained", "fresh")} == {small}
-    assert f"{small:g}, the smallest, for features, and {held_back:g} for pixels" in MODERN
+    assert f"{small:g}, the smallest that we tried, for features, and {held_back:g} for pixels" in MODERN
     assert f"the pixels have only {as_features:.1f} %" in MODERN
     assert {f"{run['loss']:.2f}" for run in runs} == {"0.40"}
     assert "Our three trainings ended at 0.40" in MODERN

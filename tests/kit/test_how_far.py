@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
@@ -53,6 +55,16 @@ def test_what_silences_the_process_does_not_silence_it(capfd):
     with unsilenced(Console(stderr=True)) as console, quiet():
         console.print("grading: 1 of 2 after 0:10")
     assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
+
+
+def test_a_reader_who_has_left_stops_the_telling_and_not_the_work():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe, suppress(BrokenPipeError), unsilenced(Console(file=pipe)) as console:
+        waits: list[float] = []
+        tell(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
+        assert waits == [SECONDS]
+        console.file.write("what is left in its buffer")
 
 
 def test_work_that_breaks_off_leaves_no_thread():

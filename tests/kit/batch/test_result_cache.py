@@ -74,6 +74,13 @@ def test_a_later_result_joins_the_earlier_one(store, submission):
     assert {each.name for each in kept.exercises} == {"patchify", "unpatchify"}
 
 
+def test_what_is_kept_of_two_runs_is_out_of_the_points_of_both(store, submission):
+    store.save(submission, {"patchify": "k"}, replace(result("patchify"), score=1.0, max_score=2.0))
+    store.save(submission, {"unpatchify": "k"}, replace(result("unpatchify"), score=1.0, max_score=2.0))
+    kept = store.read(submission.content, submission.lesson).result
+    assert (kept.score, kept.max_score, kept.worth) == (2.0, 4.0, 4.0)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"format": 1}', '{"format": 1, "keys": 3, "result": {}}',
                                      '{"format": 0}', "\xff", "[" * 100_000])  # fmt: skip
 def test_a_file_that_is_no_result_is_as_good_as_none(store, submission, content):

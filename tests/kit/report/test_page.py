@@ -117,7 +117,7 @@ def test_a_page_says_what_there_is(full):
         "01_patchify, Two kinds of axes",
         "return images.reshape(batch, -1, channels * patch_size ** 2)",
         "1 notebook is not graded yet",
-        "vit-course grade .",
+        "vit-course grade submitted",
         "reference-copied",
         "it is no notebook, for it is not JSON",
         "7 March 2026",

@@ -14,6 +14,7 @@ from exercise_kit.submission.released import (
     checked_objects,
     current_class,
     remember_class,
+    unclaimed_class,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -101,6 +102,33 @@ def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_s
     (tmp_path / "submitted").mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert current_class([tmp_path]) is None, "a student can hand in such a folder, too"
+    assert unclaimed_class([tmp_path]) == tmp_path
+    assert unclaimed_class([tmp_path / "submitted"]) is None
     remember_class(tmp_path)
     assert current_class([tmp_path]) == tmp_path
     assert current_class([tmp_path / "hw.ipynb"]) is None
+    assert unclaimed_class([tmp_path]) is None
+
+
+def test_a_link_does_not_lead_around_what_lies_beside_the_configuration(tmp_path, monkeypatch):
+    folder = tmp_path / "inbox" / "eve"
+    folder.mkdir(parents=True)
+    (folder / "nbgrader_config.py").touch()
+    (tmp_path / "home").symlink_to(tmp_path / "inbox")
+    monkeypatch.chdir(tmp_path / "home" / "eve")
+    assert current_class([tmp_path / "home" / "eve" / "hw.ipynb"]) is None
+    assert current_class([tmp_path / "home" / "eve"]) is None
+
+
+def test_an_account_without_a_home_remembers_nothing_and_grades(tmp_path, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    (tmp_path / "nbgrader_config.py").touch()
+    (tmp_path / "submitted").mkdir()
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.chdir(tmp_path)
+    remember_class(tmp_path)
+    assert current_class([tmp_path]) is None
+    assert current_class([tmp_path / "submitted"]) == tmp_path
