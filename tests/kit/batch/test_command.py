@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from exercise_kit.batch.command import _flagged, _published, _write_json
+from exercise_kit.batch.command import GradeOptions, GradeUsageError, _flagged, _published, _write_json, grade
 from exercise_kit.batch.job import Done
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 
@@ -42,6 +42,18 @@ def test_what_a_terminal_would_act_upon_is_escaped_and_stays_exact(tmp_path, tar
     assert "\U0001f642é" in text
     (entry,) = json.loads(text)["submissions"]
     assert [entry[name] for name in ("path", "student", "assignment")] == [odd] * 3
+
+
+def test_a_folder_that_nobody_claimed_as_a_class_is_not_graded_as_one(tmp_path, monkeypatch):
+    folder = tmp_path / "inbox of eve"
+    (folder / "submitted").mkdir(parents=True)
+    (folder / "nbgrader_config.py").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(folder)
+    out = Console(file=io.StringIO())
+    with pytest.raises(GradeUsageError, match=f"vit-course grade --class '{folder}' '{folder}'"):
+        grade(GradeOptions([folder]), out, out)
+    assert out.file.getvalue() == ""
 
 
 def done(student, *files, path="a.ipynb", flags=()):
