@@ -10,7 +10,6 @@ it was. Writes results/inside.json.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import save
+from lesson_cifar import parser_of, save
 from torch import Tensor
 
 from exercise_kit.authoring.lesson import Role, read_lesson
@@ -128,10 +127,7 @@ def rounded(found: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     result: dict[str, Any] = {"benchmark": "inside", "torch": torch.__version__, "photos": {}, "drawings": {}}
     if arguments.output.exists():

@@ -276,6 +276,14 @@ def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> s
     return line
 
 
+def parser_of(description: str | None, output: Path) -> argparse.ArgumentParser:
+    """The command line of a benchmark on CIFAR-10 that writes a log."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser.add_argument("--output", type=Path, default=output)
+    return parser
+
+
 def save(path: Path, result: dict[str, Any]) -> None:
     """Write everything so far; a list of numbers stands in one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -307,9 +315,7 @@ def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser = parser_of(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

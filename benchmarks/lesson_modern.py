@@ -9,7 +9,6 @@ results/lesson_modern.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -18,7 +17,7 @@ from statistics import mean
 from typing import Any
 
 import torch
-from lesson_cifar import SEEDS, row, save
+from lesson_cifar import SEEDS, parser_of, row, save
 
 from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.trained import trained_vit
@@ -66,10 +65,7 @@ def pixels() -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent)  # where the lesson's load_dataset looks
     result: dict[str, Any] = {"benchmark": "lesson_modern", "torch": torch.__version__, "painted": {}}

@@ -10,7 +10,6 @@ two idle cores; a run that was stopped goes on where it was. Prints a table and 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -22,7 +21,20 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import BASE, BATCH, FEW, LEARNING_RATE, SEEDS, WEIGHT_DECAY, earlier, images_of, row, save, set_rates
+from lesson_cifar import (
+    BASE,
+    BATCH,
+    FEW,
+    LEARNING_RATE,
+    SEEDS,
+    WEIGHT_DECAY,
+    earlier,
+    images_of,
+    parser_of,
+    row,
+    save,
+    set_rates,
+)
 from torch import Tensor, nn
 from torch.optim import AdamW
 
@@ -191,9 +203,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser = parser_of(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
     result = earlier(arguments.output, conditions(), ARMS)

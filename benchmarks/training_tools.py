@@ -9,7 +9,6 @@ was stopped goes on where it was. Prints a table and writes results/training_too
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -18,7 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lesson_cifar import BASE, BATCH, LEARNING_RATE, SEEDS, WEIGHT_DECAY, earlier, images_of, row, save, set_rates
+from lesson_cifar import (
+    BASE,
+    BATCH,
+    LEARNING_RATE,
+    SEEDS,
+    WEIGHT_DECAY,
+    earlier,
+    images_of,
+    parser_of,
+    row,
+    save,
+    set_rates,
+)
 from lesson_cifar import RESULTS as BASE_RESULTS
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
@@ -76,10 +87,7 @@ def table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
     known = {"benchmark": "training_tools", "torch": torch.__version__, "num_train": NUM_TRAIN, "epochs": EPOCHS}

@@ -14,9 +14,10 @@ from vit_course.metrics import paired_interval
 LOG = Path(__file__).parents[1] / "benchmarks" / "results" / "modern.json"
 PLACES = 5
 SPEEDS = {"fast pair, 1 radian a place": 1.0, "slow pair, 1/10 of it": 0.1}
+LABELS = {"rotary positions": "rotary, not learned"}
 GROUPS = {
     "in the plain setting": {
-        name: ("plain", name)
+        LABELS.get(name, name): ("plain", name)
         for name in ("registers", "LayerScale", "DropPath", "QK-norm", "rotary positions", "RMSNorm", "all of them")
     },
     "on the problem that it was made for": {

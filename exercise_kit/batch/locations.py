@@ -104,11 +104,19 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
         raise PlaceError(
             f"there are no hidden checks in {where}; grade in a clone or in a class folder, or name one: --class DIR"
         )
-    kept = class_dir / ".vit_course" if class_dir else None
-    secret: Path | str = "its place"
+    secret, results = _grader_folders(class_dir)
     try:
-        secret = (kept or own_folder("XDG_CONFIG_HOME", ".config")) / "secret"
-        results = (kept or own_folder("XDG_CACHE_HOME", ".cache")) / "results"
         return Place(class_dir, checks, secret_at(secret), results)
     except OSError as error:
         raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None
+
+
+def _grader_folders(class_dir: Path | None) -> tuple[Path, Path]:
+    """Where the secret and the results are: in the class, or else with the account."""
+    if class_dir:
+        return class_dir / ".vit_course" / "secret", class_dir / ".vit_course" / "results"
+    try:
+        config, cache = own_folder("XDG_CONFIG_HOME", ".config"), own_folder("XDG_CACHE_HOME", ".cache")
+    except OSError as error:
+        raise PlaceError(f"the grader's secret and results have no place: {error.strerror}") from None
+    return config / "secret", cache / "results"

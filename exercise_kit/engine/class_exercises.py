@@ -181,7 +181,7 @@ class ClassExercises:
             with _without_bytecode():
                 module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
         except (Exception, SystemExit) as error:
-            return in_words(error, self.folder.parent, where)
+            return with_line(error, self.folder.parent, where)
         found = vars(module).get(name)
         if not isinstance(found, Exercise) or found.name != name:
             return f'{where}: it has to define {name} = Exercise("{name}", LESSON): the file is called as its exercise'
@@ -204,7 +204,7 @@ class ClassExercises:
             except FileNotFoundError:
                 problems[name] = f"{EXERCISES}/{name}.py: there is no lesson {LESSONS}/{path.name}"
             except (Exception, SystemExit) as error:
-                problems[name] = in_words(error, self.folder.parent, f"{LESSONS}/{path.name}")
+                problems[name] = with_line(error, self.folder.parent, f"{LESSONS}/{path.name}")
         return answers, problems
 
 
@@ -218,21 +218,25 @@ def _without_bytecode() -> Iterator[None]:
         sys.dont_write_bytecode = before
 
 
-def in_words(error: BaseException, home: Path, otherwise: str) -> str:
-    """An exception with the innermost line of a file below ``home``, as "exercises/count.py:12: NameError: ...".
+def line_in(error: BaseException, folder: Path) -> tuple[Path, int] | None:
+    """The innermost line of a file in ``folder`` at which ``error`` came up."""
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
+        return Path(error.filename), error.lineno or 1
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(folder):
+            return Path(frame.filename), frame.lineno or 1
+    return None
+
+
+def with_line(error: BaseException, folder: Path, otherwise: str) -> str:
+    """An exception with the innermost line of a file in ``folder``, as "exercises/count.py:12: NameError: ...".
 
     Args:
         error: what was raised.
-        home: the class folder.
+        folder: of the class, or of its checks.
         otherwise: the file that is named where no line is known.
     """
-    place = otherwise
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(home):
-        place = f"{Path(error.filename).relative_to(home)}:{error.lineno or 1}"
-    else:
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if Path(frame.filename).is_relative_to(home):
-                place = f"{Path(frame.filename).relative_to(home)}:{frame.lineno}"
-                break
+    place = line_in(error, folder)
+    where = f"{place[0].relative_to(folder)}:{place[1]}" if place else otherwise
     words = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{place}: {type(error).__name__}: {words}"
+    return f"{where}: {type(error).__name__}: {words}"

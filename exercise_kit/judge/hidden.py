@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.conventions import marked_exercises
+from exercise_kit.engine.class_exercises import line_in
 from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student
-from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, in_words, line_in, place_of_item
+from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, in_words, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, in_words
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, with_line
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.exercise import Exercise, Misconception
@@ -83,7 +83,7 @@ def _broken_public(exercise: Exercise, answer: Objects, home: Path) -> Iterator[
             continue
         except Failure as failure:
             if (error := failure.__context__) is not None:  # no verdict of the check, but how it broke
-                yield f"{in_words(error, home, where)}; the check {check.name} breaks off with the lesson's own answer"
+                yield f"{with_line(error, home, where)}; the check {check.name} breaks off with the lesson's own answer"
 
 
 def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:

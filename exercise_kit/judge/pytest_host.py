@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from _pytest.config import ConftestImportFailure, _prepareconfig
 from _pytest.runner import runtestprotocol
 
+from exercise_kit.engine.class_exercises import line_in, with_line
 from exercise_kit.judge.fixtures import EVALUATION_CONTEXT, EvaluationContext
 
 # what costs time, prints, or reaches into the process that runs us, which may be another pytest
@@ -132,16 +132,6 @@ def place_of_item(item: pytest.Item) -> str:
     return f"{path}:{(line or 0) + 1}: {name}"
 
 
-def line_in(error: BaseException, folder: Path) -> tuple[Path, int] | None:
-    """The innermost line of a file in ``folder`` at which ``error`` came up."""
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
-        return Path(error.filename), error.lineno or 0
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if Path(frame.filename).is_relative_to(folder):
-            return Path(frame.filename), frame.lineno or 0
-    return None
-
-
 def in_words(error: BaseException, folder: Path, file: Path | None = None) -> str:
     """An exception with the innermost line of a file of checks, as "test_patchify.py:12: NameError: ...".
 
@@ -150,13 +140,10 @@ def in_words(error: BaseException, folder: Path, file: Path | None = None) -> st
         folder: of the checks.
         file: what it is about where no line is known; None: the folder.
     """
-    place = line_in(error, folder)
-    where = f"{place[0].relative_to(folder)}:{place[1]}: " if place else ""
-    if isinstance(error, pytest.fail.Exception):
-        return f"{where}{error}"  # our own fixtures name the place themselves
-    words = error.msg if isinstance(error, SyntaxError) else str(error)
-    otherwise = file.relative_to(folder) if file else folder
-    return f"{where or f'{otherwise}: '}{type(error).__name__}: {words}"
+    if isinstance(error, pytest.fail.Exception):  # our own fixtures say what is wrong in their own words
+        place = line_in(error, folder)
+        return f"{place[0].relative_to(folder)}:{place[1]}: {error}" if place else str(error)
+    return with_line(error, folder, str(file.relative_to(folder) if file else folder))
 
 
 @contextlib.contextmanager

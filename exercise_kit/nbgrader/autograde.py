@@ -165,7 +165,8 @@ class JudgedAutograde(Autograde):
             self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
         elif waiting := self._waits_for(lesson, student):
             names = ", ".join(waiting)
-            self.log.info("%s: %s was not graded yet: graded again (generate_feedback --force)", student, names)
+            self.log.info("%s: %s was not graded yet: graded again", student, names)
+            self.log.info("for a new page, run: nbgrader generate_feedback %s --student=%s --force", lesson, student)
         else:
             return False
         rmtree(self._format_dest(lesson, student))

@@ -30,7 +30,7 @@ from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line, with_waiting
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
@@ -189,7 +189,8 @@ class JudgeNotebook(NbGraderPreprocessor):
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
             self.log.warning("%s: %s", where["student"], line)
         if graded:
-            self._require_saver(with_waiting(result).reason if result.waiting else None)
+            if result.waiting:
+                self._require_saver(result.reason or "an exercise is not graded yet")
             _fill(notebook, result)
         else:
             self._leave_ungraded(notebook, resources, result)
@@ -203,9 +204,9 @@ class JudgeNotebook(NbGraderPreprocessor):
         resources["nbgrader"][UNGRADED] = result
         mark_ungraded(notebook, result)
 
-    def _require_saver(self, reason: str | None) -> None:
+    def _require_saver(self, reason: str) -> None:
         """Stop in a class folder of before, where nbgrader's own step would give points to what is not graded."""
-        if reason and SAVER not in str(self.config.Autograde.get("autograde_preprocessors")):
+        if SAVER not in str(self.config.Autograde.get("autograde_preprocessors")):
             raise JudgeError(reason)
 
 
