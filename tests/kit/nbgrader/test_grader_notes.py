@@ -2,17 +2,18 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from exercise_kit.judge.result import Result
+from exercise_kit.judge.result import ExerciseResult, Result, with_waiting
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.gradebook import GradebookError
 from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
-from exercise_kit.reasons import FlagNote
+from exercise_kit.reasons import FlagNote, Reason
 
 LESSON = "01_x"
 RESULT = Result(
@@ -90,6 +91,23 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
     assert rows["ada"]["first_name"] == "'=HYPERLINK(1)"
     assert rows["absent"]["remarks"] == "nothing handed in"
     assert rows["absent"]["score"] == "0.0"
+
+
+def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
+    page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
+    page.parent.mkdir(parents=True)
+    notes = notes_of(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
+    page.write_text(json.dumps({"metadata": {NOTES: notes}}))
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        gradebook.add_assignment(LESSON)
+        gradebook.add_student("ada")
+        gradebook.add_submission(LESSON, "ada")
+        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
+    (row,) = csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))
+    assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
+    assert "hidden/test_patchify.py:7: no" in row["remarks"]
 
 
 def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):
