@@ -197,14 +197,42 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: s
         notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
         grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
     assert grades == [(None, True), (None, True)]
+    waits = re.search(r"0 graded, 0 not graded, 0 missing, 2 wait for (hidden/test_count_tokens.py:\d+)\n", said)
+    assert waits, said
+    assert re.search(r"ada\s+– of 4", said)
+    again = broken.run("vit-course grade submitted", status=1, shows_code=True)
+    assert f"2 wait for {waits[1]}" in again
+    broken.run(f"nbgrader generate_feedback {LESSON} --force")
+    page = (broken.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
+    assert "count_tokens: not graded yet, – of 4 points" in page
+    hidden.write_text(hidden.read_text().replace(new, old))
+    assert re.search(r"bob\s+1 of 4", broken.run(f"nbgrader autograde {LESSON}")), "without --force"
 
 
-def test_an_exercise_that_a_student_hands_in_is_never_imported(followed, tmp_path: Path) -> None:
+def test_an_error_in_a_hidden_file_of_the_course_stops_its_exercises_alone(broken: Shell) -> None:
+    change(broken.folder / "hidden" / "test_unpatchify.py", "def test_", "def (")
+    said = broken.run("vit-course grade submitted --json graded.json", status=1)
+    assert re.search(r"ada\s+01_patchify\s+13 of 13, – of 5 ", said)
+    assert re.search(r"2 of 3 graded, 1 waits for hidden/test_unpatchify.py:\d+\n", said)
+    (unpatchify,) = (
+        exercise
+        for each in json.loads((broken.folder / "graded.json").read_text())["submissions"]
+        for exercise in each["exercises"]
+        if exercise["name"] == "unpatchify"
+    )
+    assert (unpatchify["score"], unpatchify["checks"]) == (0.0, [])
+
+
+def test_a_folder_that_is_handed_in_as_a_class_is_not_taken_for_one(followed, tmp_path: Path) -> None:
     shell, _ = followed
     there = Shell(tmp_path)
-    (tmp_path / "exercises").mkdir()
-    (tmp_path / "exercises" / "count_tokens.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
-    shutil.copy(shell.folder / "nbgrader_config.py", tmp_path)
-    shutil.copy(shell.folder / "source" / "01_patchify" / "01_patchify.ipynb", tmp_path)
-    assert "01_patchify" in there.run("vit-course grade 01_patchify.ipynb")
-    assert not (tmp_path / "imported").exists()
+    for name in ("hidden", "exercises", "submitted/eve/01_patchify"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "nbgrader_config.py").write_text("")
+    for name in ("hidden/test_patchify.py", "hidden/conftest.py", "exercises/patchify_again.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    shutil.copy(shell.folder / "source/01_patchify/01_patchify.ipynb", tmp_path / "submitted/eve/01_patchify")
+    said = there.run("vit-course grade .", status=2)
+    assert "looks like a class folder" in said
+    assert "--class" in said
+    assert not (tmp_path / "ran").exists()
