@@ -82,6 +82,8 @@ class Watch:
     def tell(self, _: object) -> None:
         """One more submission is done."""
         self.done.append((time.perf_counter() - self._start, self.peak))
+        if len(self.done) in MARKS:
+            print(f"{len(self.done)} graded in {self.done[-1][0]:.0f} s, {self.peak:.0f} MB at most", flush=True)
 
     def _look(self) -> None:
         while not self._over.wait(2.0):
