@@ -19,6 +19,7 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.cells_not_run import older_than_its_cell
 from exercise_kit.engine.compare import kind_of, listed, quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
@@ -253,6 +254,8 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
+    if older := older_than_its_cell(known):
+        report = replace(report, note=" ".join(filter(None, (older, report.note))))
     if not report.passed:
         return report
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))

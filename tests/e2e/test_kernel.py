@@ -88,3 +88,11 @@ def test_accidents_in_the_order_in_which_they_happen(kernel: Kernel) -> None:
     assert interrupted["error"].startswith("You interrupted the check of patchify, at “Every patch becomes")
     assert "\n" not in interrupted["error"]
     assert kernel.run("1 + 1")["result"] == "2"
+
+    kernel.run("def patchify(images, patch_size):\n    return None")
+    kernel.run("def patchify(images, patch_size):\n    return (images")
+    older = kernel.run(CHECKS["check-patchify"])
+    assert "Line 2 of the last cell with <code>def patchify</code> has a syntax error" in older["result"]
+    assert "<code>patchify</code> from before" in older["result"]
+    kernel.run("def patchify(images, patch_size):\n    return None")
+    assert "syntax error" not in kernel.run(CHECKS["check-patchify"])["result"]

@@ -6,7 +6,7 @@ from types import CodeType
 
 import pytest
 
-from exercise_kit.engine.missing_names import sentence
+from exercise_kit.engine.cells_not_run import sentence
 
 
 def words_for(code: str | CodeType) -> str:

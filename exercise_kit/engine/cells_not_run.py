@@ -1,19 +1,22 @@
-"""A cell that runs before its exercise's cell: Jupyter shows a sentence on which one to run, and no traceback.
+"""A cell that runs before its exercise's cell, or after one with a syntax error: a sentence says so.
 
-IPython asks a handler about every NameError. One that is not about a name of the course is shown as ever, and so is one
-inside a function. It stays an error, also for nbgrader. After a restart of the kernel nothing of ours is there to do
-this until the setup cell has run: so a check's cell says the same in a comment, which the traceback shows
-(:mod:`exercise_kit.authoring.notebook`).
+Of a name that is not there yet Jupyter shows which cell to run, and no traceback. IPython asks a handler about every
+NameError. One that is not about a name of the course is shown as ever, and so is one inside a function. It stays an
+error, also for nbgrader. After a restart of the kernel nothing of ours is there to do this until the setup cell has
+run: so a check's cell says the same in a comment, which the traceback shows (:mod:`exercise_kit.authoring.notebook`).
 """
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from importlib import import_module
 from types import TracebackType
 from typing import Any
 
 from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise
 
 _CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
 
@@ -53,3 +56,26 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
     if name in getattr(import_module(package()), "__all__", ()):
         return f"`{name}` is not imported yet. Run the cells from the top, from the setup on, then this one again."
     return ""
+
+
+def older_than_its_cell(exercise: Exercise) -> str:
+    """A sentence where the last cell that defines ``exercise`` has a syntax error and so changed nothing; else ""."""
+    shell = _shell()
+    history = getattr(shell, "history_manager", None)
+    word, name = "class" if exercise.is_class else "def", exercise.objects[0]
+    defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
+    for source in reversed(history.input_hist_raw[:-1] if history else []):  # the last one is the check's own cell
+        if defines.search(source):
+            line = _line_of_syntax_error(shell, source)
+            older = f"this is about the `{name}` from before. Mend the cell, run it, then this one again."
+            return f"Line {line} of the last cell with `{word} {name}` has a syntax error: {older}" if line else ""
+    return ""
+
+
+def _line_of_syntax_error(shell: Any, source: str) -> int:
+    """1 for the first line of a cell; 0 where it has no syntax error."""
+    try:
+        compile(shell.transform_cell(source), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        return error.lineno or 1
+    return 0
