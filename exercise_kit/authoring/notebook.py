@@ -58,9 +58,8 @@ if __name__ == "__main__":
 
 SETUP = '''\
 # Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).
-import importlib.util
-import os
-import sys
+# The first time it may take half a minute.
+import importlib.util, os, sys
 
 class NotReady(Exception):
     def _render_traceback_(self):
@@ -68,6 +67,7 @@ class NotReady(Exception):
 
 def install_course():
     import glob, shutil, subprocess
+    print("Installing the course's package. This may take half a minute.", flush=True)
     # the newest of the course's files beside this notebook or on your Drive; else what is at its address
     places = ".", "..", "/content", "/content/drive/MyDrive"
     files = [file for place in places for file in glob.glob(place + "/{package}-*-none-any.whl")]
