@@ -165,7 +165,7 @@ def run_setup(wheel: Path, lesson: str, environment: Mapping[str, str]) -> tuple
             started = time.perf_counter()
             client.execute_cell(cell, index)
             seconds = time.perf_counter() - started
-    return seconds, [f"setup: {_text(output)}" for output in cell.outputs]
+    return seconds, [f"setup: {_text(output)}" for output in cell.outputs if output.get("name") != "stdout"]
 
 
 def run_lesson(lesson: str, environment: Mapping[str, str]) -> Outcome:

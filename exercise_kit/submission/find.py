@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from exercise_kit.submission.flags import CHECK_FILES
-from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES
+from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, cannot_be_read
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
 
 _NAMES = frozenset(
@@ -58,14 +58,15 @@ class HandedIn:
     """A file to grade, or the place where one is missing.
 
     Attributes: ``path``, ``student`` and ``assignment`` where the folders tell them, ``problem`` (why there is nothing
-    to grade), ``note`` (said beside the grade), ``named`` (the path itself was given, so it is not left out in
-    silence) and ``flags`` (for what lies beside it).
+    to grade), ``unreachable`` (the problem is no fault of a student's), ``note`` (said beside the grade), ``named``
+    (the path itself was given, so it is not left out in silence) and ``flags`` (for what lies beside it).
     """
 
     path: Path
     student: str | None = None
     assignment: str | None = None
     problem: str | None = None
+    unreachable: bool = False
     note: str | None = None
     named: bool = False
     flags: tuple[str, ...] = ()
@@ -102,6 +103,18 @@ def looks_like_class(path: Path) -> Path | None:
 
 
 def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[HandedIn]:
+    try:
+        yield from list(_of_path(path, lessons, class_dir))
+    except OSError as error:
+        yield _refused(HandedIn(path, named=True), error)
+
+
+def _refused(place: HandedIn, error: OSError) -> HandedIn:
+    why = cannot_be_read(error, "the folder")
+    return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
+
+
+def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[HandedIn]:
     if looks_like_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
         path = path / SUBMITTED
     place = _below_submitted(path, class_dir)
@@ -150,18 +163,19 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
     """What is handed in at a place of a tree: all students' work, one student's, or one assignment."""
     student, assignment, *_ = (*place, None, None)
     here = HandedIn(folder, student, assignment)
-    if folder.is_symlink() and place:
-        yield replace(here, problem=ADVICE["link"])
-    elif not os.access(folder, os.R_OK | os.X_OK):
-        yield replace(here, problem="the folder cannot be read: Permission denied")
-    elif len(place) >= 2:
-        yield from _of_assignment(here, is_lesson=place[1] in lessons)
-    else:
-        below = [each for child in _folders(folder) for each in _of_child(child, (*place, child.name), lessons)]
-        below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _files(folder)]
-        if place and not below:
-            below = [replace(here, problem=NO_NOTEBOOK)]
-        yield from below
+    try:
+        if folder.is_symlink() and place:
+            yield replace(here, problem=ADVICE["link"])
+        elif len(place) >= 2:
+            yield from list(_of_assignment(here, is_lesson=place[1] in lessons))
+        else:
+            below = [each for child in _folders(folder) for each in _of_child(child, (*place, child.name), lessons)]
+            below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _files(folder)]
+            if place and not below:
+                below = [replace(here, problem=NO_NOTEBOOK)]
+            yield from below
+    except OSError as error:
+        yield _refused(here, error)
 
 
 def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[HandedIn]:
@@ -213,12 +227,14 @@ def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
     if depth > DEEPEST:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
         return
-    if not os.access(place.path, os.R_OK | os.X_OK):
-        yield replace(place, problem="the folder cannot be read: Permission denied")
+    try:
+        files, folders = _files(place.path), _folders(place.path)
+    except OSError as error:
+        yield _refused(place, error)
         return
-    for file in _files(place.path):
+    for file in files:
         yield replace(place, path=file, problem=_link_or_archive(file))
-    for folder in _folders(place.path):
+    for folder in folders:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
         elif not os.path.lexists(folder / "__init__.py"):  # a package beside the work is no submission
@@ -226,19 +242,20 @@ def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for path in _visible(folder) if path.suffix.lower() in SUFFIXES and not os.path.isdir(path)]
+    named = [each for each in _visible(folder) if Path(each.name).suffix.lower() in SUFFIXES]
+    return [folder / each.name for each in named if not each.is_dir()]
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [path for path in _visible(folder) if os.path.isdir(path) and path.name != "__pycache__"]
+    return [folder / each.name for each in _visible(folder) if each.is_dir() and each.name != "__pycache__"]
 
 
-def _visible(folder: Path) -> list[Path]:
-    try:
-        names = sorted(os.listdir(folder), key=os.fsencode)
-    except OSError:
-        return []
-    return [folder / name for name in names if not name.startswith(".")]
+def _visible(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a folder, by name; OSError where the system does not say."""
+    with os.scandir(folder) as entries:
+        return sorted(
+            (each for each in entries if not each.name.startswith(".")), key=lambda each: os.fsencode(each.name)
+        )
 
 
 def _link_or_archive(path: Path) -> str | None:

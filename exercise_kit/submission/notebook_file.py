@@ -46,8 +46,16 @@ class Unreachable(Unreadable):
     """A file that was handed in cannot be reached now, which is no fault of a student's."""
 
 
-# what a disk or a shared folder says that is not there, or no more
-_UNREACHABLE = {errno.ENOENT, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV}
+_OF_STUDENTS = {errno.ELOOP, errno.ENAMETOOLONG}  # a link that took a file's place, and chains of folders
+
+
+def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
+    """What to raise where the system refuses a file or a folder: :class:`Unreachable` but for what students can do."""
+    if error.errno in _OF_STUDENTS:
+        return Unreadable(f"{what} cannot be read: {error.strerror}")
+    may = error.errno in (errno.EACCES, errno.EPERM)
+    ask = "may the account that grades read it?" if may else "is the disk or the shared folder still there?"
+    return Unreachable(f"{what} cannot be reached ({error.strerror}): {ask}")
 
 
 def load(content: bytes) -> Any:
@@ -167,6 +175,7 @@ CELL_MARK = re.compile(r"^# (?:%%|In\[[ \d]*\]:)", re.MULTILINE)
 ADVICE = {
     "archive": "it is an archive; unpack it and hand in the notebook",
     "link": "it is a symbolic link, and links are not followed; hand in the file itself",
+    "folder": "it is a folder; hand in the file itself",
     "special": "it is no ordinary file",
     "large": "it has more than {most} MB; {advice}hand it in again",
     "empty": "the file is empty",
@@ -203,14 +212,16 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
     """A file's content, of ``most`` bytes; links are not followed, devices and pipes not opened.
 
     Raises:
-        Unreadable: it is no ordinary file, too large, empty, or may not be read.
-        Unreachable: it is gone, or the disk or the shared folder that it lies on is.
+        Unreadable: it is no ordinary file, too large or empty.
+        Unreachable: it is gone or may not be read, or the disk or the shared folder that it lies on is gone.
     """
     if path.suffix.lower() in ARCHIVES:
         raise Unreadable(ADVICE["archive"])
     try:
-        if stat.S_ISLNK(path.lstat().st_mode):
-            raise Unreadable(ADVICE["link"])
+        mode = path.lstat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special"
+            raise Unreadable(ADVICE[kind])
         # never wait for a pipe's other end; and a link that took the file's place meanwhile is refused
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -219,10 +230,7 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
                 raise Unreadable(ADVICE["special"])
             content = b"" if facts.st_size > most else file.read(most + 1)
     except OSError as error:
-        if error.errno in _UNREACHABLE:
-            where = "is the disk or the shared folder that it lies on still there?"
-            raise Unreachable(f"it cannot be reached ({error.strerror}): {where}") from None
-        raise Unreadable(f"it cannot be read: {error.strerror}") from None
+        raise cannot_be_read(error) from None
     if facts.st_size > most or len(content) > most:
         advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "
         raise Unreadable(ADVICE["large"].format(most=most >> 20, advice=advice))

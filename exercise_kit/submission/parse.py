@@ -52,9 +52,11 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
     Raises:
         NoSubmission: nobody named the file, and it is none.
         ReleasedError: a released lesson cannot be read.
-        Unreachable: the file was there when it was found, and is no more.
+        Unreachable: the file or its folder cannot be reached, or not any more.
     """
     base = Submission(str(handed_in.path), handed_in.student, handed_in.assignment, None, "", flags=handed_in.flags)
+    if handed_in.unreachable:
+        raise Unreachable(handed_in.problem)
     if handed_in.problem:
         return replace(base, reason=handed_in.problem, rejected=True)
     script = handed_in.path.suffix.lower() == ".py"
@@ -89,7 +91,7 @@ def open_answers(handed_in: HandedIn, lessons: Lessons) -> OpenedSubmission:
         NoSubmission, ReleasedError: as :func:`read` does.
     """
     if handed_in.problem:
-        raise Unreadable(handed_in.problem)
+        raise (Unreachable if handed_in.unreachable else Unreadable)(handed_in.problem)
     script = handed_in.path.suffix.lower() == ".py"
     content = read_bytes(handed_in.path)
     file = open_script(content) if script else open_notebook(content)
@@ -102,10 +104,12 @@ def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
     """Why a file cannot be graded, as far as a glance at its cells tells; None: nothing speaks against it.
 
     Raises:
-        NoSubmission, ReleasedError: as :func:`read` does.
+        NoSubmission, ReleasedError, Unreachable: as :func:`read` does.
     """
     try:
         open_answers(handed_in, lessons)
+    except Unreachable:
+        raise
     except Unreadable as error:
         return str(error)
     return None

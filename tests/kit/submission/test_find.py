@@ -1,10 +1,14 @@
 """Which files are handed in, whose they are, and for what."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from exercise_kit.submission.find import find, looks_like_class
+from exercise_kit.submission.notebook_file import Unreachable
+from exercise_kit.submission.parse import rejection
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -136,6 +140,29 @@ def test_a_folder_without_permission_is_reported(tmp_path):
         assert "Permission denied" in find([tmp_path / "submitted"], LESSONS)[0].problem
     finally:
         folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ESTALE, errno.EIO, errno.EHOSTUNREACH, errno.ENXIO])
+@pytest.mark.parametrize("lost", [".", "ada", "ada/01_patchify"])
+def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, monkeypatch, number, lost):
+    submitted = tmp_path / "submitted"
+    for student in ("ada", "ben"):
+        (submitted / student / "01_patchify").mkdir(parents=True)
+        (submitted / student / "01_patchify" / "01_patchify.ipynb").touch()
+    scandir = os.scandir
+
+    def failing(folder):
+        if Path(folder) == submitted / lost:
+            raise OSError(number, os.strerror(number))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    here, *others = find([submitted], LESSONS)
+    assert (here.path, here.unreachable) == (submitted / lost, True)
+    assert f"the folder cannot be reached ({os.strerror(number)})" in here.problem
+    assert [(each.student, each.problem) for each in others] == ([] if lost == "." else [("ben", None)])
+    with pytest.raises(Unreachable, match="cannot be reached"):
+        rejection(here, None)
 
 
 @pytest.mark.parametrize(("name", "depth"), [("d", 100), ("d" * 180, 40)], ids=["many folders", "long names"])

@@ -1,5 +1,6 @@
 """Files as strangers hand them in."""
 
+import errno
 import json
 import os
 import tracemalloc
@@ -7,7 +8,14 @@ import tracemalloc
 import pytest
 
 from exercise_kit.submission import notebook_file
-from exercise_kit.submission.notebook_file import FILE_BYTES, Unreadable, open_notebook, open_script, read_bytes
+from exercise_kit.submission.notebook_file import (
+    FILE_BYTES,
+    Unreachable,
+    Unreadable,
+    open_notebook,
+    open_script,
+    read_bytes,
+)
 
 
 def notebook(*cells, **more):
@@ -152,6 +160,18 @@ def test_only_ordinary_files_of_some_size_are_opened(tmp_path):
         (empty, "empty"),
         (tmp_path / "no.py", "No such"),
     ]
-    for path, words in [*cases, (tmp_path / "work.tar.gz", "archive"), (tmp_path, "cannot be read|no ordinary")]:
+    for path, words in [*cases, (tmp_path / "work.tar.gz", "archive"), (tmp_path, "it is a folder")]:
         with pytest.raises(Unreadable, match=words):
             read_bytes(path)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EKEYEXPIRED, errno.ECONNRESET, errno.EREMOTEIO, errno.ESTALE])
+def test_what_the_system_refuses_is_no_fault_of_a_student(tmp_path, monkeypatch, number):
+    def failing(*_):
+        raise OSError(number, os.strerror(number))
+
+    path = tmp_path / "01_patchify.ipynb"
+    path.write_text("{}")
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(Unreachable, match="it cannot be reached"):
+        read_bytes(path)

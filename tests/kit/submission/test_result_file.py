@@ -38,7 +38,7 @@ def test_bytes_and_description_are_found(tmp_path):
         (lambda path: path.symlink_to("/etc/passwd"), "symbolic link"),
         (lambda path: path.symlink_to("nowhere"), "symbolic link"),
         (os.mkfifo, "no ordinary file"),
-        (lambda path: path.mkdir(), "directory"),
+        (lambda path: path.mkdir(), "it is a folder"),
         (lambda path: path.touch(), "the file is empty"),
         (lambda path: path.write_bytes(bytes(49 << 20)), "more than 48 mb; make it smaller"),
     ],
