@@ -1,4 +1,4 @@
-"""Draws every figure of the lessons and writes README.md, their text equivalents."""
+"""Draws every figure of the lessons and guides and writes README.md, their text equivalents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import block
 import broken_vit
 import broken_vit_dots
 import broken_vit_list
+import class_size
 import convolution
 import experiments
 import fine_tuning
@@ -23,7 +24,7 @@ import tokens
 import training
 from style import FOLDER, save
 
-LESSONS = {
+PAGES = {
     "00_start": [start, broken_vit],
     "01_patchify": [patches, convolution],
     "02_positions": [positions, tokens],
@@ -35,6 +36,7 @@ LESSONS = {
     "08_inside": [inside, receptive_growth],
     "09_fine_tuning": [fine_tuning],
     "10_modern": [modern],
+    "many_machines": [class_size],
 }
 INTRODUCTION = """# Figures of the lessons
 
@@ -52,8 +54,8 @@ The portrait is that of Grace Hopper which comes with matplotlib (US Navy, publi
 def main() -> None:
     """Draw, save and describe all figures."""
     page = [INTRODUCTION]
-    for lesson, families in LESSONS.items():
-        page.append(f"## {lesson}\n")
+    for page_name, families in PAGES.items():
+        page.append(f"## {page_name}\n")
         for family in families:
             for name, draw in family.FIGURES.items():
                 canvas = draw()

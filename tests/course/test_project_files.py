@@ -95,18 +95,40 @@ def test_the_paper_quotes_the_logs_that_it_names():
     named = re.findall(r"`((?:benchmarks|vit_course|docs)/[\w/.]+)`", text)
     assert named
     assert [each for each in named if not (ROOT / each).exists()] == []
-    log = {name: json.loads((ROOT / f"benchmarks/results/{name}.json").read_bytes()) for name in ("proof", "grading")}
-    totals = log["proof"]["totals"]
-    assert f"For {len(log['proof']['exercises'])} exercises there are {totals['public checks']} public" in text
+    proof, scale = (json.loads((ROOT / f"benchmarks/results/{name}.json").read_bytes()) for name in ("proof", "scale"))
+    totals = proof["totals"]
+    assert f"For {len(proof['exercises'])} exercises there are {totals['public checks']} public" in text
     assert f"and {totals['hidden checks']} hidden checks; {totals['right variants']} right variants" in text
     assert f"in {totals['reference mutants']:,} ways: {totals['caught']:,} were caught" in text
     assert f"the other {totals['equivalent']} are listed" in text
     assert f"Of {totals['misconceptions']} known mistakes whose own name" in text
     assert f"{totals['unknown but named']} were given the name of another" in text
-    seconds = [log["grading"][name]["median_ms"] / 1000 for name in ("judge", "stock_nbgrader")]
-    assert f"takes {seconds[0]:.2f} s (median, one core), where stock nbgrader takes {seconds[1]:.1f} s" in text
+    assert f"took {scale['grading']['core_seconds_each']:.1f} s of a core each" in text
+    assert f"took {scale['stock_over_ours']['the_same_notebooks']} times as long" in text
     known = re.search(r"^\| ([\d,]+) known mistakes \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert f"{known[1]} known mistakes fail" in text
+
+
+def test_the_cost_of_a_large_class_is_quoted_from_its_log():
+    log = json.loads((ROOT / "benchmarks/results/scale.json").read_bytes())
+    grading, ratio, times = (
+        log["grading"],
+        log["stock_over_ours"],
+        [each["times"] for each in log["core_seconds_by_lesson"]],
+    )
+    last = grading["course"][-1]
+    assert (last["submissions"], log["again_from_what_is_kept"]["from_cache"]) == (2000, 2000)
+    minutes, gigabytes = f"{last['seconds'] / 60:.0f} minutes", f"{last['peak_megabytes'] / 1024:.1f} GB"
+    each, over = f"{grading['core_seconds_each']:.1f} s of a core each", f"{ratio['the_same_notebooks']} times as long"
+    for name in ("README.md", "docs/many_machines.md"):
+        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        assert [words for words in (minutes, gigabytes, each, over) if words not in text] == []
+    assert f"took {log['again_from_what_is_kept']['seconds']:.0f} s" in text
+    assert f"report {log['report_seconds']:.0f} s" in text
+    assert (
+        f"({min(times)} times in lesson 03, {max(times)} times in lesson 08; the median is {ratio['median_lesson']})"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
