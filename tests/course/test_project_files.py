@@ -90,6 +90,15 @@ def test_the_paper_cites_what_its_bibliography_holds():
     assert set(cited) == set(keys)
 
 
+def test_the_paper_has_what_its_journal_asks_for():
+    _, _, text = (ROOT / "paper.md").read_text(encoding="utf-8").split("---\n", 2)
+    headings = re.findall(r"^# (.+)$", text, re.M)
+    assert headings[:2] == ["Summary", "Statement of need"]
+    assert headings[-1] == "References"
+    assert {"Learning objectives and content", "How it is taught", "The story of the project"} <= set(headings)
+    assert len(text.split()) < 1100, "around 1,000 words"
+
+
 def test_the_paper_quotes_the_logs_that_it_names():
     text = " ".join((ROOT / "paper.md").read_text(encoding="utf-8").split())
     named = re.findall(r"`((?:benchmarks|vit_course|docs)/[\w/.]+)`", text)
