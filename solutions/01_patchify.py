@@ -15,7 +15,7 @@
 #
 # A Transformer reads a sentence: a sequence of words, each one a vector. A photo has no words. In this lesson you cut a
 # photo into pieces of sixteen by sixteen pixels and treat the pieces as words ("An Image is Worth 16x16 Words",
-# Dosovitskiy et al. 2021). That is the whole trick, and it is easy to get wrong without noticing.
+# Dosovitskiy et al. 2021). That is the whole idea, and it is easy to get wrong without noticing.
 #
 # **After this lesson you can**
 # - cut any batch of images into patches with `reshape` and `permute`, and say what each axis means;
@@ -77,7 +77,7 @@ reveal("numbers-in-a-token", channels * patch_size**2)
 # %% [markdown]
 # 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
 #
-# If nothing is lost and the count is right, why not simply ask PyTorch for that shape? Here is a line that is tempting.
+# If nothing is lost and the count is right, why not simply ask PyTorch for that shape? Here is a tempting line.
 
 # %%
 one_liner = picture.reshape(1, 270, 768)
@@ -96,15 +96,15 @@ reveal("token-0", "a bit of flag" if is_flag else "something else")
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
-# Confetti. `reshape` never changes the order of the numbers. It reads them index by index, the last index fastest
-# (here: pixel row after pixel row), and only cuts this long line at other places. In a fresh tensor that is also the
-# order in memory. `permute` changes the order of the indices and moves nothing; a `reshape` after it reads in the new
-# order, and usually copies. So each "patch" consists of a few rows of one channel, cut and stacked into a square. It
+# Confetti. `reshape` never changes the order of the numbers. It reads them index by index, and the last index runs
+# fastest (here: pixel row after pixel row). Then it cuts this long line at other places. (In a fresh tensor the line is
+# also the order in memory.) So each "patch" consists of a few rows of one channel, cut and stacked into a square. It
 # shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
 # of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
 # 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`).
 #
-# Our checks call this mistake *strips, not squares*. Your `patchify` will not make it.
+# Our checks call this mistake *strips, not squares*. Your `patchify` will not make it. It will also refuse an image
+# that does not divide into patches; programs resize or crop such a photo first.
 
 # %% [markdown]
 # ## Two kinds of axes
@@ -123,6 +123,19 @@ tiny = torch.arange(16).reshape(1, 1, 4, 4)
 print(tiny[0, 0])
 
 # %% [markdown]
+# **Predict first.** What does `tiny[0, 0].reshape(2, 8)` give? And if you swap the two axes before,
+# `tiny[0, 0].permute(1, 0).reshape(2, 8)`?
+
+# %%
+print(tiny[0, 0].reshape(2, 8))
+print(tiny[0, 0].permute(1, 0).reshape(2, 8))
+
+# %% [markdown]
+# The first still counts 0, 1, 2, …; only the cuts have moved. The second goes down the columns. `permute` itself moves
+# nothing: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and usually copies).
+# That is all you need, with six axes in place of two. For example, the number 9 stands in row 2 and column 1. With
+# patches of 2 × 2 that is patch row 1, pixel row 0, and patch column 0, pixel column 1.
+#
 # **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
 # Which are in the second? Use paper, and cover the docstring below: its example is the answer.
 
@@ -193,8 +206,8 @@ show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
 # There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now we
-# shuffle the *words*. Attention alone cannot tell this heap from the photo. In lesson 02 we add to each word where it
-# stands.
+# shuffle the *words*. Attention alone cannot tell this heap from the photo: shuffle what goes in, and the same comes
+# out, shuffled alike. In lesson 02 we add to each word where it stands.
 
 # %%
 words = patchify(picture, 48)[0]
@@ -214,7 +227,8 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 
 # %% [markdown]
 # Half the patch size: four times as many tokens, each with a quarter of the numbers, and sixteen times as many pairs.
-# So small patches are expensive, as the next question makes you count.
+# So small patches are expensive, as the next question makes you count. (Pairs are not the whole cost. The Linears and
+# the MLP of a block, which you build in lessons 03 and 04, treat each token alone: their work grows only four times.)
 
 # %% [markdown] question="patches-or-pixels" points=2
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
@@ -387,7 +401,8 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 
 # %% [markdown]
 # 768 random directions lose next to nothing. With 192 the picture fades, and with 48 little is left: a random Linear
-# keeps random directions, and most of a patch lies outside them.
+# keeps random directions, and most of a patch lies outside them. On average 192 random directions out of 768 keep
+# 192/768 of the sum of squares, a quarter, and 48 keep a sixteenth.
 #
 # Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
 # the best ones for this very picture (its principal components: the directions in which its patches vary most; `svd`
@@ -415,8 +430,9 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 
 # %% [markdown]
 # Twelve are enough to recognize her. The percentage says how much of the variance is kept: 48 random directions keep
-# less than the best 3. So a token can be short if its Linear keeps the right directions; training looks for directions
-# that help with the task. In lesson 08 you will see those that a trained ViT has found.
+# less than the best 3. (The best for *this* picture; a model needs directions that serve all pictures.) So a token can
+# be short if its Linear keeps the right directions; training looks for directions that help with the task. In lesson 08
+# you look at the directions of two models, one trained for a minute and one for longer.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -500,14 +516,21 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 
 # %% [markdown]
 # A few millionths at most: the same products, added up in another order. So a ViT does contain a convolution, one whose
-# windows do not overlap. The pictures show one number of each token, at the place of its patch.
+# windows do not overlap. (In mathematics a convolution flips its kernel; PyTorch's does not.) The pictures show one
+# number of each token, at the place of its patch.
 #
 # Mind the `flatten(2).transpose(1, 2)`, though. Writing `reshape` there instead gives the right shape and the wrong
 # tokens (the third picture), and trains as well as the right model: 52.6 % against 52.8 % in the figure of lesson 00,
 # with a *lower* training loss.
 #
-# Other code has other conventions: ViTs that cut with einops often put the channels *last* inside a patch. To load
-# weights of such a model here, you have to permute the columns of its Linear.
+# The library einops writes your `patchify` in one line, with a name for each axis:
+#
+# ```python
+# rearrange(images, "b c (rows p) (columns q) -> b (rows columns) (c p q)", p=16, q=16)
+# ```
+#
+# Brackets on the left split an axis, brackets on the right join axes. Many ViTs that cut with einops put the channels
+# *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
 
 # %% [markdown]
 # ## Bug hunt: the square test
@@ -571,16 +594,16 @@ def fix_patchify(images, patch_size):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# There are two symptoms. Tiles stand in the wrong place, although red, green and blue move together there. And the
-# colors do not lie on top of each other: two of the three are shifted. Each symptom has its own cause. Repair one line,
-# show the picture again, and see which symptom is gone.
+# There are two symptoms. Some tiles stand in the wrong place, with all three of their colors. And the three colors of a
+# tile do not fit together: two of them are shifted. Each symptom has its own cause. Repair one line, show the picture
+# again, and see which symptom is gone.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
 # Patches are counted from left to right, one row of patches after the other. By which number must you divide to get the
 # row of patch 7? And how many numbers lie in memory between a pixel and the same pixel in the next channel? In a square
-# image there are two numbers that you cannot tell apart.
+# image two different sizes are the same number, so nobody can tell which one the code used.
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -700,7 +723,8 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 #
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
 # al. 2022, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,
-# *Three things everyone should know about Vision Transformers*: another way from patches to tokens.
+# *Three things everyone should know about Vision Transformers*: another way from patches to tokens. Xiao et al. 2021,
+# *Early Convolutions Help Transformers See Better*: a few small convolutions in place of this one layer.
 
 # %%
 progress()
