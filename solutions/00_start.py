@@ -27,14 +27,16 @@
 # |---|---|---|
 # | `normalize_images` | 10 | 2 |
 # | one written question | 3 | 1 |
-# | a first bug hunt | 3 | – |
+# | a first bug hunt | 6 | – |
 
 # %%
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 
 from vit_course import check, hunt, predict, progress, reveal
-from vit_course.data import photo
+from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images
 
 picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")
@@ -60,11 +62,13 @@ print("the patch's upper left corner, in red:")
 print(patch[0, 0, :3, :3])
 
 # %% [markdown]
-# A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels, and reads them in order, as
-# we read the words of a sentence (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each
-# other, several times in a row, so that the patch with the nose gets to know about the cap. That step is called
-# *attention*. At the end one vector speaks for the whole photo and is turned into the scores. You will build each of
-# these steps in a lesson of its own; for now you need no more than this.
+# A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels. Each patch is written out
+# as one list of 3 · 8 · 8 = 192 numbers: that is its word. The words are read in order, as we read a sentence
+# (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each other, several times in a row,
+# so that the patch with the nose gets to know about the cap. That step is called *attention*. At the end one vector
+# speaks for the whole photo and is turned into the scores. As shapes, for one photo and ten classes:
+# (1, 3, 32, 32) → (1, 16, 192) → … → (1, 10). You will build each of these steps in a lesson of its own; for now you
+# need no more than this.
 
 # %% [markdown]
 # ## Nine models, eight bugs
@@ -73,13 +77,14 @@ print(patch[0, 0, :3, :3])
 # They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. The bugs that
 # this course is about are harder to see: most of them raise no error, and the program goes on running.
 #
-# We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10), and then eight copies
-# of it, each with one bug that is easily made. None of the eight raises an error. Place a bet on two of them:
+# We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10). Then we trained eight
+# more from the start, each with one bug that is easily made. None of the eight raises an error. Place a bet on two:
 #
 # - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
 #   be read row by row, like a page;
 # - *attention over the batch*: photos go through the model in groups, called *batches*. The patches of *one* photo
 #   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
+#   (torch's `nn.MultiheadAttention` does exactly this, without a warning, if you forget `batch_first=True`.)
 #
 # **Predict first.** Guessing gives an accuracy of 10 %, and the model without a bug reached about 53 %. What did these
 # two reach? Write down two numbers.
@@ -97,18 +102,21 @@ reveal("over-the-batch", 10, within=3)
 # lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
 #
 # Attention over the batch: 10 %, the model only guesses. Its answer is read from an extra word that stands for no patch
-# (lesson 02 adds it). With this bug the extra word sees the extra words of other photos, but never a patch.
+# (lesson 02 adds it). With this bug the extra word sees the extra words of other photos, which are the same as itself,
+# but never a patch. So every photo gets the same scores.
 #
-# Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy. The order is unusual but always
-# the same, and the model learns what each place in it means. It goes wrong only when you load weights that were trained
-# on the other order. Two others (lessons 01 and 03 explain them) do mix up the numbers of different patches, and reach
-# 52.6 % each; the right model has 52.8 %. **By their accuracy on test images, with three seeds, we could not
-# distinguish five of the eight from the right model.** (A *seed* starts the random numbers of a training: three seeds,
-# three trainings.) The training loss, the number that training makes smaller, is no better judge: two of the five end
-# with a clearly *lower* one than the right model, and one with a clearly higher one.
+# Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy here. The order is unusual but
+# always the same, and the model learns what each place in it means. It goes wrong as soon as something else relies on
+# the order: weights that were trained on the other one, or a map of where the model looks.
 #
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** In lesson 05 you will train a
-# broken one yourself.
+# Two others (lessons 01 and 03 explain them) do mix up the numbers of different patches, and reach 52.6 % each; the
+# right model has 52.8 %. **By their accuracy on test images, with three seeds, we could not distinguish five of the
+# eight from the right model.** (A *seed* starts the random numbers of a training: three seeds, three trainings.) The
+# training loss, the number that training makes smaller, is no better judge: two of the five end with a clearly *lower*
+# one than the right model, and one with a clearly higher one.
+#
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** You will train broken ones
+# yourself: one of these in this lesson, others in lessons 04 and 05.
 #
 # <details><summary>How we measured, for later</summary>
 #
@@ -125,14 +133,15 @@ reveal("over-the-batch", 10, within=3)
 # %% [markdown]
 # ## One number per channel
 #
-# Let us break something small. Training works best when the numbers that go in lie around zero and are about 1 in size,
-# but pixels lie between 0 and 1. So a ViT's images are *normalized* first: each channel (red, green, blue) has its mean
-# subtracted and is divided by its standard deviation. The numbers in the code below are those of ImageNet's training
-# photos; torchvision's ViT-B/16 expects them.
+# Let us break something small. Training is easier when the numbers that go in lie around zero and are about 1 in size.
+# (One reason, from LeCun et al. 1998, *Efficient BackProp*: if all of them are positive, one example pushes all weights
+# of a unit in the same direction.) But pixels lie between 0 and 1. So a ViT's images are *normalized* first: each
+# channel (red, green, blue) has its mean subtracted and is divided by its standard deviation. The numbers in the code
+# below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them.
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
-# In code this looks like one line. Before it we check that there is one mean for each channel:
+# In code this looks like one line. The lines above it check that there is one mean for each channel:
 
 
 # %%
@@ -147,8 +156,8 @@ thumbnail = F.interpolate(picture, size=(4, 3), mode="area")
 tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)).shape)
 
 # %% [markdown]
-# It runs, and the shape is right. **Predict first:** there are three means. From which of the thumbnail's 3 channels ×
-# 4 rows × 3 columns is the first mean subtracted?
+# It runs, and the shape is right. **Predict first:** the thumbnail has 3 channels, 4 rows and 3 columns, and there are
+# three means. Where was the first mean subtracted: in one channel, in one row, or in one column?
 
 # %% [markdown]
 # ## What a check tells you
@@ -168,9 +177,14 @@ check("normalize_images", first_try)
 # This is not a mistake. But you get its points only after it has passed.
 #
 # Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
-# its *likely cause* by name and *where to look*. You never find the answer. About points: some claims hold even for a
-# function that does nothing useful, for example "the images that go in are not changed". Such a claim earns points only
-# in proportion: if half of the other claims pass, it earns half of its points.
+# its *likely cause* by name and *where to look*. You never find the answer.
+#
+# <details><summary>How points are counted</summary>
+#
+# Some claims hold even for a function that does nothing useful, for example "the images that go in are not changed".
+# Such a claim earns points only in proportion: if half of the other claims pass, it earns half of its points.
+#
+# </details>
 #
 # And the prediction? Our thumbnail is 3 pixels wide, so the three means lined up with its three columns: the function
 # ran without an error, and gave each *column* its own mean. The first mean was subtracted from the left column, in all
@@ -300,6 +314,79 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # dark picture stays darker than a bright one. All pictures get the same new scale and offset, after which the numbers
 # of a typical picture lie around zero.
 
+# %% [markdown]
+# ## A real Vision Transformer, fed wrongly
+#
+# The course brings a small trained ViT. It cuts 32 × 32 pixels into 64 patches of 4 × 4, and it knows ten kinds of
+# things, none of them a person. Your function prepares the photo for it. We feed it three times: normalized, as in its
+# training; not normalized; and normalized, but with the patches set out column by column. **Predict first:** which of
+# the three end in an error, if any? And for which input will the model be most sure of its answer?
+
+# %%
+predict("most-sure", "as in its training", choices=("as in its training", "not normalized", "column by column"))
+
+# %%
+from vit_course.trained import trained_vit
+
+vit = trained_vit()
+
+
+def by_columns(images, size):
+    """Patches change places: the one of row 1, column 2 moves to row 2, column 1, and so on."""
+    moved = images.clone()
+    for row in range(0, 32, size):
+        for column in range(0, 32, size):
+            rows, columns = slice(row, row + size), slice(column, column + size)
+            moved[:, :, rows, columns] = images[:, :, columns, rows]
+    return moved
+
+
+ready = normalize_images(small, vit.mean, vit.std)
+inputs = {"as in its training": ready, "not normalized": small, "column by column": by_columns(ready, 4)}
+sure = {}
+for name, given in inputs.items():
+    shares = vit.model(given).softmax(dim=1)[0]  # ten scores, made into shares that add up to 1
+    sure[name], answer = shares.max().item(), vit.classes[shares.argmax()]
+    print(f"{name:18} {tuple(given.shape)} in, {len(shares)} scores out: {answer}, {sure[name]:.0%}")
+reveal("most-sure", max(sure, key=sure.get))
+
+# %% [markdown]
+# No error: each time an image goes in and ten scores come out. (None of the answers can be right.) The model is most
+# sure where the input was not normalized. And the column order changes the answer, for this model was trained with the
+# other one.
+#
+# Does it really cost nothing to be *trained* with it? Try it. Two small ViTs start from the same random numbers and
+# learn ten shapes that a program draws. The first one gets the drawings in the upper row, the second those in the
+# lower. **Predict first:** by how many points will their accuracies differ?
+
+# %%
+upper = shapes(4000)
+lower = replace(upper, images=by_columns(upper.images, 8))
+show_images(torch.cat([upper.images[:6], lower.images[:6]]), columns=6)
+
+# %%
+predict("rows-or-columns", 20)  # points between the two accuracies
+
+# %% tags=["experiment"]
+from vit_course.config import ViTConfig
+from vit_course.training import TrainingSettings, fit
+from vit_course.vit import VisionTransformer
+
+print("share of right answers after each of four epochs (about 10 seconds a model)")
+accuracies = []
+for name, data in {"row by row": upper, "column by column": lower}.items():
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=64, depth=2, num_heads=4))
+    train, validation = train_validation_split(data, 1000)
+    history = fit(model, train, validation, TrainingSettings(epochs=4, learning_rate=3e-3), progress=False)
+    accuracies.append(100 * history.validation_accuracy[-1])
+    print(f"{name:16}", *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy))
+reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
+
+# %% [markdown]
+# Both learn, and about equally well: to the second model its puzzle is no harder than the drawing is to the first. (One
+# seed and few drawings: a difference of a few points says nothing.)
+
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
 #
@@ -308,16 +395,16 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 #
 # ### BEGIN SOLUTION
 # A falling loss shows that the model learns something, not that it is the model you meant to write. In the figure a ViT
-# that reads its patches column by column reaches 53.3 %, the right one 52.8 % (the difference is within the noise), so
-# being more accurate than mine proves nothing either. Which inputs would make your code and the right code give
-# different numbers? Let us compare on those.
+# that reads its patches column by column reaches 53.3 %, the right one 52.8 % (their dots overlap: from seed to seed
+# the right one alone varies by more than that), so being more accurate than mine proves nothing either. Which inputs
+# would make your code and the right code give different numbers? Let us compare on those.
 #
 # **Rubric.** 1 point: broken models learn too, some of them as well as the right one, with a number from the figure.
 # Half a point: the same without a number.
 # ### END SOLUTION
 
 # %% [markdown]
-# ## A first bug hunt (3 minutes)
+# ## A first bug hunt (6 minutes)
 #
 # Every lesson has one, since much of a programmer's work is reading code that somebody else wrote. The next cell shows
 # another version of `normalize_images`, into which we put one bug. The seed chooses the bug. Read the program, and
@@ -395,8 +482,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
 #
-# It is not counted as a mistake, but its points are still missing. The check can only decide once another one passes:
-# fix what that one found, and run it again.
+# It is not counted as a mistake, but its points are still missing. This claim can be judged only after another claim
+# has passed. Look for the line that says *fail*, mend that, and run the check again.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>
@@ -412,6 +499,13 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 # subtracting*.
 #
 # </details>
+# <details><summary>4. Eight photos of 32 × 32 pixels go into a ViT with patches of 4 and ten classes. Which shape goes
+# in, into how many words is each photo cut, and which shape comes out?</summary>
+#
+# (8, 3, 32, 32) goes in. Each photo is cut into 8 · 8 = 64 words of 3 · 4 · 4 = 48 numbers. (8, 10) comes out: ten
+# scores for each photo.
+#
+# </details>
 #
 # ---
 #
@@ -420,7 +514,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random
-# labels.
+# labels. Hopper 1981, *The First Bug*: the moth, told by herself.
 
 # %%
 progress()
