@@ -43,7 +43,7 @@ from vit_course.data import photo
 from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 
-PatchEmbedding, patchify = own("PatchEmbedding", "patchify")  # yours of lesson 01, or the course's
+PatchEmbedding, patchify, unpatchify = own("PatchEmbedding", "patchify", "unpatchify")  # yours of lesson 01, or ours
 
 torch.manual_seed(2)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
@@ -91,7 +91,11 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # %% [markdown]
 # It was (b), and so the mean of all tokens is the same, up to rounding: to attention, the photo and the shuffled photo
 # are *the same picture*. The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is
-# shuffled in the same way, and otherwise unchanged.
+# shuffled in the same way, and otherwise unchanged. For every shuffling P of the rows (the tokens):
+#
+# $$\text{attention}(P X) = P \, \text{attention}(X)$$
+#
+# Taking the mean then removes the P: the result is *invariant*, it does not change at all.
 #
 # So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order. Something has
 # to say where each word stands.
@@ -101,7 +105,9 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 #
 # The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
 # Which vector? The number of the position itself would be a bad choice: the numbers in a token are of size 1 or less,
-# and adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says.
+# and adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says. Divide it
+# by 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And "three places on" is
+# another number in a sentence of another length.
 #
 # The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
 # 1), and each digit changes more slowly than the digit to its right. Below, each column is a number, written from top
@@ -126,7 +132,9 @@ show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", val
 # length.](../figures/positions_sine.svg)
 #
 # A row shows all hands at one time; a column shows one coordinate of one hand over time. The first hand goes around
-# once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000.
+# once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48 positions of this
+# figure more than a third of the columns hardly change: 10000 was chosen for sentences of many words, and a grid of
+# patches uses only the faster hands.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -232,8 +240,8 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 
 # %% [markdown]
 # Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. Only the
-# closest neighbors stand out clearly, though: farther from the diagonal the dot product goes up and down, so it does
-# not measure distance.
+# closest neighbors stand out clearly, though: farther from the diagonal the dot product falls on the whole, but with
+# ups and downs, so from its value you cannot read the distance.
 #
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But in
 # attention a weight matrix stands between two positions. **Predict first:** is there *one* matrix of 32 × 32 numbers
@@ -250,8 +258,9 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 # %% [markdown]
 # Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, on positions alone, one
 # set of query and key weights can express "look five to the left", and it works at every position that has a neighbor
-# five to the left. (With the patch's content added, the scores contain further terms.) Vaswani et al. give this as the
-# reason for their table.
+# five to the left. (The first five have none. They ask for the positions −5 to −1, and take what fits least badly.)
+# With content added, a score has four terms: content with content, content with position, position with content, and
+# position with position; only the last one is drawn here. Vaswani et al. give this as the reason for their table.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -295,7 +304,8 @@ show_position_similarity(line, grid_size=(6, 8))
 # Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*:
 # the patch below, eight positions away, has a similarity of 0.70, the one beside it has 0.97, though both touch patch
 # 10. The patch below is even less similar than the patch five to the right. And the last patch of a row has a bright
-# neighbor at the start of the next row: to this table a picture is one long line.
+# neighbor at the start of the next row: to this table a picture is one long line. (The figure below has a larger grid,
+# 10 × 14, so its numbers differ a little.)
 #
 # ![On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D table those above
 # and below too.](../figures/positions_2d.svg)
@@ -348,16 +358,16 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Row codes come as (rows, embed_dim / 2). In the finished table each row code is repeated `columns` times in
-# succession, and the whole block of column codes is repeated `rows` times. Which two shapes with a new axis make both
-# of them (rows, columns, embed_dim / 2)?
+# The table of the rows has the shape (rows, embed_dim / 2). In the finished table each of its lines stands `columns`
+# times in succession, and the whole table of the columns stands `rows` times. Where do you put a new axis into each of
+# the two, so that both can be expanded to (rows, columns, embed_dim / 2)?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
 # refuse an embed_dim that 4 does not divide
-# codes of the rows, the same for each column; codes of the columns, the same for each row
+# the table of the rows, the same for each column; the table of the columns, the same for each row
 # put them side by side along the dimensions: (rows, columns, embed_dim)
 # merge rows and columns into one axis
 # ```
@@ -377,9 +387,15 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # %% [markdown]
 # ## Positions that are learned
 #
-# The ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which training
-# changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a row. A ViT
-# reads images of one size, so it needs a fixed number of rows, and can afford to let the data decide what is in them.
+# The first ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which
+# training changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a
+# row. A ViT reads images of one size, so it needs a fixed number of rows, and can afford to let the data decide what is
+# in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
+# autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
+#
+# Why *add* a position, and not put it beside the token? For a learned list it makes no difference. Suppose that each
+# patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
+# embedded patch *plus* one column of its weight, the one of the place. That is a learned position, added.
 #
 # One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
 # 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) tried it with ViT-B/16, on ImageNet with five labeled
@@ -411,16 +427,16 @@ reveal("learned-neighbors", in_row, within=0.1)
 # learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of the same
 # thing, so that it pays to treat them alike.
 #
-# Now by columns: how similar are the positions of two patches of one row, as a mean over the rows? **Predict first:**
-# this model has seen half of its photos mirrored. Can you see that in its positions?
+# Now compare column with column. Take two patches of the same row: how similar are their positions, on average over the
+# eight rows? **Predict first:** this model has seen half of its photos mirrored. Can you see that in its positions?
 
 # %%
 show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
 
 # %% [markdown]
 # Two bright lines cross. One is nearness. The other joins columns 0 and 7, 1 and 6, 2 and 5: the pairs that a mirror
-# exchanges. To this model "near the left edge" and "near the right edge" mean much the same. No formula would have
-# known that.
+# exchanges. To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27). No
+# formula would have known that.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -442,9 +458,9 @@ explore_positions(tables, grid_size=(8, 8))
 # five.](../figures/class_token.svg)
 #
 # In the end a ViT has to give *one* answer for a whole picture. From which token should it read this answer? The first
-# ViT adds a token that stands for no patch: the *class token*. It starts as a parameter, the same for every picture; in
-# each layer it collects from the patches what is needed for the answer. (Another way is to take the mean over all
-# patches. Lesson 07 compares the two.)
+# ViT adds a token that stands for no patch, as BERT (Devlin et al. 2019) had done for sentences: the *class token*. It
+# starts as a parameter, the same for every picture; in each layer it collects from the patches what is needed for the
+# answer. (Another way is to take the mean over all patches. Lesson 07 compares the two.)
 #
 # Three steps, in this order: **expand, concatenate, add**.
 
@@ -509,8 +525,8 @@ def add_class_token(tokens, class_token, positions):
 check("add_class_token", add_class_token)
 
 # %% [markdown]
-# Adding first also works if you split `positions`: row 0 for the class token, the rest for the patches. If you do not
-# split it, the shapes do not fit, and torch stops.
+# You can also add the positions *before* you concatenate, if you split them: row 0 is added to the class token, the
+# other rows to the patches. If you do not split them, the shapes do not fit, and torch stops.
 #
 # Back to the experiment that started this lesson: the photo and the shuffled photo, read by attention, now with a class
 # token in front and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict
@@ -535,10 +551,29 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # Without positions (row 0) the class token receives the same from both. With positions (row 1) it does not: now a model
 # *can* tell "dog bites man" from "man bites dog".
 #
-# Whether it does is another question. In our benchmark of three epochs (`benchmarks/results/broken_vit_all.json`) a ViT
-# that never adds its positions reached 41.1 %, the right one 40.9 %. (One run against the mean of three.) That is no
-# mistake. The right model's learned positions start near zero, and in so short a training they may stay too small to
-# count. Lesson 07 tests this: it starts them larger.
+# Whether a model makes use of this is another question. In our benchmark of three epochs
+# (`benchmarks/results/broken_vit_all.json`) a ViT that never adds its positions reached 41.1 %, the right one 40.9 %.
+# (One run against the mean of three.) These numbers are not swapped. The right model's learned positions start near
+# zero, and in so short a training they may stay too small to count. Lesson 07 tests this: it starts them larger.
+#
+# The trained model from above was trained for longer. It has four blocks, with norms and MLPs beside attention.
+# **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from the shuffled photo?
+
+# %%
+vit, mixed = trained_vit(), torch.randperm(64)
+tiny = F.interpolate(picture[:, :, :240], size=(32, 32), mode="area")
+tiny = (tiny - torch.tensor(vit.mean).reshape(3, 1, 1)) / torch.tensor(vit.std).reshape(3, 1, 1)
+both = torch.cat([tiny, unpatchify(patchify(tiny, 4)[:, mixed], 4, (32, 32))])  # the photo, and its patches shuffled
+with torch.no_grad():
+    answers = {"with its positions": vit.model(both)}  # (2, 10)
+    vit.model.positions[:, 1:] = 0
+    answers["without"] = vit.model(both)
+for name, (of_photo, of_shuffled) in answers.items():
+    print(f"{name}: the scores of the two differ by up to {(of_photo - of_shuffled).abs().max().item():.2g}")
+
+# %% [markdown]
+# No: without positions the difference is rounding. Norms and MLPs treat all tokens alike, so the whole model is as
+# blind to order as attention is.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -659,6 +694,22 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 # similarities are squared, so that they differ more. In the 1-D table only positions in its own row are clearly
 # similar. In the 2-D table those above and below are too, and after resizing the map looks the same, with more squares:
 # patches that were similar still are. In the stretched line the rows no longer fit together.
+
+# %% [markdown]
+# Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
+# passes `antialias=True`, which chooses another bicubic curve. How much does it matter, for one dimension of positions
+# that were trained?
+
+# %%
+dimension = trained_vit().model.positions.detach()[0, 1:, 0].reshape(1, 1, 8, 8)  # one number for each place
+ours = F.interpolate(dimension, size=(12, 12), mode="bicubic")
+for library, option in {"torchvision": {"align_corners": True}, "timm": {"antialias": True}}.items():
+    theirs = F.interpolate(dimension, size=(12, 12), mode="bicubic", **option)
+    print(f"{library} differs from ours by {(theirs - ours).norm() / ours.norm():.0%}")
+
+# %% [markdown]
+# None of the three is wrong. But when you compare a model with a published number, resize as its authors did. And all
+# of them only guess at places that training never saw: after resizing, a ViT is usually fine-tuned at the new size.
 
 # %% [markdown]
 # ## Bug hunt: the test that passes
