@@ -67,9 +67,8 @@ def draw(curves, xlabel, ylabel):
 # %% [markdown]
 # ## What LayerNorm does to one token
 #
-# Tokens differ in length: the vector of a patch with strong contrast may be ten times as long as that of a patch in
-# nearly one color, and a Linear has to handle both with the same weights. LayerNorm first brings every token to the
-# same scale:
+# Tokens differ in scale: the numbers of one token may be spread ten times as far around their mean as those of another,
+# and a Linear has to handle both with the same weights. LayerNorm first brings every token to the same scale:
 #
 # $$z = \frac{x - \text{mean}}{\sqrt{\text{variance} + \text{eps}}}
 # \qquad\qquad \text{result} = \text{weight} \cdot z + \text{bias}$$
@@ -196,8 +195,23 @@ def layer_norm(x, weight, bias, eps):
 check("layer_norm", layer_norm)
 
 # %% [markdown]
-# Now use it on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values. We normalize
-# every patch with *your* function and put the patches together again (mid-gray stands for zero).
+# Why does eps stand under the root, and not behind it? **Predict first:** a token of four equal numbers, and eps at
+# either place. Where do you expect a NaN?
+
+# %%
+flat = torch.full((4,), 3.0, requires_grad=True)
+variance = flat.var(correction=0)
+for place, root in {"under": (variance + 1e-6).sqrt(), "behind": variance.sqrt() + 1e-6}.items():
+    result = (flat - flat.mean()) / root
+    (gradient,) = torch.autograd.grad(result[0], flat, retain_graph=True)
+    print(f"eps {place:6} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
+
+# %% [markdown]
+# Both give the same result. But at 0 the root has an infinite slope, so with eps behind it the *gradient* is NaN, and
+# after the next step the weights are, too.
+#
+# Now use your function on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values.
+# We normalize every patch and put the patches together again (mid-gray stands for zero).
 #
 # **Predict first.** The photo shows Grace Hopper, the computer scientist. Her uniform is almost black, and its patches
 # are nearly one color. What becomes of it with eps = 1e-6? And of the whole picture with eps = 0.1?
@@ -227,9 +241,10 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 # numbers (usually 4 · `embed_dim`, a choice of the first Transformer that most models have kept), the second brings it
 # back to `embed_dim`. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
 #
-# $$\text{GELU}(x) = x \cdot \Phi(x) \qquad \Phi(x) = \text{the share of a normal distribution that lies below } x$$
+# $$\text{GELU}(x) = x \cdot \Phi(x)$$
 #
-# Φ(x) says how far the gate is open: shut at −3, half open at 0, wide open at 3.
+# Φ(x) is the share of the standard normal distribution (mean 0, standard deviation 1) that lies below x. It says how
+# far the gate is open: shut at −3, half open at 0, wide open at 3.
 
 # %% [markdown]
 # ![Exact GELU, its tanh form and ReLU as curves, with an inset of the difference between the two
@@ -323,13 +338,23 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # %% [markdown]
 # Without the GELU: a straight line, however many hidden units there are. A Linear of a Linear is one Linear. With it,
 # every hidden unit can bend the curve at a place of its own.
+#
+# In a block a hidden unit reads and writes whole tokens. Its row of `fc1` is compared with the token by a dot product,
+# the GELU lets through what is large, and that number times the unit's column of `fc2` is what the unit adds.
 
 # %% [markdown]
 # ## The residual stream and its branches
 #
 # Now put attention and MLP together. The tokens pass from the first block to the last on the *residual stream*. In
 # every block two branches leave it. A branch takes a **normalized copy** of the stream, computes something from it, and
-# **adds** the result to the stream. Nothing else ever happens to the stream: only additions.
+# **adds** the result to the stream. Nothing else ever happens to the stream: only additions. So after 24 blocks it is a
+# sum of 49 terms:
+#
+# $$\text{stream at the end} = \text{stream at the start} + \text{what each of the 48 branches has added}$$
+#
+# Backward the same path is open: the gradient at the end arrives at the start as it is, and each branch adds its part.
+# No layer stands between. (The stream leaves the last block without a norm. So a ViT has one more LayerNorm, in front
+# of its head: lesson 05.)
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
@@ -432,8 +457,9 @@ reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "somethin
 # Stream plus zero plus zero: a block whose branches add nothing is the identity. You will need this function again.
 #
 # But here is what the test cannot see. In the block below both branches leave from the input, side by side, and the MLP
-# never reads what attention has found. So we need a second test: the block gets *your* block's weights and has to give
-# the same output. **Predict first:** which of the two tests does this block pass?
+# never reads what attention has found. (Some models are built like this on purpose, see *A harder one* at the end; ours
+# is not.) So we need a second test: the block gets *your* block's weights and has to give the same output. **Predict
+# first:** which of the two tests does this block pass?
 
 
 # %%
@@ -456,9 +482,9 @@ print(f"with zeros it moves tokens by {moves_at_zero(SideBySide)}")
 print(f"with your weights it differs from yours by {differs_from_yours(SideBySide):.2f}")
 
 # %% [markdown]
-# It passes the first test and fails the second. Most of the wrong wirings that our checks know pass the first one,
-# which sees what stands on the stream and nothing else; all of them fail the second. But the second needs a block that
-# you trust, with the same names for its parts.
+# It passes the first test and fails the second. The first test sees what stands on the stream, and nothing else. Our
+# checks know many wrong wirings: most of them pass the first test, and all of them fail the second. But the second test
+# needs a block that you trust, with the same names for its parts.
 #
 # And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
 # each part and for the whole block.
@@ -483,9 +509,9 @@ show_matrix(torch.stack(moved), "part", "token", title)
 
 # %% [markdown]
 # Norms and MLP work on each token alone: what changes in token 4 stays in token 4. So 1 + 9 + 1 + 9 = 20 cells change.
-# In a ViT, information passes between tokens only in attention. Here it is little: fresh attention is close to a plain
-# mean over the nine tokens, so each output gets about a ninth of what the *value* of token 4 has changed by. Next
-# question: which part has the most parameters?
+# In a ViT, information passes between tokens only in attention. Here the other tokens change little: fresh attention is
+# close to a plain mean over the nine tokens, so each output gets about a ninth of the change in the *value* of token 4.
+# Next question: which part has the most parameters?
 
 # %%
 for name, part in block.named_children():
@@ -520,10 +546,12 @@ reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
-# The stream grows, slowly: it is a sum, and every branch adds to it. The branches hardly grow, because each reads a
-# *normalized* copy: whatever the length of the stream, attention and MLP get tokens of the same scale. So after many
-# blocks one branch is small beside the stream. Here, after twelve fresh blocks, it is about an eighth. In the next
-# section the branches are larger, and you will see the effect.
+# The stream grows, slowly. Fresh branches point in nearly unrelated directions, so lengths add up as at a right angle:
+# their *squares* add. If every block adds the same, the length grows at most like the square root of the number of
+# blocks. The branches hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the
+# length √embed_dim (here 13.9), however long the stream is. So after many blocks one branch is small beside the stream.
+# Here, after twelve fresh blocks, it is about an eighth. In the next section the branches are larger, and you will see
+# the effect.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
@@ -587,7 +615,7 @@ tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.
 pulls = {}
 for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
     blocks = stack(block_class, 24, 64)
-    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)  # one vector for each of eight images
+    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)  # one vector for each of eight images, after a last norm
     logits = summary @ directions / 8  # ten fixed random directions: a stand-in for a head
     F.cross_entropy(logits, labels).backward()  # eight images, eight different labels
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
@@ -680,25 +708,26 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # draw together, too, but they recover.
 #
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
-# warm-up their tokens stay different for longer, but the loss stays near that of guessing. From three seeds, on one
-# thread, the tokens collapsed in each of our runs, once the rate had reached its full size; in earlier ones, with
-# another number of threads, they did not within these 80 steps. Either way, these blocks do not learn with steps of
-# this size.
+# warm-up their tokens stay different for longer, but the loss stays near that of guessing. (In some of our runs with
+# warm-up the tokens had collapsed by step 79, in others not yet. Rounding, which depends on the machine and its number
+# of threads, is enough to decide this.) Either way, these blocks do not learn with steps of this size.
 #
 # The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of
 # steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you
 # have measured. That cannot be all, for AdamW divides each gradient by its typical size, so its first steps have the
 # same size in both stacks. Liu et al. (2020) add: with post-norm every branch has a larger share in the output. So a
 # step of the same size changes the output more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is
-# pre-norm. (Very deep ViTs often have two more helps, LayerScale and stochastic depth; lesson 10 has both.)
+# pre-norm. (In stacks of six layers or fewer post-norm often does better, for text: Takase et al. 2023, *B2T
+# Connection*. And there is a third place for a norm, on what a branch *gives*, before it is added: Swin Transformer V2,
+# Liu et al. 2022. Very deep ViTs often have two more aids, LayerScale and stochastic depth; lesson 10 has both.)
 
 # %% [markdown]
 # ## Without the additions
 #
 # You have seen what the *norms* are worth. And the additions? Here is a block without them: each part passes on its
-# result, and nothing else. He et al. (2016) introduced residual connections since deep networks without them were hard
-# to train. **Predict first:** eight blocks, with and without the additions. Which learns in 200 steps? Would a tenth of
-# the rate help?
+# result, and nothing else. He et al. (2016, *Deep Residual Learning*) introduced residual connections because deeper
+# networks without them had a higher error even on their *training* images. **Predict first:** eight blocks, with and
+# without the additions. Which learns in 200 steps? Would a tenth of the rate help?
 
 # %%
 predict("without-additions", 1.5)  # the loss of eight blocks without additions after 200 steps
@@ -726,9 +755,9 @@ reveal("without-additions", bare["8 without additions"][-1], within=0.2)
 draw(bare, "step", "loss")
 
 # %% [markdown]
-# In our run eight blocks with additions end at 1.56. Without them two blocks still learn (1.48), four learn less
-# (1.87), and eight do not learn (2.30); at a tenth of the rate these come to 2.08. To see why, look at what fresh
-# blocks make of seventeen different tokens:
+# In our run eight blocks with additions end at 1.56. Without additions two blocks still learn (1.48), four learn less
+# (about 1.9), and eight do not learn (2.30). At a tenth of the rate the eight come down to 2.08, which is still little.
+# To see why, look at what fresh blocks make of seventeen different tokens:
 
 # %%
 different = torch.randn(1, 17, 32)
@@ -740,7 +769,8 @@ for block_class in (EncoderBlock, NoStream):
 # %% [markdown]
 # Without additions all tokens of an image have become *the same*, up to rounding. Fresh attention is close to a mean,
 # and what comes out of it replaces the tokens instead of being added to them. After a few blocks nothing is left that
-# tells one patch from another (Dong et al. 2021, *Attention Is Not All You Need*, prove how fast this goes).
+# tells one patch from another. (Dong et al. 2021, *Attention Is Not All You Need*, prove how fast this goes for
+# attention alone. MLPs work against it, they write; in these fresh blocks they are not enough.)
 
 # %% [markdown]
 # ## Bug hunt
@@ -783,7 +813,6 @@ draw(losses, "step", "loss, from the internet")
 #
 # Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out (an `nn.Identity`
 # passes on what it gets). **Predict first:** in which of the four cases do the tokens come out as they went in?
-#
 
 
 # %%
@@ -895,9 +924,9 @@ for name, parameter in block.named_parameters():
 # Both tests can pass even when there is a bug. In that case use the second test, `differs_from_yours(suspect.program)`.
 # If that passes, too, try other arguments (`mlp_ratio`, `qkv_bias`) and, for the eps, very small tokens. Repair a copy.
 #
-# If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
-# `fix_block` above (with its `__init__`, if the bug is there) and run the check again. A correct block is a correct
-# block, so the same check grades both.
+# Only if your instructor gave you a seed for points: put your repaired version of *that* program into the cell of
+# `fix_block` above, and run the check again. If the bug was in `__init__`, put the repaired `__init__` there, too. The
+# same check grades both, for a correct block is a correct block.
 
 # %%
 mended = None  # paste the program above this line, fix it, and put its name here instead of None
@@ -992,9 +1021,9 @@ keep("Mlp", "EncoderBlock")
 # <details><summary>4. A friend wrote the norms by hand, and the block gives NaN in its very first step. Where do you
 # look first?</summary>
 #
-# At the denominators: is there an eps under every root? One token whose numbers are all equal is enough, for example
-# one of zeros. When NaN comes only after days of training, look first for an overflow (in float16), a learning rate
-# that is too large, or attention scores that have grown.
+# At the denominators: does an eps stand under every root? (Behind it, the loss is fine and the gradient is NaN.) One
+# token whose numbers are all equal is enough, for example one of zeros. When NaN comes only after days of training,
+# look first for an overflow (in float16), a learning rate that is too large, or attention scores that have grown.
 #
 # </details>
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
@@ -1006,8 +1035,8 @@ keep("Mlp", "EncoderBlock")
 # </details>
 
 # %% [markdown]
-# **In one sentence:** the stream only ever adds, branches read a normalized copy of it, attention is where tokens meet,
-# and the MLP works on each token alone.
+# **In one sentence:** the stream is only ever added to, branches read a normalized copy of it, attention is where
+# tokens meet, and the MLP works on each token alone.
 #
 # **What you can do now:** you have every part of a Vision Transformer, and a block that can be stacked dozens of times.
 # Next lesson: `05_vit`, in which you put it all together and load the weights that torchvision has trained.
