@@ -133,8 +133,8 @@ show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", val
 #
 # A row shows all hands at one time; a column shows one coordinate of one hand over time. The first hand goes around
 # once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48 positions of this
-# figure more than a third of the columns hardly change: 10000 was chosen for sentences of many words, and a grid of
-# patches uses only the faster hands.
+# figure more than a third of the columns hardly change: 10000 suits sentences of many words, and a grid of patches uses
+# only the faster hands.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -259,8 +259,8 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 # Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, on positions alone, one
 # set of query and key weights can express "look five to the left", and it works at every position that has a neighbor
 # five to the left. (The first five have none. They ask for the positions −5 to −1, and take what fits least badly.)
-# With content added, a score has four terms: content with content, content with position, position with content, and
-# position with position; only the last one is drawn here. Vaswani et al. give this as the reason for their table.
+# Vaswani et al. give this as the reason for their table. With content added, a score has four terms: content with
+# content, content with position, position with content, and position with position. Only the last one is drawn here.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -393,7 +393,7 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
 # autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
 #
-# Why *add* a position, and not put it beside the token? For a learned list it makes no difference. Suppose that each
+# Why *add* a position, and not put it beside the patch? For a learned list it makes no difference. Suppose that each
 # patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
 # embedded patch *plus* one column of its weight, the one of the place. That is a learned position, added.
 #
@@ -556,7 +556,7 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # (One run against the mean of three.) These numbers are not swapped. The right model's learned positions start near
 # zero, and in so short a training they may stay too small to count. Lesson 07 tests this: it starts them larger.
 #
-# The trained model from above was trained for longer. It has four blocks, with norms and MLPs beside attention.
+# The model from above was trained for longer. It has four blocks, with norms and MLPs beside attention.
 # **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from the shuffled photo?
 
 # %%
