@@ -222,8 +222,9 @@ from vit_course.explore import explore_softmax
 explore_softmax()
 
 # %% [markdown]
-# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16 these random
-# numbers want something between 2 and 4.)
+# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16, with these
+# random numbers, it lies between 2 and 4.) The root fits numbers of standard deviation 1, as at the start. In training
+# queries and keys may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
 
 # %% [markdown] question="why-scale" points=2
 # ### Question: why the root? (5 minutes, 2 points)
@@ -234,8 +235,8 @@ explore_softmax()
 # ### BEGIN SOLUTION
 # To the first: they could, in principle. But where query and key have standard deviation 1, the scores have a standard
 # deviation of √head_dim, and the softmax of many rows is saturated: nearly all the weight lies on one key, chosen by
-# chance. Such a row gets about a hundredth of the gradient of the others, or less, so just the rows that have to change
-# hardly can. For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
+# chance. Such a row gets about a hundredth of the gradient of the others, or less; yet these rows must change.
+# For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
 # make smaller numbers, so fewer rows are stuck at the start.) And it matters in training: in lesson 00 the model
 # without the division had the best of three learning rates, and still ended at 47.0 % against 52.8 %. That run does not
 # show that stuck rows are the cause; its heads have only 16 numbers.
@@ -392,8 +393,9 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
 
 # %% [markdown]
 # The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy blue,
-# too, so the mean lies between flag and uniform, at her collar, which is not blue. The mean of several places can be a
-# place where nothing fits. So key and value are two things: what a token is found by, and what it passes on.
+# too, so the mean lies between flag and uniform, at her collar, which is not blue. Attention does not choose, it mixes,
+# and the mean of several places can be a place where nothing fits. And we asked by color, but got places: the key is
+# what a token is found by, the value is what it passes on.
 
 # %% [markdown]
 # ## Several heads, several questions
@@ -548,7 +550,13 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 
 # %% [markdown]
 # At the end a second Linear, `projection`, reads the merged heads. Without it the first `head_dim` numbers of the
-# output would hold only what head 0 has found, and so on; the projection mixes the results of all heads.
+# output would hold only what head 0 has found, and so on. With it every head can write into all numbers of the output.
+#
+# Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
+# `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
+# part to the output. (Elhage et al. 2021 take a whole Transformer apart in this way.) Must there be a projection? In
+# the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds do not tell them apart.
+# (The MLP of lesson 04 mixes, too.)
 
 # %% [markdown]
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
@@ -646,11 +654,17 @@ reveal("with-6-heads", "as many" if counts[6] == counts[3] else "more" if counts
 
 # %% [markdown]
 # The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
-# not how large it is. And your layer can use the weights of PyTorch's own layer, which keeps its rows in the same
-# order. The two outputs should agree:
+# not how large it is. What does grow is the table of weights: num_heads · tokens² numbers for each image, in each
+# layer. For 3 heads and 197 tokens these are 116,427; with patches half as wide, nearly sixteen times as many.
+#
+# Your layer can use the weights of PyTorch's own layer, which keeps its rows in the same order. The two outputs should
+# agree:
 
 # %%
 theirs = nn.MultiheadAttention(192, 3, batch_first=True)
+with torch.no_grad():
+    for bias in (theirs.in_proj_bias, theirs.out_proj.bias):
+        bias.copy_(torch.linspace(-1, 1, len(bias)))  # PyTorch starts biases at zero: that would test none of them
 ours = MultiHeadSelfAttention(192, 3)
 ours.load_state_dict(
     {
@@ -666,21 +680,22 @@ with torch.no_grad():
 print("largest difference:", difference.abs().max().item())
 
 # %% [markdown]
-# They agree up to rounding. Trained weights fit as well, as you will see in lesson 05.
+# They agree up to rounding. Trained weights fit as well, as you will see in lesson 05. (In later projects, call
+# `F.scaled_dot_product_attention(query, key, value)`: it gives the output that yours gives, mostly faster, but not the
+# weights.)
 #
-# **A word on dropout.** In training some models set a few of the *attention weights* to zero at random, after the
-# softmax, and enlarge the others to make up for it, so that no token relies on a single other one. Setting *scores* to
-# zero would not remove a token: after the softmax a score of 0 still has a weight. `eval()` switches dropout off. Ours
-# has none, as torchvision's ViT-B/16 has none in its attention.
+# **A word on dropout.** In training some models set a few of the *attention weights* to zero at random, and enlarge the
+# others to make up for it, so that no token relies on a single other one. (Not the *scores*: after the softmax a score
+# of 0 still has a weight.) Ours has none, as torchvision's ViT-B/16 has none in its attention.
 
 # %% [markdown]
 # ## Shuffle the tokens
 #
 # Look at the formula again: nowhere does it ask *where* a token stands. In lesson 02 you saw what follows, with an
-# attention that we borrowed: shuffled tokens come out shuffled, each with the output that it had before, and the mean
-# over all tokens stays the same. Your own layer does it, too. Now we add the position of its place to every token, both
-# in the photo and in the shuffled photo. **Predict first:** the layer is new and untrained. Does the mean now change by
-# a percent or so, by half, or completely?
+# attention that we borrowed: shuffled tokens come out shuffled, each with the output that it had before. Your own layer
+# does it, too. Now we add the position of its place to every token, both in the photo and in the shuffled photo.
+# **Predict first:** the layer is new and untrained. By how much does the mean over all tokens change: by a percent or
+# so, by half, or completely?
 
 # %%
 embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
@@ -693,8 +708,8 @@ with torch.no_grad():
         print(f"{name} positions the mean changes by {((shuffled - output).norm() / output.norm()).item():.1%}")
 
 # %% [markdown]
-# By a percent or so: a new layer weighs all tokens nearly alike, so it makes little of their places. But the two means
-# are no longer the same, and training can build on the difference.
+# By a percent or so: a new layer weighs all tokens nearly alike. Near the end of this lesson one is trained, and then
+# positions decide everything.
 
 # %% [markdown]
 # ## A test for attention
@@ -749,12 +764,11 @@ for name, attend in suspects.items():
 # small **example**, worked out with a pencil.
 
 # %% [markdown]
-# None of *our* facts about sums, order and values catches "hot-headed" or "deaf". For those you need numbers: a small
-# example, with a pencil.
+# None of *our* facts catches "hot-headed". For that you need numbers: a small example, with a pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
 # the six weights? What would they be without the division, or with the root of the number of *keys* in place of
-# `head_dim`? The sizes 2, 3 and 4 all differ, so that dividing by the root of a wrong size gives other weights.
+# that of `head_dim`? The sizes 2, 3 and 4 all differ, so that dividing by the root of a wrong size gives other weights.
 
 
 # %%
@@ -871,13 +885,18 @@ for name, attend in suspects.items():
 # amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
 # nothing.
 #
-# Our facts: rows sum to one; where scores are in the thousands, nearly all weight lies on the largest; the shapes are
-# right when all sizes differ; the output is the mean of the values under those very weights; if all values are equal,
-# so is the output; keys and values shuffled alike change nothing; an image gets the same answer alone and in a batch.
-# Which catches whom? "Hot-headed": only the pencil. "Deaf": the pencil, and the large scores. "Herd": the image alone,
-# and the large scores, if you find the largest yourself. "Gossip": output and weights that do not belong together, and
-# shuffling. "Liar": the same without shuffling, the large scores, and the pencil. "On its side": the sums of the rows,
-# equal values, large scores, and the pencil.
+# | our facts | catch |
+# |---|---|
+# | rows sum to one | on its side |
+# | if all values are equal, the output is that value | on its side |
+# | keys and values shuffled alike change nothing | gossip |
+# | the output is the mean of the values under those very weights | gossip, liar |
+# | an image gets the same answer alone and in a batch | herd |
+# | scores in the thousands: nearly all weight is on the largest | deaf, liar, on its side; herd, with your own argmax |
+# | the shapes are right when all sizes differ | none of these six, but others in the check |
+# | the weights of the pencil example | hot-headed, deaf, liar, on its side |
+#
+# Only the pencil catches "hot-headed", and no single line catches all six.
 
 # %% [markdown]
 # ## One more suspect, with a random bug (5 minutes)
@@ -961,9 +980,10 @@ mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for 
 print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. That is one
-# reason why sines and cosines make good positions. So here are three heads. `pixels`, `its_hue`, `place`, `mirrored`
-# and `flipped` are matrices that read a part of a token.
+# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (Twenty rows
+# of 32 random numbers have such a matrix, too. But for sines you can write it down, and it is right for places between
+# the columns as well.) So here are three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices
+# that read a part of a token.
 
 
 # %%
@@ -1010,7 +1030,53 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
 # too. Averaging what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
 # But no convolution layer can mirror a picture: it looks at the same neighbors, relative to each place, everywhere, and
-# the mirror image lies in another direction for each column. What trained heads look at, you will see in lesson 08.
+# the mirror image lies in another direction for each column.
+
+# %% [markdown]
+# ### Can a head learn its purpose?
+#
+# We set these heads by hand. Now one starts from random weights. Twenty tokens stand in a row; each holds 32 random
+# numbers, new in every step, and the position of its place. The head shall give each token the numbers of the one on
+# the *other side*. Nobody tells it where to look: all that it gets is the squared error of its **output**.
+#
+# **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much has the mirror place after
+# 300 steps? And what becomes of the error if the tokens are *not* told their positions?
+
+# %%
+predict("on-the-mirror-place", 50)  # in %, with positions
+
+
+# %%
+def learn_to_mirror(positions):
+    """Train one head, print how it does; return the weights of one row of tokens, and the share on the mirror place."""
+    head = MultiHeadSelfAttention(64, 1)
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.01)
+    for step in range(301):
+        numbers = torch.randn(64, 20, 32)
+        output, weights = head(torch.cat([numbers, positions.expand(64, 20, 32)], dim=2), return_weights=True)
+        error = F.mse_loss(output[..., :32], numbers.flip(1))
+        if step % 100 == 0:
+            share = weights.flip(3).diagonal(dim1=2, dim2=3).mean().item()
+            print(f"step {step:>3}: error {error.item():.2f}, {share:4.0%} of the weight is on the mirror place")
+        optimizer.zero_grad()
+        error.backward()
+        optimizer.step()
+    return weights[0, 0].detach(), share
+
+
+print("without positions")
+learn_to_mirror(torch.zeros(20, 32))
+print("with positions")
+weights, share = learn_to_mirror(table)
+reveal("on-the-mirror-place", 100 * share, within=10)
+show_matrix(weights, "the token that asks", "the token it looks at", "learned weights, with positions")
+
+# %% [markdown]
+# With positions, nearly all of the weight: the gradient of the output's error went back through the softmax, and told
+# query and key what to ask for. Without them the head cannot know who stands where, and can hardly do better than the
+# mean of all 20 tokens, one of which is right: an error of 1 − 1/20 = 0.95. So attention learns where to look from
+# nothing but the loss, if the tokens hold something to find each other by. What the heads of a trained ViT look at, you
+# will see in lesson 08.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -1069,7 +1135,8 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the
 # heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after
 # training. Cordonnier, Loukas and Jaggi 2020, *On the Relationship between Self-Attention and Convolutional Layers*:
-# when heads can do what a convolution does.
+# when heads can do what a convolution does. Elhage et al. 2021, *A Mathematical Framework for Transformer Circuits*:
+# heads as separate parts that add up.
 
 # %%
 progress()
