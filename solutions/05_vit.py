@@ -41,7 +41,7 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from vit_course import PRESETS, ViTConfig, check, hunt, keep, own, predict, progress, record, reveal
+from vit_course import PRESETS, ViTConfig, check, hunt, initialise, keep, own, predict, progress, record, reveal
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
@@ -60,7 +60,7 @@ PatchEmbedding, add_class_token, EncoderBlock = own("PatchEmbedding", "add_class
 #
 # **Predict first.** Five images of 3 × 24 × 32 pixels enter a model with `patch_size = 8`, `embed_dim = 48`, 4 heads, 2
 # blocks and 10 classes. Write down four shapes: what leaves the patch embedding, what enters the first block, the
-# attention weights in there, and the logits.
+# attention weights in that block, and the logits.
 
 # %%
 predict("tokens-in-the-stream", 13)  # that enter the first block
@@ -105,8 +105,8 @@ plt.show()
 # %% [markdown]
 # It grows. Every block *adds* to the stream and nothing scales it back, so its spread more than doubles in twelve
 # blocks, and training may increase it further. Inside a block, `norm1` and `norm2` take the scale away again, and the
-# final norm does so for the head. But the longer the stream is, the smaller is the share that a later block adds:
-# lesson 10 comes back to this.
+# final norm does so for the head. But the larger the numbers of the stream have become, the smaller is the share that a
+# later block adds: lesson 10 comes back to this.
 
 # %% [markdown]
 # ## Six parts
@@ -231,21 +231,45 @@ print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 
 
 # %% [markdown]
 # The blocks have 93 %, and 38,016 is 198 · 192: one class token and 197 positions, which are no layers. (Do not trust
-# the line "mult-adds": torchinfo counts each Linear once, though it is applied to 197 tokens.)
+# the line "mult-adds": torchinfo counts each Linear once, though it is applied to 197 tokens, and the products of query
+# with key and of weights with value not at all.)
 #
 # One more habit before any training: **look at the loss of the fresh model.** It knows nothing, so it should give each
-# of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30, or a little above, since
-# a fresh head's logits are small but not zero. If the first loss is 7, look for a bug, usually in the scale of the
-# initial weights.
+# of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30.
+#
+# How near depends on how the weights start. Here are three starts. Yours: each Linear as torch starts it, with small
+# random numbers. The one of the paper's released code: the Linears of the blocks Xavier-uniform, and the *head at zero*
+# (`initialise` does this to your model, here and from lesson 06 on). And one by somebody who wrote `torch.randn` for
+# the weights of the head.
+#
+# **Predict first.** One of the three has a loss of 2.30 exactly. Which? And how large is the loss of the third?
+
+# %%
+predict("loss-of-randn", 3)
 
 # %%
 data = shapes(9000)
 train, validation = train_validation_split(data, 1000)
 small = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4)
 images, labels = train.normalize(train.images[:500]), train.labels[:500]
+fresh = VisionTransformer(small)
+fresh.config = small  # `initialise` reads it
 with torch.no_grad():
-    print("first loss:", F.cross_entropy(VisionTransformer(small)(images), labels).item())
+    for start in ("yours", "the paper's", "randn"):
+        if start == "the paper's":
+            initialise(fresh)
+        if start == "randn":
+            fresh.head.weight.normal_()
+        first_loss = F.cross_entropy(fresh(images), labels).item()
+        print(f"first loss, {start:12} {first_loss:.4f}")
+reveal("loss-of-randn", first_loss, within=4)
 show_images(data.images[:8], titles=[data.classes[label] for label in data.labels[:8]])
+
+# %% [markdown]
+# With a head of zeros all logits are 0, and the loss is log 10 to the last digit. Yours is a little above, since its
+# logits are small but not 0. The third is far worse than guessing: its logits are spread by about 8, the root of 64, so
+# it is sure of itself, and mostly wrong. If your first loss is 7, look for a bug, usually in the scale of the initial
+# weights.
 
 # %% [markdown]
 # ## Where the parameters are
@@ -421,8 +445,8 @@ plt.show()
 # <details><summary>Written down? Then look.</summary>
 #
 # Three. Two lose six or seven points, and attention over the batch stays at chance: there a class token attends only to
-# the class tokens of other images, so it never receives anything from a patch. The test accuracy of the other five does
-# not distinguish them from the correct model, the scrambled tokens among them.
+# class tokens, its own and those of the others, so it never receives anything from a patch. The test accuracy of the
+# other five does not distinguish them from the correct model, the scrambled tokens among them.
 #
 # </details>
 
@@ -441,7 +465,7 @@ plt.show()
 # so training fits the weights to whatever arrives: a network learns with the function that is there, not the one that
 # was meant. Why it sometimes wins is a question for an experiment. A possible reason: positions that start at 0.02, as
 # here, are too small to have an effect at first, and inside a scrambled token the *index* of a number tells from which
-# patch it came. If that is the reason, the lead must vanish when positions start larger (lesson 07 makes this test).
+# patch it came. If that is the reason, the lead must shrink when positions start larger (lesson 07 makes this test).
 # Another possible reason: each token contains a little of the whole picture. In that case the lead must remain. Tests
 # without training: change one patch of the image and see which tokens change (only one may); compare with an
 # independent implementation on random weights; load weights that are known to work and compare logits; permute the
@@ -768,9 +792,9 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
     print(f"{type(model).__name__:20} first differs in: {first_difference(model, mine, images)}")
 
 # %% [markdown]
-# `patch_embedding` for the one, `embedding` for the other: the patches were still the same there, so the mistake is in
-# how class token and positions join them. Whenever a model of yours and a reference disagree, look for the first stage
-# that differs before you read any code.
+# `patch_embedding` for the one, `embedding` for the other. In the second model the patches are still right, so the
+# mistake is in how class token and positions join them. Whenever a model of yours and a reference disagree, look for
+# the first stage that differs before you read any code.
 
 # %% [markdown]
 # ## Three hundred thousand trained parameters
@@ -851,6 +875,13 @@ show_images(photo(), titles=["What does your model say?"])
 # stays a few points behind CNNs of its size; trained first on 14 million, it draws level, and on 300 million it
 # overtakes them.
 #
+# Mind the words "without strong regularization". torchvision's weights for ViT-B/16 come from these 1.3 million photos
+# alone, but with a recipe after DeiT (Touvron et al. 2021): much augmentation, long training. By torchvision's own
+# figures they classify 81.1 % of ImageNet's validation photos correctly; its newer weights for CNNs, with a strong
+# recipe as well, reach 80.9 % (ResNet-50, 26 million parameters) and 82.3 % (ResNet-152, 60 million). So augmentation,
+# too, can replace a part of what a CNN has built in. But where both have a strong recipe, CNNs do about as well, or
+# better, with fewer parameters.
+#
 # One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
 # shows crosses, rows and columns, though nobody told its model in which row and column a patch lies. Do you see them
 # with these weights?
@@ -873,6 +904,14 @@ keep("VisionTransformer", "load_torchvision")
 # as two): `with torch.device("meta"):` builds a model and an image without numbers, and
 # `torch.utils.flop_counter.FlopCounterMode` counts while it runs. With how many tokens does attention begin to cost
 # more than the MLP?
+#
+# <details><summary>Written down? Then look.</summary>
+#
+# For n tokens of d numbers, attention has 4nd² + 2n²d multiplications (the first part for its Linears, the second for
+# its two products of tokens with tokens), the MLP 8nd². They are equal at n = 2d: 1,536 tokens for ViT-B/16, which has
+# 197. At 224 pixels most of the work is in the Linears.
+#
+# </details>
 
 # %% [markdown]
 # ## Test yourself
