@@ -225,9 +225,12 @@ check("VisionTransformer", VisionTransformer)
 # parameters that belong to no layer. What are they?
 
 # %%
-from torchinfo import summary
-
-print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
+try:
+    from torchinfo import summary
+except ModuleNotFoundError:
+    print("No table: torchinfo is missing. With a network, run `%pip install torchinfo`, then this cell.")
+else:
+    print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
 
 # %% [markdown]
 # The blocks have 93 %, and 38,016 is 198 · 192: one class token and 197 positions, which are no layers. (Do not trust

@@ -58,15 +58,13 @@ if __name__ == "__main__":
 
 SETUP = '''\
 # Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).
-# The first time it may take half a minute.
-import importlib.util, os, sys
+import glob, importlib.util, os, shutil, subprocess, sys
 
 class NotReady(Exception):
     def _render_traceback_(self):
         return [str(self)]  # so that Jupyter shows a sentence and no traceback
 
 def install_course():
-    import glob, shutil, subprocess
     print("Installing the course's package. This may take half a minute.", flush=True)
     # the newest of the course's files beside this notebook or on your Drive; else what is at its address
     places = ".", "..", "/content", "/content/drive/MyDrive"
@@ -75,15 +73,17 @@ def install_course():
     uv, python = shutil.which("uv"), sys.executable
     command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
     for options in ([], ["--no-deps"]) if files else ([],):  # the file alone, where there is no network
-        done = subprocess.run([*command, "--quiet", *options, source], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, env={{**os.environ, "GIT_TERMINAL_PROMPT": "0"}})
-        if not done.returncode:
+        try:
+            subprocess.run([*command, "--quiet", *options, source], stdin=subprocess.DEVNULL, check=True, timeout=300,
+                           capture_output=True, text=True, env={{**os.environ, "GIT_TERMINAL_PROMPT": "0"}})
             return importlib.invalidate_caches()
-    said = [line for line in done.stderr.splitlines() if "fatal:" in line or "rror:" in line] or [done.stderr]
+        except subprocess.SubprocessError as problem:
+            said = problem.stderr if hasattr(problem, "returncode") else "it did not end within five minutes"
+    lines = [line for line in said.splitlines() if "fatal:" in line or "rror:" in line] or [said]
     help = "Is this Python yours to install packages in?" if files else (
         "Without a network, or that address, put the course's file {package}-...-none-any.whl beside this notebook "
         "(on Colab: into Files at the left, or onto your mounted Drive) and run this cell again.")
-    why = " ".join(said[-1].split())[:200]
+    why = " ".join(lines[-1].split())[:200]
     raise NotReady(f"The course's package is missing, and {{source}} could not be installed ({{why}}). {{help}}")
 
 if sys.version_info < {python}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -97,6 +98,32 @@ def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
     reporting = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
     text = "\n".join(strings_in(notebook_of(STUDENT_FOLDER, name)))
     assert [line for line in reporting if line in text] == []
+
+
+def packages_needed(tree: ast.AST) -> Iterator[str]:
+    """What is imported where nothing catches that it is missing."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module).partition(".")[0]
+        elif not isinstance(node, ast.Try) or "except ModuleNotFoundError" not in ast.unparse(node):
+            yield from packages_needed(node)
+
+
+@every_lesson
+def test_a_lesson_needs_no_package_but_torch_and_what_comes_with_it(name):
+    """The course's file, installed without a network, brings no other: on Colab torchinfo alone is missing then."""
+    code = [cell.source for cell in source_of(name).cells if not cell.is_markdown]
+    needed = {package for source in code for package in packages_needed(ast.parse(source))}
+    assert needed - sys.stdlib_module_names <= {"torch", "torchvision", "numpy", "matplotlib", "vit_course"}
+
+
+def test_without_torchinfo_the_cell_with_its_table_says_so(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torchinfo", None)
+    (cell,) = [cell for cell in source_of("05_vit").cells if "torchinfo" in cell.source and not cell.is_markdown]
+    exec(cell.source, {})
+    assert capsys.readouterr().out.startswith("No table: torchinfo is missing. With a network, run `%pip install")
 
 
 @every_lesson

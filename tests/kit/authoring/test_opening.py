@@ -39,6 +39,12 @@ def run(*command, **settings):
     raise AssertionError(f"something is installed: {command}")
 subprocess.run = run
 """
+SILENT_NETWORK = """
+import subprocess
+def run(command, *, timeout, **settings):
+    raise subprocess.TimeoutExpired(command, timeout)
+subprocess.run = run
+"""
 
 
 def run_setup(folder, prelude="", python=sys.executable):
@@ -99,6 +105,15 @@ def test_without_a_network_the_cell_says_what_failed_and_what_to_do(tmp_path, ba
     assert shown.startswith(f"The course's package is missing, and vit-course @ git+{ADDRESS} could not be installed (")
     assert shown.endswith("and run this cell again.")
     assert "vit_course-...-none-any.whl beside this notebook" in shown
+    assert not outcome["done"]
+    assert errors == ""
+
+
+def test_an_installer_that_does_not_end_is_stopped_and_said(tmp_path):
+    shown, outcome, errors = run_setup(tmp_path, FORGET + SILENT_NETWORK)
+    installing, shown = shown.split("\n")
+    assert installing == INSTALLING
+    assert "could not be installed (it did not end within five minutes). Without a network" in shown
     assert not outcome["done"]
     assert errors == ""
 
