@@ -6,6 +6,7 @@ drawn as light on the picture, each scaled to its own maximum.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course import plots
+from vit_course.training.atomic_files import CannotWriteError, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,7 +119,7 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
 
     Raises:
         ValueError: a map is negative or of another shape, or the image is none.
-        OSError: the folder or a file cannot be written.
+        CannotWriteError: the folder or a file cannot be written.
     """
     from matplotlib.image import imsave
 
@@ -125,11 +127,15 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
     enlarged = math.ceil(224 / max(picture.shape[:2]))  # a picture of 32 pixels is too small to look at
     picture = picture.repeat_interleave(enlarged, 0).repeat_interleave(enlarged, 1)
     folder, written = Path(folder), []
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWriteError(f"cannot make the folder {folder}: {error.strerror}. Choose another place") from error
     for block, of_heads in enumerate(maps):
         for head, light in enumerate(_light(of_heads, picture)):
             path = folder / f"block_{block}_head_{head}.png"
-            imsave(path, plots.lit(picture, light).clamp(0, 1).numpy())
+            imsave(png := io.BytesIO(), plots.lit(picture, light).clamp(0, 1).numpy(), format="png")
+            write_atomically(path, png.getvalue())
             written.append(path)
     return written
 

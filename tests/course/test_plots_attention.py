@@ -17,6 +17,8 @@ from matplotlib.image import imread
 from torch import Tensor
 
 from vit_course import plots_attention as plots
+from vit_course.training import atomic_files
+from vit_course.training.atomic_files import CannotWriteError
 
 
 def rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
@@ -100,6 +102,26 @@ def test_every_head_becomes_a_file(tmp_path: Path) -> None:
     assert max(height, width) >= 224
     assert width / height == 12 / 8
     plots.save_every_head(rgb(), [maps(3, 2, 3)], folder)  # again, over the old ones
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:  # root may write everywhere
+        patched.setattr(Path, "mkdir", refused)
+        with pytest.raises(
+            CannotWriteError, match=r"cannot make the folder .*heads: Permission denied\. Choose"
+        ) as why:
+            plots.save_every_head(rgb(), [maps(3, 2, 3)], tmp_path / "heads")
+    assert why.value._render_traceback_() == [str(why.value)]
+    monkeypatch.setattr(atomic_files, "write", refused)
+    with pytest.raises(
+        CannotWriteError, match=r"cannot write .*block_0_head_0\.png, .*: Permission denied\. Make room"
+    ):
+        plots.save_every_head(rgb(), [maps(3, 2, 3)], tmp_path / "heads")
 
 
 def test_distances_of_every_head_are_marked() -> None:

@@ -16,7 +16,10 @@ class CheckpointError(ValueError):
 
 
 class CannotWriteError(CheckpointError):
-    """A file cannot be written, for want of room or of rights."""
+    """A file cannot be written, for want of room or of rights. Jupyter shows the sentence, and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
 
 
 def write_atomically(path: Path, content: bytes) -> None:

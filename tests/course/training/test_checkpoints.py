@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from vit_course.training import CheckpointError, TrainingSettings, fit, load_model, save_model
+from vit_course.training import CheckpointError, TrainingSettings, atomic_files, fit, load_model, save_model
 
 
 @pytest.fixture
@@ -154,6 +154,19 @@ class TestBadFiles:
         rewrite(saved, data=data)
         with pytest.raises(CheckpointError, match="does not say what images"):
             load_model(saved)
+
+    def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
+        self, tiny_model, random_dataset, tmp_path, monkeypatch
+    ) -> None:
+        def refused(*_: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(atomic_files, "write", refused)  # root may write everywhere
+        with pytest.raises(
+            CheckpointError, match=r"cannot write .*m\.safetensors, .*: Permission denied\. Make"
+        ) as why:
+            save_model(tmp_path / "m.safetensors", tiny_model(), random_dataset())
+        assert why.value._render_traceback_() == [str(why.value)]
 
     def test_the_state_of_a_run_is_no_weights_file(self, tiny_model, random_dataset, tmp_path) -> None:
         dataset = random_dataset()
