@@ -76,6 +76,6 @@ def _line_of_syntax_error(shell: Any, source: str) -> int:
     """1 for the first line of a cell; 0 where it has no syntax error."""
     try:
         compile(shell.transform_cell(source), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except SyntaxError as error:
-        return error.lineno or 1
+    except (SyntaxError, ValueError) as error:  # of a NUL without a line, and in Python 3.11 a ValueError
+        return getattr(error, "lineno", None) or source.partition("\0")[0].count("\n") + 1
     return 0

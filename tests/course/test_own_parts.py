@@ -257,6 +257,22 @@ def test_in_a_class_the_file_lies_beside_the_lessons_folders(tmp_path, monkeypat
     assert own("patchify").__module__ == "my_vit"
 
 
+def test_on_colab_with_a_drive_they_are_kept_there(tmp_path, monkeypatch, notebook, capsys):
+    drive, here = tmp_path / "MyDrive", tmp_path / "content"
+    for folder in (drive, here):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(own_parts, "_DRIVE", drive)
+    monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    assert f"Kept in {drive / 'my_vit.py'}: `patchify`." in (said := capsys.readouterr().out)
+    assert "mount your Drive" not in said
+    assert [path.name for path in drive.iterdir()] == ["my_vit.py"]
+    assert list(here.iterdir()) == []
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder here in which nobody can write")
 def test_in_a_folder_that_cannot_be_written_it_says_so(monkeypatch, notebook, capsys):
     monkeypatch.chdir("/proc")

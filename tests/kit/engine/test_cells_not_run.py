@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from types import CodeType, SimpleNamespace
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
-from exercise_kit.engine.cells_not_run import sentence
+from exercise_kit.engine import cells_not_run
+from exercise_kit.engine.cells_not_run import older_than_its_cell, sentence
+from exercise_kit.engine.course import course
 
 
 def words_for(code: str | CodeType) -> str:
@@ -26,6 +29,62 @@ def words_for(code: str | CodeType) -> str:
 def test_a_name_of_the_course_says_which_cell(code: str, said: str) -> None:
     assert said in words_for(code)
     assert said in words_for(compile(code, "cell", "exec").replace(co_name="<cell line: 1>"))  # as IPython 7 has it
+
+
+def words_after(*cells: str, name: str = "patchify") -> str:
+    """What a check says after these cells, the last of which is its own."""
+    shell = InteractiveShell()
+    try:
+        shell.history_manager.input_hist_raw = ["", *cells]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(cells_not_run, "_shell", lambda: shell)
+            return older_than_its_cell(course().exercises[name])
+    finally:
+        shell.history_manager.end_session()
+
+
+RIGHT, CHECK = "def patchify(images, patch_size):\n    return images", 'check("patchify", patchify)'
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        ((RIGHT, RIGHT + ")"), 2),
+        ((RIGHT, "%matplotlib inline\n!ls\n\n" + RIGHT + ")"), 5),
+        ((RIGHT, RIGHT + ")", "print('def patchify(images')", "other = 'patchify'"), 2),
+        ((RIGHT, RIGHT + "\0"), 2),
+    ],
+    ids=["once", "below magics", "with another cell after it", "a NUL"],
+)
+def test_a_syntax_error_in_the_last_cell_with_the_exercise_is_told(cells: tuple[str, ...], line: int) -> None:
+    assert words_after(*cells, CHECK).startswith(f"Line {line} of the last cell with `def patchify` has a syntax error")
+
+
+def test_a_class_is_told_as_one() -> None:
+    words = words_after("class Mlp(nn.Module):\n    def forward(self", 'check("Mlp", Mlp)', name="Mlp")
+    assert words.startswith("Line 2 of the last cell with `class Mlp` has a syntax error: this is about the `Mlp` from")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (),
+        (RIGHT,),
+        (RIGHT + ")", RIGHT),
+        ("%matplotlib inline\nawait 1\n" + RIGHT,),
+        ("# def patchify(\n(", "text = 'def patchify'("),
+        ("def patchify_all(", "class patchify("),
+    ],
+    ids=["no cell", "none", "mended", "magics and await", "only its name in other text", "another name"],
+)
+def test_without_one_nothing_is_told(cells: tuple[str, ...]) -> None:
+    assert words_after(*cells, CHECK) == ""
+
+
+@pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
+def test_without_a_history_nothing_is_told(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells_not_run, "_shell", lambda: shell)
+    assert older_than_its_cell(course().exercises["patchify"]) == ""
 
 
 @pytest.mark.parametrize("code", ["patchfiy", "def inside():\n    return patchify\ninside()"])

@@ -87,6 +87,13 @@ def test_an_answer_that_does_not_end_is_stopped_once(answer: Callable[..., Tenso
     assert "11 checks could not be decided because of this" in str(report)
 
 
+def test_an_answer_that_does_not_end_is_stopped_where_a_thread_cannot_be_signalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(signal, "pthread_kill")  # as on Windows
+    assert late(check("patchify", endless)) == ["patchify did not come back within 0.4 seconds"]
+
+
 def test_what_was_decided_before_keeps_its_points() -> None:
     report = check("patchify", endless_for_four, points=8)
     assert late(report) == ["patchify did not come back within 0.4 seconds"]
