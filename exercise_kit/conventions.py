@@ -10,6 +10,7 @@ TEXT_STUB = "*Your answer here.*"
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 RUBRIC = "**Rubric.**"  # opens what only graders read in a question's solution region
 EXPERIMENT_TAG = "experiment"
+STILL = "still-"  # how the class of the element begins that holds the still picture of a figure with controls
 NBGRADER_SCHEMA = 3
 SETUP_GRADE_ID = "setup"
 

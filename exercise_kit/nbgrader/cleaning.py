@@ -1,4 +1,4 @@
-"""What of a submitted notebook may reach nbgrader's database and pages: the text of its cells.
+"""What of a submitted notebook may reach nbgrader's database and pages: the text of its cells, and still pictures.
 
 A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a mark of a
 cell that never was, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So every
@@ -22,6 +22,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum
 
 from exercise_kit.conventions import NBGRADER_SCHEMA
+from exercise_kit.nbgrader.still_pictures import still_outputs
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed
 PLACE = "vit_course_place"
@@ -73,7 +74,7 @@ def marks_of(released: Notebook) -> dict[str, dict[str, Any]]:
 
 
 class CleanCells(NbGraderPreprocessor):
-    """The first step of `nbgrader autograde`: every cell keeps its text, and nothing else of the student's.
+    """The first step of `nbgrader autograde`: every cell keeps its text, one without a mark its still picture.
 
     Of two cells with the same mark the last keeps it, as of two definitions in Python the last counts.
     """
@@ -109,11 +110,18 @@ def _rebuilt(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
         metadata["nbgrader"] = dict(mark)
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": cell.source, "metadata": metadata}
     if kind == "code":
-        rebuilt |= {"execution_count": None, "outputs": []}
+        rebuilt |= {"execution_count": None, "outputs": [] if mark else _stills(cell)}
     elif attachments := pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
+
+
+def _stills(cell: NotebookNode) -> list[dict[str, Any]]:
+    """What stays of a code cell's outputs: a picture, as the reader put it there."""
+    shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
+    stills = [still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
+    return stills[0] if stills else []
 
 
 def pictures(attachments: object) -> dict[str, dict[str, str]]:

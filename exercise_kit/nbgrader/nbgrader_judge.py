@@ -162,7 +162,7 @@ class JudgeNotebook(NbGraderPreprocessor):
     """Grade a submission, or take its result from the store, and write the verdicts into the notebook.
 
     The check cells get the points as their value, from which nbgrader reads partial credit; the student's own cells
-    get what they printed and drew.
+    get what they printed and drew; a cell that did not run keeps its still picture.
     """
 
     jobs = Integer(0, help="How many submissions are judged at the same time; 0: as many as there are cores.").tag(
@@ -291,7 +291,7 @@ def _fill(notebook: NotebookNode, result: Result) -> None:
         place, mark = cell.metadata.pop(PLACE, None), cell.metadata.get("nbgrader", {})
         if cell.cell_type != "code":
             continue
-        outputs = printed.get(place, [])
+        outputs = printed.get(place, cell.outputs)
         if mark.get("grade") and not mark.get("solution"):
             exercise = judged.get(mark["grade_id"])
             if exercise is None:

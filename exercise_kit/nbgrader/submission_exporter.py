@@ -30,6 +30,7 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
+from exercise_kit.nbgrader.still_pictures import still_outputs
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.notebook_file import HandedInCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers
@@ -185,7 +186,7 @@ def _cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
     for cell in opened.file.cells:
         names = marks[cell.index]
         kind = "code" if cell.code else "markdown" if cell.markdown else "raw"
-        pasted = {} if cell.code else {"attachments": pictures(cell.attachments)}
+        pasted = {"outputs": still_outputs(cell.still)} if cell.code else {"attachments": pictures(cell.attachments)}
         yield _cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
         for name in names[1:]:
             yield _cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)

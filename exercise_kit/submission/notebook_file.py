@@ -3,7 +3,8 @@
 Nothing in the file is believed: neither that it is JSON, nor that a field has the type that the format asks for.
 ``json.loads`` makes objects of up to a hundred times a file's size (``{},{},…``). So one pass over the bytes first
 counts strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An
-honest notebook with 60 MB of pictures in its outputs is read within the memory of its text.
+honest notebook with 60 MB of pictures in its outputs is read within the memory of its text. Of the outputs one thing
+may stay: the still picture of a figure with controls, for the page that shows the cell.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.conventions import EXPERIMENT_TAG
+from exercise_kit.conventions import EXPERIMENT_TAG, STILL
 
 MAX_PIECES = 3_000_000  # strings and brackets in all; a large interactive figure has some 100 000
 MAX_KEPT_PIECES = 300_000  # strings, numbers and brackets outside of outputs; a lesson has 2 000
 MAX_KEPT_BYTES = 32 << 20  # outside of outputs; a lesson with its pictures has 2 MB
 MAX_ATTACHED_BYTES = 16 << 20  # what is pasted into cells beyond that is left out
+MAX_STILLS, MAX_STILL_CHARACTERS = 4, 1 << 20
 MAX_DEPTH = 60  # nbformat's own parts are eight deep
 MAX_NUMBER = 400  # characters
 _CHUNK = 1 << 20
@@ -36,6 +38,13 @@ _PIECE = re.compile(
     rb'"(outputs|widgets|attachments)"\s*+:\s*+[\[{]|[\[{]|[\]}]|' + _STRING + rb'|[^\s"{}\[\],:]++', re.S
 )
 _SKIPPED = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.S)
+# as it stands in a notebook, HTML in a string of JSON; atomic, so that each byte is looked at twice at most
+_STILL_BEGINS = re.compile(rb'<div class=\\"%b[0-9a-f]{32}\\">' % STILL.encode())
+_STILL = re.compile(
+    rb'(?>.{0,4000}?<img )(?>[^>]{0,1000}?src=\\"data:image/png;base64,)([A-Za-z0-9+/=]{1,%d}+)\\"'
+    % MAX_STILL_CHARACTERS,
+    re.S,
+)
 
 
 class Unreadable(Exception):
@@ -58,16 +67,17 @@ def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
     return Unreachable(f"{what} cannot be reached ({error.strerror}): {ask}")
 
 
-def load(content: bytes) -> Any:
+def load(content: bytes, stills: bool = False) -> Any:
     """What a notebook's JSON says, without the outputs of its cells.
 
     Args:
         content: UTF-8, with or without a byte-order mark, UTF-16 or UTF-32.
+        stills: leave in the place of some outputs the base64 text of what they claim to be a still picture.
 
     Raises:
         Unreadable: it is no text, no JSON, or exceeds a limit.
     """
-    kept = _Scan(_utf8(content)).kept()
+    kept = _Scan(_utf8(content), MAX_STILLS if stills else 0).kept()
     try:
         return json.loads(kept)
     except RecursionError:
@@ -103,12 +113,12 @@ def _clause(error: ValueError) -> str:
 class _Scan:
     """One pass over a text; it makes nothing of what it finds but the places where to cut."""
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
+    def __init__(self, text: bytes, stills: int) -> None:
+        self.text, self.stills = text, stills
         self.pieces = self.attached = 0
 
     def kept(self) -> bytes:
-        """The text with empty outputs.
+        """The text with empty outputs, some of them with a picture.
 
         Raises:
             Unreadable: a limit is exceeded.
@@ -119,7 +129,7 @@ class _Scan:
             raise Unreadable(f"{much}; remove what is pasted into its cells and hand it in again")
         return b"".join(parts)
 
-    def _parts(self) -> Iterator[memoryview]:
+    def _parts(self) -> Iterator[memoryview | bytes]:
         text, start, place, depth, kept = memoryview(self.text), 0, 0, 0, 0
         while (piece := _PIECE.search(self.text, place)) is not None:
             place, kept = piece.end(), kept + 1
@@ -137,7 +147,10 @@ class _Scan:
                 raise Unreadable("it is nested deeper than any notebook")
             if piece[1] and self._is_left_out(piece[1], place):
                 yield text[start:place]
-                start = place = self._closing(place)
+                start = self._closing(place)
+                if piece[1] == b"outputs" and piece[0].endswith(b"["):
+                    yield self._still(place, start)
+                place = start
         yield text[start:]
 
     def _is_left_out(self, key: bytes, place: int) -> bool:
@@ -147,6 +160,15 @@ class _Scan:
                 self.attached += size
                 return False
         return True
+
+    def _still(self, place: int, end: int) -> bytes:
+        """The first still picture in an output, as a string of JSON; nothing where there is none."""
+        begins = _STILL_BEGINS.search(self.text, place, end) if self.stills else None
+        found = _STILL.match(self.text, begins.end(), end) if begins else None
+        if found is None:
+            return b""
+        self.stills -= 1
+        return b'"%b"' % found[1]
 
     def _closing(self, place: int) -> int:
         """Where the bracket stands that closes the one before ``place``."""
@@ -186,7 +208,8 @@ ADVICE = {
 class HandedInCell:
     """A cell as it was handed in: its ``index`` among all cells, ``code`` or not, and what it says of itself.
 
-    ``markdown`` and ``attachments``, as found, are for the pages that show it.
+    ``markdown``, ``attachments`` and ``still`` (base64 of what should be a PNG), as found, are for the pages that show
+    it.
     """
 
     index: int
@@ -198,6 +221,7 @@ class HandedInCell:
     experiment: bool = False
     markdown: bool = False
     attachments: object = field(default=None, compare=False)
+    still: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -263,14 +287,14 @@ def open_notebook(content: bytes) -> HandedInFile:
     Raises:
         Unreadable: it is no notebook, or one that is too large to be anybody's work.
     """
-    notebook, oddities = load(content), []
+    notebook, oddities = load(content, stills=True), []
     encoding = encoding_of(content)
     if not encoding.startswith("utf-8"):
         oddities.append(f"it was saved as {encoding[:6].upper()}, where notebooks are UTF-8")
     if not isinstance(notebook, dict):
         raise Unreadable("it is JSON, but no notebook")
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
-        notebook = _upgraded(notebook)
+        notebook = _upgraded(load(content))
         oddities.append("it is in an old notebook format (before version 4) and was converted")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
@@ -319,8 +343,17 @@ def _cell(index: int, cell: object) -> HandedInCell | None:
     names = (_string(mark.get("grade_id")), _string(mark.get("checksum")), _string(cell.get("id")))
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
-    kind = cell.get("cell_type")
-    return HandedInCell(index, kind == "code", source, *names, experiment, kind == "markdown", cell.get("attachments"))
+    kind, still = cell.get("cell_type"), cell.get("outputs")
+    return HandedInCell(
+        index,
+        kind == "code",
+        source,
+        *names,
+        experiment,
+        kind == "markdown",
+        cell.get("attachments"),
+        still[0] if isinstance(still, list) and still and isinstance(still[0], str) else None,
+    )
 
 
 def _string(value: object) -> str | None:

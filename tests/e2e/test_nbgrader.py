@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import csv
 import os
@@ -16,10 +17,11 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from exercise_kit.conventions import CODE_STUB, RUBRIC
+from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
+from vit_course.explore import explore_softmax
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
@@ -39,6 +41,7 @@ def fix_patchify(images, patch_size):
         pass
 """
 DUE, LATE = "2030-01-31 23:59:00 UTC", "2030-02-01 08:00:00 UTC"
+EXPLORE = "explore_patches(own_picture"
 LIVE = "<script>document.title = 'attacked'</script>"
 
 
@@ -105,6 +108,15 @@ def forge(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
+def leave_still(path: Path, html: str) -> None:
+    """What a kernel leaves in a notebook of a figure with controls, or a cheat in its place."""
+    notebook = nbformat.read(path, as_version=4)
+    cell = next(cell for cell in notebook.cells if EXPLORE in cell.source)
+    shown = f'<div class="{STILL}{"0" * 32}">{html}</div>', LIVE
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": each}) for each in shown]
+    nbformat.write(notebook, path)
+
+
 def grade_id(cell: nbformat.NotebookNode) -> str | None:
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
@@ -159,6 +171,9 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     with written["joe"].open("a", encoding="utf-8") as file:
         file.write(" " * (60 << 20))
     forge(written["kim"])
+    leave_still(written["ada"], explore_softmax().picture_html())
+    forged = base64.b64encode(LIVE.encode()).decode()
+    leave_still(written["kim"], f'<img src="data:image/png;base64,{forged}">')
     class_files(written["cleo"].parent)
     files_beside(written["uma"].parent, folder)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
@@ -247,6 +262,17 @@ def test_nothing_of_a_student_s_is_live_on_a_page(graded):
     assert LIVE not in graded.feedback("kim").replace(escape(LIVE), "")
     cells = [cell for cell in graded.notebook("autograded", "kim").cells if cell.cell_type != "code"]
     assert all("<script>" not in cell.source for cell in cells)
+
+
+def test_the_still_picture_of_a_figure_with_controls_is_in_the_feedback(graded):
+    shown = {}
+    for student in ("ada", "ben", "kim"):
+        cells = graded.notebook("autograded", student).cells
+        shown[student] = next(cell.outputs for cell in cells if EXPLORE in cell.source)
+    (still,) = shown["ada"]
+    assert list(still.data) == ["image/png"]
+    assert f'src="data:image/png;base64,{still.data["image/png"].strip()}' in graded.feedback("ada")
+    assert shown["ben"] == shown["kim"] == []
 
 
 def test_nothing_that_lies_beside_a_notebook_is_copied(graded):

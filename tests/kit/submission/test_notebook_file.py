@@ -55,6 +55,39 @@ def test_what_is_no_notebook_is_reported_in_words(content, words):
         open_notebook(content)
 
 
+def still(picture, mark="0" * 32, src="data:image/png;base64,"):
+    html = f'<div class="still-{mark}"><p>2 &lt; 3\n</p><img alt="a" width="9" src="{src}{picture}"></div>'
+    return {"output_type": "display_data", "metadata": {}, "data": {"text/html": html, "text/plain": "2 < 3"}}
+
+
+def stills_of(*cells, **more):
+    return [cell.still for cell in open_notebook(notebook(*cells, **more)).cells]
+
+
+def test_of_the_outputs_a_still_picture_stays_and_the_others_go():
+    printed = {"output_type": "stream", "name": "stdout", "text": "[1"}
+    assert stills_of(code("a"), code("b", outputs=[printed, still("AB/+="), still("CD")]), code("c")) == [
+        None,
+        "AB/+=",
+        None,
+    ]
+    others = still("AB", mark="x"), still("AB", src="https://example.org/"), still('"><script>'), still("")
+    assert stills_of(*[code("a", outputs=[each]) for each in others]) == [None] * 4
+    assert stills_of(code("a", outputs=["AB"]), code("b", outputs={"data": still("AB")})) == [None, None]
+
+
+def test_still_pictures_are_few_and_small(monkeypatch):
+    assert stills_of(*[code("a", outputs=[still("AB")])] * 6) == ["AB"] * 4 + [None] * 2
+    large = "A" * (notebook_file.MAX_STILL_CHARACTERS + 1)
+    assert stills_of(code("a", outputs=[still(large)])) == [None]
+
+
+def test_a_notebook_of_an_old_format_has_no_still_picture():
+    cell = {"cell_type": "code", "input": "a", "language": "python", "metadata": {}, "outputs": [still("AB")]}
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"metadata": {}, "cells": [cell]}]}
+    assert [cell.still for cell in open_notebook(json.dumps(old).encode()).cells] == [None]
+
+
 def test_no_field_is_believed_to_have_its_type():
     marked = code("y = 2", id=7, metadata={"nbgrader": {"grade_id": ["a"], "checksum": {}}})
     wrong = [5, None, "x", {"cell_type": "code"}, code(7), code([1, 2]), code({"a": 1})]
