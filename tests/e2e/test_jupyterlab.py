@@ -33,6 +33,11 @@ PATIENCE = """from functools import partial
 from exercise_kit.engine import run
 from exercise_kit.engine.watchdog import Patience, Watchdog
 run.Watchdog = partial(Watchdog, patience=Patience(notice=0.3, call=1))"""
+SLOW = (
+    "import time, pathlib\nrun.Watchdog = partial(Watchdog, patience=Patience(notice=0.3))\n"
+    + RIGHT.format(last="while not pathlib.Path('enough').exists(): time.sleep(0.05)")
+    + "    return tokens.reshape(batch, rows * columns, -1)"
+)
 # what the student wrote → what leads, and what must not be said
 ACCIDENTS = {
     "a missing return": ("tokens = tokens.reshape(batch, rows * columns, -1)", "is None", "changes"),
@@ -41,13 +46,32 @@ ACCIDENTS = {
     "a GPU that is not there": ("return tokens.reshape(batch, rows * columns, -1).cuda()", "NVIDIA", "row by row"),
 }
 
+# a cell that shows a figure, the control that is moved, what it is set to, and what is said then
+FIGURES = {
+    "explore_positions": (
+        "tables = {'learned': torch.randn(64, 9)}\nexplore_positions(tables, (8, 8))",
+        ("patch column", "0", "Position of the patch in row 4, column 0."),
+    ),
+    "explore_softmax": ("explore_softmax()", ("divisor", "8", "scores divided by 8 (the root of head_dim)")),
+    "explore_attention": (
+        "weights = torch.rand(1, 2, 5, 5).softmax(-1)\n"
+        "explore_attention(torch.rand(3, 8, 8), [weights], (2, 2), lambda layers: layers[0].mean(1))",
+        ("query", "class token", "Query: the class token; block 0"),
+    ),
+}
+
 pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """JupyterLab serving a folder with the lesson, half done: its address."""
-    folder = tmp_path_factory.mktemp("a student's folder")
+def folder(tmp_path_factory):
+    """A student's, which JupyterLab serves."""
+    return tmp_path_factory.mktemp("a student's folder")
+
+
+@pytest.fixture(scope="module")
+def lab(folder, tmp_path_factory):
+    """JupyterLab with the lesson, half done: its address."""
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
     mistaken, end = [], None
     for number, cell in enumerate(notebook["cells"]):
@@ -59,7 +83,9 @@ def lab(tmp_path_factory):
     assert mistaken
     notebook["cells"] = notebook["cells"][:end]
     (folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    (folder / "accidents.ipynb").write_text(_accidents(), encoding="utf-8")
+    (folder / "accidents.ipynb").write_text(_notebook(_accidents()), encoding="utf-8")
+    cells = [f"import torch\nfrom vit_course.explore import {name}\n{cell}" for name, (cell, _) in FIGURES.items()]
+    (folder / "figures.ipynb").write_text(_notebook(cells), encoding="utf-8")
     # settings of its own: the dark theme below must not become the user's
     with jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address:
         yield address
@@ -92,6 +118,7 @@ def test_a_failing_check_says_which_mistake_it_was(page):
         words.index("Seen:") < words.index("Expected:") < words.index("Likely cause:") < words.index("Where to look:")
     )
     assert "permute" not in words, "the message gives the answer away"
+    assert report.locator('a[href$="/strips-not-squares.html"]').first.inner_text() == "strips not squares"
 
 
 def test_a_verdict_is_reported_in_words_and_not_by_color_alone(page):
@@ -142,6 +169,28 @@ def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(page):
     _keep(page, "controls-light")
 
 
+def test_every_other_figure_follows_its_controls(browser, lab):
+    page = _opened(browser, f"{lab}/lab/tree/figures.ipynb")
+    for number in range(len(FIGURES)):
+        _run_next(page, number)
+    for number, (name, (_, (label, value, expected))) in enumerate(FIGURES.items()):
+        cell = page.locator(".jp-CodeCell").nth(number)
+        cell.locator("[role=status]").wait_for(timeout=60_000)
+        picture = cell.locator("img:visible")
+        drawn = picture.get_attribute("src")
+        assert len(picture.get_attribute("alt")) > 40, name
+        control = cell.get_by_label(label, exact=True)
+        if control.evaluate("each => each.tagName") == "SELECT":
+            control.select_option(value)
+        else:
+            control.fill(value)
+            control.press("Enter")
+        cell.locator("[role=status]", has_text=expected).wait_for()
+        assert picture.get_attribute("src") != drawn, name
+    assert cell.get_by_label("patch row", exact=True).is_disabled(), "the class token lies in no patch"
+    _keep(page, "other-controls")
+
+
 def test_the_still_figure_is_hidden_while_the_widget_shows(page):
     cell = _cell_with_controls(page)
     assert cell.locator("img").count() == 2
@@ -178,11 +227,18 @@ def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page)
     _keep(page, "controls-gone")
 
 
-def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browser, lab):
+def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browser, lab, folder):
     page = _opened(browser, f"{lab}/lab/tree/accidents.ipynb")
-    outputs = [_run_next(page, number) for number in range(page.locator(".jp-CodeCell").count())]
+
+    def meanwhile(cell):
+        cell.get_by_text("patchify has been running for").wait_for(timeout=60_000)
+        (folder / "enough").touch()
+
+    slow_one = next(number for number, cell in enumerate(_accidents()) if SLOW in cell)
+    count = page.locator(".jp-CodeCell").count()
+    outputs = [_run_next(page, number, meanwhile if number == slow_one else None) for number in range(count)]
     _keep(page, "accidents")
-    restarted, _, too_early, endless, after, *others = outputs
+    restarted, _, too_early, endless, after, slow, _, older, *others = outputs
     assert "NameError: name 'check' is not defined" in restarted
     assert "First run the cells above, from the top" in restarted
     assert (
@@ -190,6 +246,9 @@ def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browse
     )
     assert "did not come back within 1 seconds" in endless
     assert after == "the next cell runs"
+    assert "checks pass" in slow
+    assert "has been running" not in slow
+    assert "Line 2 of the last cell with def patchify has a syntax error" in older
     for (name, (_, expected, misleading)), words in zip(ACCIDENTS.items(), others, strict=True):
         first = words[words.index("fail") :].partition("Where to look")[0]
         assert expected in first, (name, words)
@@ -198,10 +257,15 @@ def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browse
 
 
 def _accidents():
-    """A notebook in which a check is run after a restart, too early, and on what the commonest accidents leave."""
+    """Cells in which a check is run after a restart, too early, and on what the commonest accidents leave."""
     endless = f"{PATIENCE}\n{RIGHT.format(last='while True: pass')}\n{CHECK}"
-    cells = [CHECK, "from vit_course import check", CHECK, endless, "print('the next cell runs')"]
-    cells += [f"{RIGHT.format(last=last)}\n{CHECK}" for last, *_ in ACCIDENTS.values()]
+    cells = [CHECK, "from vit_course import check", CHECK, endless, "print('the next cell runs')", f"{SLOW}\n{CHECK}"]
+    cells += ["def patchify(images, patch_size):\n    return (images", CHECK]
+    return cells + [f"{RIGHT.format(last=last)}\n{CHECK}" for last, *_ in ACCIDENTS.values()]
+
+
+def _notebook(cells):
+    """A notebook of these cells, in the lesson's kernel."""
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
     blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     notebook["cells"] = [{**blank, "id": f"accident-{number}", "source": each} for number, each in enumerate(cells)]
@@ -217,10 +281,14 @@ def _opened(browser, address):
     return page
 
 
-def _run_next(page, number):
+def _run_next(page, number, meanwhile=None):
     """Run the selected cell, which has this number, select the next one, and give what the cell shows."""
-    _command(page, "notebook:run-cell-and-select-next")
     cell = page.locator(".jp-CodeCell").nth(number)
+    if meanwhile:
+        page.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell-and-select-next')")
+        meanwhile(cell)
+    else:
+        _command(page, "notebook:run-cell-and-select-next")
     cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for(timeout=120_000)
     return cell.locator(".jp-OutputArea").inner_text().strip()
 
