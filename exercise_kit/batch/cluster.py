@@ -1,7 +1,7 @@
 """The workers of a dask cluster, as ``vit-course grade --scheduler`` uses them: who may judge, and who judges what.
 
 One submission is one task for one worker, which is asked beforehand whether it judges as this machine would. What a
-lost worker had in hand goes to another one; a submission that several were lost with is given up, as our error.
+lost worker had in hand goes to another one; a submission is given up after three such attempts, as our error.
 Results come back here, and are kept here alone.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 LOOK = 0.5  # seconds between two looks at the cluster
 PATIENCE = 60.0  # seconds without any worker that may judge
-# workers that may be lost with a submission, and that may say that they themselves failed at it
+# attempts at a submission with which a worker is lost or fails, and that end in an error of the grader's
 MOST_LOSSES, MOST_ERRORS = 3, 2
 MOST_FAILURES = 3  # of a worker, one after another, while others have none
 GOES_ON = "What was graded is kept: the same command goes on from there, with --scheduler or without"
@@ -102,8 +102,8 @@ class Cluster:
                 tried.append(worker.address)
             if "failed" in reply and len(tried) >= MOST_LOSSES:
                 why = (
-                    f"{len(tried)} workers, one after another, were lost or failed with it (the last: "
-                    f"{reply['failed']}); it has no score until a person has looked at it"
+                    f"it was given up after {len(tried)} attempts, in each of which a worker was lost or failed (the "
+                    f"last: {reply['failed']}); it has no score until a person has looked at it"
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):

@@ -1,6 +1,7 @@
-"""`vit-course grade --scheduler`, each machine in a network namespace of its own: one dies, one joins, the link is cut.
+"""`vit-course grade --scheduler`, each machine in a network namespace of its own: one dies, one joins, links are cut.
 
-No worker sees the class folder, and one has other checks: what ``mount`` does in a namespace, other machines' disks do.
+No worker sees the class folder, one has other checks, and one a full disk: what ``mount`` does in a namespace, other
+machines' disks do.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import pytest
 
 from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.sandbox.package_view import home_of_views
 from tests.e2e.test_grade import ROOT, kept, results, wait_until
 
 pytest.importorskip("distributed", reason="dask is an extra")
 
 LESSON = "01_patchify"
-STUDENTS = 8
+STUDENTS = 12
 SCHEDULER = "tcp://10.77.0.1:8786"
-MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5}
+MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5, "third": 6, "full": 7}
+SMALL = "-t tmpfs -o size=512k tmpfs"
 SHORT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s"}  # dask takes no less than 11
 
 
@@ -60,8 +63,8 @@ class Machines:
         return f"{self.mark}{machine}"
 
     def start(self, machine, command, *mounts, **options):
-        """Start a command on a machine, on which other folders lie in the places of some: (folder, place)."""
-        over = "".join(f"mount --bind '{folder}' '{place}' && " for folder, place in mounts)
+        """Start a command on a machine, on which something else lies in the places of some folders: (it, place)."""
+        over = "".join(f"mount {what} '{place}' && " for what, place in mounts)
         order = ["ip", "netns", "exec", self.name(machine), "sh", "-c", f'{over}exec "$@"', "sh", *command]
         log = open(self.folder / f"{machine}.log", "ab")  # noqa: SIM115  # as long as the machine
         options = {"stdout": log, "stderr": log, "env": os.environ | SHORT, "start_new_session": True, **options}
@@ -130,61 +133,111 @@ def scores(path):
     return [entry | {"seconds": None} for entry in results(path)]
 
 
+class Grading:
+    """A class, the machines that grade it, and what they say."""
+
+    def __init__(self, machines, class_dir, folder):
+        self.machines, self.class_dir, self.folder = machines, class_dir, folder
+        self.words, self.empty = folder / "grader.txt", folder / "empty"
+        self.empty.mkdir()
+        machines.start("scheduler", dask("scheduler", "--host", "10.77.0.1"))
+        wait_until(lambda: b"Scheduler at:" in (folder / "scheduler.log").read_bytes())
+
+    def work(self, machine, *mounts):
+        """Start a worker, which does not see the class folder."""
+        disk = self.folder / f"disk of {machine}"
+        order = dask("worker", SCHEDULER, "--nthreads", "1", "--local-directory", str(disk))
+        self.machines.start(machine, order, (f"--bind '{self.empty}'", self.class_dir), *mounts)
+
+    def grade(self, target, *options):
+        """Start `grade --scheduler` on the grader's machine."""
+        order = command(target, "--scheduler", SCHEDULER, *options)
+        with self.words.open("wb") as told:
+            settings = {"cwd": self.class_dir, "stdout": subprocess.DEVNULL, "stderr": told}
+            return self.machines.start("grader", order, **settings)
+
+    def said(self):
+        return self.words.read_text("utf-8")
+
+    def kept(self):
+        return {path: path.stat().st_mtime_ns for path in kept(self.class_dir)}
+
+    def wait_for_more(self):
+        already = len(self.kept())
+        wait_until(lambda: len(self.kept()) > already)
+
+
+def lost(number):
+    return rf"the worker at tcp://10\.77\.0\.{number}:\d+ \(on .+\) was lost; what it had in hand goes to others"
+
+
+def cut_off(grading, target):
+    """Grade until four have come and gone: one with other checks, one killed, one without its link, the grader's."""
+    changed = shutil.copytree(ROOT / "tests" / "hidden", grading.folder / "changed")
+    (changed / "test_patchify.py").open("a", encoding="utf-8").write("\n# another version\n")
+    grading.work("first")
+    grading.work("other", (f"--bind '{changed}'", ROOT / "tests" / "hidden"))
+    running = grading.grade(target)
+    wait_until(lambda: len(grading.kept()) >= 2)
+    grading.machines.kill("first")
+    grading.work("second")
+    grading.wait_for_more()
+    grading.machines.link("second", "down")
+    wait_until(lambda: re.search(lost(4), grading.said()))
+    grading.machines.link("second", "up")  # its worker gives up, or finishes what another one has by now
+    grading.work("third")
+    grading.wait_for_more()
+    grading.machines.link("grader", "down")
+    assert running.wait(120) == 1
+    grading.machines.link("grader", "up")
+
+
 def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, class_dir, tmp_path):
     place_of(class_dir)  # makes the secret
     alone = shutil.copytree(class_dir, tmp_path / "alone")
-    empty, changed = tmp_path / "empty", shutil.copytree(ROOT / "tests" / "hidden", tmp_path / "changed")
-    empty.mkdir()
-    (changed / "test_patchify.py").open("a", encoding="utf-8").write("\n# another version\n")
-
-    def worker(name, *mounts):
-        order = dask("worker", SCHEDULER, "--nthreads", "1", "--local-directory", str(tmp_path / f"{name}'s disk"))
-        machines.start(name, order, (empty, class_dir), *mounts)
-
-    machines.start("scheduler", dask("scheduler", "--host", "10.77.0.1"))
-    wait_until(lambda: b"Scheduler at:" in (tmp_path / "scheduler.log").read_bytes())
-    worker("first")
-    worker("other", (changed, ROOT / "tests" / "hidden"))
-    target, words = tmp_path / "many.json", tmp_path / "grader.txt"
-    with words.open("wb") as told:
-        order = command(target, "--scheduler", SCHEDULER)
-        grading = machines.start("grader", order, cwd=class_dir, stdout=subprocess.DEVNULL, stderr=told)
-        wait_until(lambda: len(kept(class_dir)) >= 2)
-        machines.kill("first")
-        worker("second")
-        already = len(kept(class_dir))
-        wait_until(lambda: len(kept(class_dir)) > already)
-        machines.link("grader", "down")
-        assert grading.wait(120) == 1
-    said = words.read_text("utf-8")
+    grading, target = Grading(machines, class_dir, tmp_path), tmp_path / "many.json"
+    cut_off(grading, target)
+    said, before = grading.said(), grading.kept()
     assert re.search(r"the worker at tcp://10\.77\.0\.5:\d+ \(on .+\) grades nothing: it has other hidden checks", said)
-    assert re.search(
-        r"the worker at tcp://10\.77\.0\.3:\d+ \(on .+\) was lost; what it had in hand goes to others", said
-    )
+    assert re.search(lost(3), said)
     assert f"the scheduler at {SCHEDULER} does not answer any more. What was graded is kept" in said
     assert "Traceback" not in said
-
-    before = {path: path.stat().st_mtime_ns for path in kept(class_dir)}
-    assert 3 <= len(before) < STUDENTS - 1
+    assert 4 <= len(before) < STUDENTS - 1
     assert {each["status"] for each in results(target)} == {"graded", "rejected", "error"}
     assert {each["student"] for each in results(target) if each["status"] == "graded"} == {
         json.loads(path.read_bytes())["result"]["student"] for path in before
     }
+
     done = subprocess.run(command(target, "--resume"), cwd=class_dir, capture_output=True, text=True, check=False)
     assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
-    assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
-    assert len(kept(class_dir)) == STUDENTS - 1
+    assert grading.kept().items() >= before.items(), "nothing was graded twice"
+    assert len(grading.kept()) == STUDENTS - 1
 
-    machines.link("grader", "up")
-    again = machines.start(
-        "grader",
-        command(tmp_path / "again.json", "--scheduler", SCHEDULER, "--resume"),
-        cwd=class_dir,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert f"{STUDENTS - 1} of {STUDENTS} results were taken over" in again.communicate(timeout=120)[1]
+    again = tmp_path / "again.json"
+    gone_on_with_two(grading, again)
     one_machine = tmp_path / "one.json"
     subprocess.run(command(one_machine), cwd=alone, capture_output=True, check=False)
-    assert scores(target) == scores(tmp_path / "again.json") == scores(one_machine)
+    assert scores(target) == scores(again) == scores(one_machine)
     assert [each["score"] < each["max_score"] for each in scores(target)].count(True) == 1
+
+
+def gone_on_with_two(grading, target):
+    """Two results are lost; a worker with a full disk gives nobody one, and another worker gives them again."""
+    for machine in ("second", "third"):
+        grading.machines.kill(machine)
+    before = grading.kept()
+    for path in sorted(before)[:2]:
+        path.unlink()
+        del before[path]
+    grading.work("full", (SMALL, home_of_views()))  # where the judge writes most
+    grading.grade(target, "--resume").wait(120)
+    errors = [each for each in results(target) if each["status"] == "error"]
+    assert len(errors) == 2
+    assert all("No space left on device" in each["reason"] for each in errors)
+    assert grading.kept() == before
+    grading.machines.kill("full")
+    grading.work("third")
+    grading.grade(target, "--resume").wait(120)
+    assert f"{len(before)} of {STUDENTS} results were taken over" in grading.said()
+    assert grading.kept().items() > before.items(), "nothing was graded twice"
+    assert len(grading.kept()) == STUDENTS - 1

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
+import time
 from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from exercise_kit import how_far as module
+from exercise_kit.authoring import build
+from exercise_kit.cli import commands
+from exercise_kit.cli import simulate as command
 from exercise_kit.engine.probes import quiet
 from exercise_kit.how_far import SECONDS, Count, how_far, tell, unsilenced
+
+ROOT = Path(__file__).parents[2]
 
 
 def a_log() -> Console:
@@ -82,3 +92,38 @@ def test_a_terminal_gets_a_bar_that_is_gone_afterward(total, shown):
     text = console.file.getvalue()
     assert shown in text
     assert text.endswith("\x1b[2K"), "the line is erased"
+
+
+@pytest.fixture
+def often(monkeypatch, tmp_path):
+    """A line every 0.02 seconds, and a folder to make things in."""
+    monkeypatch.setattr(module, "SECONDS", 0.02)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "made"
+
+
+def test_simulate_counts_the_notebooks_that_it_writes(often, monkeypatch, capfd):
+    def slowly(path, root, students, seed, lessons, advance):
+        for _ in range(students):
+            advance()
+            time.sleep(0.2)
+        return SimpleNamespace(path=path, students=students, lessons=lessons, kinds={})
+
+    monkeypatch.setattr("exercise_kit.simulate.simulate.simulate", slowly)
+    command.simulate(often, students=2, lesson=["00_start"], root=ROOT)
+    lines = capfd.readouterr().err.splitlines()
+    assert "writing: 1 of 2 after 0:00" in lines
+    assert all(re.fullmatch(r"writing: [0-2] of 2 after 0:0\d", line) for line in lines)
+
+
+def test_new_class_tells_what_it_does(often, monkeypatch, capfd):
+    def slowly(*_, **__):
+        time.sleep(0.2)
+        return SimpleNamespace(path=often, lessons=["00_start"], stale=())
+
+    monkeypatch.setattr("exercise_kit.nbgrader.class_folder.new_class", slowly)
+    monkeypatch.setattr(build, "build", slowly)
+    commands.new_class(often, root=ROOT)
+    said = {line.partition(":")[0] for line in capfd.readouterr().err.splitlines()}
+    assert said == {"making the class", "comparing the lessons with their sources"}

@@ -136,12 +136,12 @@ def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
     assert all("it failed 3 times, and others do not" in each for each in told)
 
 
-def test_a_submission_with_which_three_workers_fail_is_our_error(workers, task):
+def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, task):
     REPLIES.update({0: failing, 1: failing})
     (result,), _ = judged(workers, task, 1)
     assert result.status == "error"
     assert result.student == "ada"
-    assert "3 workers, one after another" in result.reason
+    assert "given up after 3 attempts" in result.reason
     assert "its process was stopped" in result.reason
 
 

@@ -43,6 +43,12 @@ def test_the_same_seed_makes_the_same_bytes(simulated, tmp_path):
     }
 
 
+def test_every_notebook_that_is_written_is_counted(tmp_path):
+    written = []
+    simulate(tmp_path / "class", ROOT, 2, 7, (LESSON,), lambda: written.append(1))
+    assert len(written) == 2
+
+
 def test_everybody_hands_in_a_notebook_of_the_lesson(simulated):
     truth = read_truth(simulated.path)
     released = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
