@@ -25,6 +25,7 @@ PATCH_SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96)
 CHANNELS = {"red": "#c0392b", "green": "#1e8449", "blue": plots.BLUE}
 KEYS = 16
 HEAD_DIMS = (4, 16, 64, 256)
+MEAN = -1  # of all heads; None would leave a list to choose from empty
 DIVISORS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -256,13 +257,13 @@ def explore_attention(
     queries, when = ["patch"], None
     if weights[0].shape[-1] > rows * columns:
         queries, when = ["patch", "class token"], ("query", "patch")
-    heads = {"mean of the heads": None} | {f"head {head}": head for head in range(max(map(len, drawn.blocks)))}
+    heads = {"mean of the heads": MEAN} | {f"head {head}": head for head in range(max(map(len, drawn.blocks)))}
     controls = (
         Control("query", "query", {each: each for each in queries}, "patch"),
         Control("row", "patch row", range(rows), rows // 2, when),
         Control("column", "patch column", range(columns), columns // 2, when),
         Control("block", "block", range(len(weights)), len(weights) - 1),
-        Control("head", "head", heads, None),
+        Control("head", "head", heads, MEAN),
         Control("share", "% rollout", range(0, 101, 10), 0),
     )
     shown = (
@@ -297,10 +298,10 @@ class _Attention:
         self.frames = [_frame(axes, plots.BLUE) for axes in panels]
         self.most = _frame(self.lit, "white")
 
-    def update(self, query: str, row: int, column: int, block: int, head: int | None, share: int) -> str:
+    def update(self, query: str, row: int, column: int, block: int, head: int, share: int) -> str:
         rows, columns = self.grid_size
         of_block = self.blocks[block]
-        raw = of_block.mean(dim=0) if head is None else of_block[min(head, len(of_block) - 1)]
+        raw = of_block.mean(dim=0) if head == MEAN else of_block[min(head, len(of_block) - 1)]
         asking = 0 if query == "class token" else row * columns + column - rows * columns
         looks = torch.lerp(raw[asking], self._rolled(block)[asking], share / 100) if share else raw[asking]
         looks = looks[-rows * columns :].reshape(self.grid_size)
@@ -310,7 +311,7 @@ class _Attention:
         self.most.set_xy((most_column - 0.5, most_row - 0.5))
         for frame in self.frames:
             frame.set(xy=(column - 0.5, row - 0.5), visible=query == "patch")
-        kind = f"block {block}, " + ("mean of the heads" if head is None else f"head {head}")
+        kind = f"block {block}, " + ("mean of the heads" if head == MEAN else f"head {head}")
         if share:
             kind = f"rollout through block {block}" if share == 100 else f"{kind}, {share} % of the way to rollout"
         self.lit.set_title(kind, fontsize=9)

@@ -13,6 +13,7 @@ from torch import Tensor
 from vit_course.explore import (
     DIVISORS,
     HEAD_DIMS,
+    MEAN,
     PATCH_SIZES,
     SIDE,
     explore_attention,
@@ -147,13 +148,13 @@ def light(figure: Interactive) -> np.ndarray:
 
 
 @pytest.mark.parametrize("class_tokens", [0, 1])
-@pytest.mark.parametrize("head", [None, 1])
+@pytest.mark.parametrize("head", [MEAN, 1])
 @pytest.mark.parametrize("share", [0, 50, 100])
 def test_the_light_is_that_of_the_query_block_head_and_share(class_tokens, head, share):
     weights = weights_of(6 + class_tokens)
     figure = explore_attention(torch.zeros(3, 8, 12), weights, (2, 3), attention_rollout)
     figure.move(row=1, column=2, block=1, head=head, share=share)
-    raw = weights[1][0].mean(dim=0) if head is None else weights[1][0, head]
+    raw = weights[1][0].mean(dim=0) if head == MEAN else weights[1][0, head]
     rolled = attention_rollout(weights[:2])[0]
     looks = ((1 - share / 100) * raw + share / 100 * rolled)[class_tokens + 5, class_tokens:]
     assert np.allclose(light(figure).ravel(), looks / looks.max(), atol=0.02)

@@ -187,6 +187,8 @@ def test_every_other_figure_follows_its_controls(browser, lab):
             control.press("Enter")
         cell.locator("[role=status]", has_text=expected).wait_for()
         assert picture.get_attribute("src") != drawn, name
+    shown = cell.get_by_label("head", exact=True).evaluate("each => each.selectedOptions[0]?.text")
+    assert shown.split() == ["mean", "of", "the", "heads"]  # whose spaces do not break
     assert cell.get_by_label("patch row", exact=True).is_disabled(), "the class token lies in no patch"
     _keep(page, "other-controls")
 
