@@ -3,8 +3,9 @@
     python benchmarks/check_latency.py --output benchmarks/results/check_latency.json
 
 The first check of each lesson is timed in a process of its own, which has imported torch and `check` before, as the
-setup cell does. Then every exercise's right answer is checked in one process; the median of a few rounds counts.
-Seconds by the clock, and of the processor, which other work on the machine disturbs less.
+setup cell does. Then every exercise is checked in one process; the median of a few rounds counts. All of this for right
+answers, and for one known mistake each: most first checks fail, and then the mistake's name is searched for. Seconds by
+the clock, and of the processor, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -23,22 +24,31 @@ from timing import machine
 from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 
+RESULTS = Path(__file__).parent / "results" / "check_latency.json"
 FIRST, WARM = 2.0, 0.3  # seconds that we want to stay under: one fresh check, and 95 % of the others
+ANSWERS = ("right", "wrong")  # the model solution, and the first known mistake, whose name is then searched for
 
 
-def checked(exercise: str) -> tuple[float, float]:
-    """Seconds by the clock and of the processor for a check of the right answer."""
-    objects = course().references()[exercise]
+def exercises() -> list[str]:
+    """Those that are timed; a bug hunt has the checks of another exercise once more."""
+    known = course().exercises.items()
+    return [name for name, each in known if not each.file and each.misconceptions and not name.startswith("fix_")]
+
+
+def checked(exercise: str, answer: str) -> tuple[float, float]:
+    """Seconds by the clock and of the processor for a check."""
+    right, mistakes = course().references()[exercise], course().exercises[exercise].misconceptions
+    objects = right if answer == "right" else mistakes[0].objects
     clock, processor = time.perf_counter(), time.process_time()
     report = check(exercise, *objects)
     seconds = time.perf_counter() - clock, time.process_time() - processor
-    assert report.passed, str(report)
+    assert report.passed == (answer == "right"), str(report)
     return seconds
 
 
-def first_of(exercise: str) -> tuple[float, float]:
+def first_of(exercise: str, answer: str) -> tuple[float, float]:
     """The same in a fresh process."""
-    program = [sys.executable, __file__, "--only", exercise]
+    program = [sys.executable, __file__, "--only", exercise, answer]
     clock, processor = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
     return clock, processor
 
@@ -48,17 +58,19 @@ def percentile_95(seconds: list[float]) -> float:
 
 
 def measured(rounds: int) -> dict[str, Any]:
-    hunts = {name for name in course().exercises if name.startswith("fix_")}  # the same checks once more
-    names = [name for name, each in course().exercises.items() if not each.file and name not in hunts]
+    wanted = {"first": FIRST, "warm_95": WARM}
+    return {"machine": machine("cpu"), "wanted": wanted, **{answer: seconds_of(answer, rounds) for answer in ANSWERS}}
+
+
+def seconds_of(answer: str, rounds: int) -> dict[str, Any]:
+    names = exercises()
     lessons = {course().exercises[name].lesson: name for name in reversed(names)}
-    first = {name: first_of(name) for name in sorted(lessons.values(), key=names.index)}
+    first = {name: first_of(name, answer) for name in sorted(lessons.values(), key=names.index)}
     for name in names:
-        checked(name)
-    every = {name: [checked(name) for _ in range(rounds)] for name in names}
+        checked(name, answer)
+    every = {name: [checked(name, answer) for _ in range(rounds)] for name in names}
     warm = {name: tuple(median(column) for column in zip(*some, strict=True)) for name, some in every.items()}
     return {
-        "machine": machine("cpu"),
-        "wanted": {"first": FIRST, "warm_95": WARM},
         "first_slowest": [max(each[way] for each in first.values()) for way in (0, 1)],
         "warm_95": [percentile_95([each[way] for each in warm.values()]) for way in (0, 1)],
         "first": first,
@@ -74,26 +86,30 @@ def rounded(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
+def tell(answer: str, found: dict[str, Any]) -> None:
+    for name, (clock, processor) in found["first"].items():
+        print(f"{answer}, first  {name:32} {clock:6.2f} s, {processor:6.2f} s of the processor")
+    for name, (clock, processor) in sorted(found["warm"].items(), key=lambda each: -each[1][1])[:8]:
+        print(f"{answer}, warm   {name:32} {clock:6.3f} s, {processor:6.3f} s of the processor")
+    print("{}, first, slowest: {:.2f} s, {:.2f} s of the processor".format(answer, *found["first_slowest"]))
+    print("{}, warm, 95th percentile: {:.3f} s, {:.3f} s of the processor".format(answer, *found["warm_95"]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--only", help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
         clock, processor = time.perf_counter(), time.process_time()
-        checked(
-            arguments.only
-        )  # with the import of all exercises, and of the right answers, which students do not have
+        # with the import of all exercises, and of the right answers, which students do not have
+        checked(*arguments.only)
         print(json.dumps((time.perf_counter() - clock, time.process_time() - processor)))
         return
     found = rounded(measured(arguments.rounds))
-    for name, (clock, processor) in found["first"].items():
-        print(f"first  {name:32} {clock:6.2f} s, {processor:6.2f} s of the processor")
-    for name, (clock, processor) in sorted(found["warm"].items(), key=lambda each: -each[1][1])[:8]:
-        print(f"warm   {name:32} {clock:6.3f} s, {processor:6.3f} s of the processor")
-    print("first, slowest: {:.2f} s, {:.2f} s of the processor".format(*found["first_slowest"]))
-    print("warm, 95th percentile: {:.3f} s, {:.3f} s of the processor".format(*found["warm_95"]))
+    for answer in ANSWERS:
+        tell(answer, found[answer])
     if arguments.output:
         arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
