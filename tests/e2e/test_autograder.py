@@ -1,9 +1,10 @@
-"""Gradescope's autograder: unpacked and run on an upload, and run where a container allows no sandbox."""
+"""Gradescope's autograder and Classroom 50's: run on an upload, and run where a container allows no sandbox."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.kit.exports.test_exports import RUNNER
 from tests.machine import needs_sandbox
 from vit_course.cli import app
 
@@ -137,3 +139,49 @@ def test_where_a_container_allows_no_sandbox_nothing_is_graded_and_it_says_what_
     assert list((container / "results").iterdir()) == []
     assert not (container / "ran").exists()
     assert not list((container / "home").rglob("results/*.json"))
+
+
+@pytest.fixture
+def autograder(container):
+    """The program of docs/grades.md, with the course that it runs in."""
+    course = container / "source" / "course"
+    script = course / ".venv" / "bin" / "vit-course"
+    script.parent.mkdir(parents=True)
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vit_course "$@"\n')
+    script.chmod(0o755)
+    page = (ROOT / "docs" / "grades.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert '"/srv/course"' in program
+    path = container / "autograder.py"
+    path.write_text(program.replace('"/srv/course"', repr(str(course))))
+    return path
+
+
+def run_in_checkout(container, autograder, student, *launcher):
+    """As Classroom 50's runner does: in the checkout of a student, who has left a result of their own there."""
+    checkout = container / student
+    checkout.mkdir()
+    shutil.copy(container / "submission" / f"{LESSON}.ipynb", checkout)
+    (checkout / "result.json").write_text('{"score": 1000}')
+    environment = RUNNER | {"OWNER": student, "HOME": str(container / "home"), "PATH": os.environ["PATH"]}
+    command = [*launcher, sys.executable, str(autograder)]
+    done = subprocess.run(
+        command, env=environment, cwd=checkout, capture_output=True, text=True, check=False, timeout=600
+    )
+    return done, checkout / "result.json"
+
+
+@needs_sandbox
+def test_classroom_50_gets_nothing_of_the_student_before_where_nothing_was_graded(container, autograder):
+    done, result = run_in_checkout(container, autograder, "ada")
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = json.loads(result.read_bytes())
+    assert made["owner"] == "ada"
+    assert made["score"] == made["max-score"] > 0
+    numbers = ",".join(map(str, LANDLOCK))
+    done, result = run_in_checkout(container, autograder, "ben", sys.executable, "-c", FORBID, str(EPERM), numbers)
+    assert done.returncode == 1
+    assert "Nothing was graded, so nothing is exported" in done.stderr
+    assert "nothing was graded. What is missing:" in " ".join((done.stdout + done.stderr).split())
+    assert "Traceback" not in done.stderr
+    assert not os.path.lexists(result)
