@@ -25,15 +25,17 @@ class BuildReport:
 
     Args:
         written: notebooks that this build wrote.
-        stale: notebooks that a build would write; empty unless only checking.
+        stale: notebooks that a build would write or remove; empty unless only checking.
         unchanged: notebooks that are as they should be.
         orphaned: notebooks without a source; a build leaves them for you to remove.
+        removed: notebooks that this build removed from a class, which leaves these lessons out.
     """
 
     written: tuple[Path, ...] = ()
     stale: tuple[Path, ...] = ()
     unchanged: tuple[Path, ...] = ()
     orphaned: tuple[Path, ...] = ()
+    removed: tuple[Path, ...] = ()
 
     @property
     def fresh(self) -> bool:

@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from exercise_kit.files import write
 from exercise_kit.nbgrader.class_folder import OF_CLASS
 
 SETTINGS = "class.toml"
-_BUILT = ".built.json"  # in lessons/: the digests of the notebooks that the last build wrote
+_BUILT = ".built.json"  # in lessons/: the digests of the notebooks that the last build wrote; "" where it removed one
 _ROLE = re.compile(r"""\b(exercise|check|question)=["']([^"']+)["']""")
 _POINTS = re.compile(r"\bpoints=[0-9.]+")
 _MODULE = '"""The exercises of this class: their public checks, and the mistakes that these know by name."""\n'
@@ -121,9 +121,7 @@ def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
         AuthoringError: the settings cannot be read, or name what there is not.
     """
     settings = read_settings(class_dir)
-    paths = {
-        path.stem: path for folder in (root / SOURCES, class_dir / LESSONS) for path in sorted(folder.glob("*.py"))
-    }
+    paths = _source_files(class_dir, root)
     texts = {name: _text(paths[name]) or "" for name in sorted(paths)}
     named = {name for text in texts.values() for _, name in _ROLE.findall(text)}
     wrong = [each for each in (*settings.leave_out, *(settings.points or {})) if each not in named | texts.keys()]
@@ -138,6 +136,11 @@ def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
         raise AuthoringError(problems)
     kept = {name: text for name, text in texts.items() if name not in settings.leave_out}
     return {name: _changed(text, settings) for name, text in kept.items()}
+
+
+def _source_files(class_dir: Path, root: Path) -> dict[str, Path]:
+    """The source of every lesson by name, of those that are left out too."""
+    return {path.stem: path for folder in (root / SOURCES, class_dir / LESSONS) for path in sorted(folder.glob("*.py"))}
 
 
 def _changed(text: str, settings: Settings) -> str:
@@ -269,6 +272,7 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
     if (class_dir / SETTINGS).is_file():
         _put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
+    digests |= dict.fromkeys(sorted(_source_files(class_dir, root).keys() - lessons.keys()), "")
     _put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     outline = package() / OUTLINE
     facts = [json.loads(each) for each in (_content(root / outline), built.get(outline)) if each]
@@ -279,21 +283,23 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
     """Build the lessons in which a class differs from the course, as ``source/NN_topic/NN_topic.ipynb``.
 
+    Of a lesson that is left out the notebook goes, so that nobody releases it; it comes back when that is over.
+
     Args:
         class_dir: the class folder.
         root: a clone of the course.
         check: write nothing, only list what is stale.
 
     Raises:
-        AuthoringError: as for :func:`class_root`; or somebody has changed a notebook that would be replaced.
+        AuthoringError: as for :func:`class_root`; or somebody has changed a notebook that would be replaced or removed.
     """
     with class_root(class_dir, root) as merged:
         ours = json.loads((merged / OF_CLASS / LESSONS / _BUILT).read_bytes())
         before = json.loads(_content(class_dir / LESSONS / _BUILT) or b"{}")
-        wanted = {}
+        wanted: dict[Path, bytes | None] = {}
         for name in sorted({*ours, *before}):
             content = _content(merged / SOURCES / f"{name}.ipynb")
-            if content is not None:  # else its source is gone
+            if content is not None or name in ours:  # else its source is gone
                 wanted[Path("source", name, f"{name}.ipynb")] = content
         stale = tuple(path for path, content in wanted.items() if _content(class_dir / path) != content)
         unchanged = tuple(path for path in wanted if path not in stale)
@@ -301,10 +307,21 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
             return BuildReport(stale=stale, unchanged=unchanged)
         _refuse_changed(stale, class_dir, root, before)
         for path in stale:
-            _put(class_dir / path, wanted[path])
+            _put_or_remove(class_dir / path, wanted[path])
         if ours != before:
             _put(class_dir / LESSONS / _BUILT, _as_json(ours))
-        return BuildReport(written=stale, unchanged=unchanged)
+        removed = tuple(path for path in stale if wanted[path] is None)
+        written = tuple(path for path in stale if path not in removed)
+        return BuildReport(written=written, unchanged=unchanged, removed=removed)
+
+
+def _put_or_remove(notebook: Path, content: bytes | None) -> None:
+    if content is not None:
+        _put(notebook, content)
+        return
+    notebook.unlink()
+    with suppress(OSError):  # somebody keeps more there
+        notebook.parent.rmdir()
 
 
 def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: Mapping[str, str]) -> None:

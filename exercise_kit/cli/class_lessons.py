@@ -48,6 +48,8 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         built = build(class_dir, root, check)
     for path in (*built.written, *built.stale):
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
+    for path in built.removed:
+        _console.print(f"removed {path}: class.toml leaves it out", markup=False)
     prove_exercises(class_dir, tell_checks=True)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")

@@ -127,6 +127,20 @@ def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
     assert "patchify  5 of 5" in graded
 
 
+def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(followed) -> None:
+    shell, said = followed
+    assert "removed source/10_modern/10_modern.ipynb: class.toml leaves it out" in said["vit-course build"]
+    assert not (shell.folder / "source" / "10_modern").exists()
+    shell.run("vit-course release ../vit-later")
+    released = {path.stem: path.read_text() for path in (shell.folder.parent / "vit-later" / "notebooks").iterdir()}
+    assert {"09_fine_tuning", LESSON} <= released.keys()
+    assert "10_modern" not in released
+    assert 'check(\\"patchify\\", patchify, points=5)' in released["01_patchify"]
+    shell.run("vit-course simulate ../wanted --students 1 --lesson 01_patchify")
+    assert "are what they have to be" in shell.run("vit-course simulate ../wanted --check")
+    assert not (shell.folder.parent / "wanted" / "source" / "10_modern").exists()
+
+
 @pytest.fixture
 def broken(followed) -> Shell:
     """The class, whose files a test may break; afterwards they are whole again."""

@@ -63,8 +63,32 @@ def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(folder):
     assert 'check("VisionTransformer"' in text
 
 
-def test_a_lesson_can_be_left_out(folder):
-    assert "05_vit" not in settings(folder, 'leave_out = ["05_vit"]')
+def test_a_lesson_that_is_left_out_is_nowhere_to_be_released_and_comes_back(folder):
+    ours, own = (folder / "source" / name / f"{name}.ipynb" for name in ("10_modern", LESSON))
+    course_s = (ROOT / "solutions" / ours.name).read_bytes()
+    ours.parent.mkdir(parents=True)
+    ours.write_bytes(course_s)
+    build_class(folder, ROOT)
+    settings(folder, f'leave_out = ["10_modern", "{LESSON}"]')
+    assert len(build_class(folder, ROOT, check=True).stale) == 2
+    assert build_class(folder, ROOT).removed == tuple(path.relative_to(folder) for path in (ours, own))
+    assert list((folder / "source").iterdir()) == []
+    assert not build_class(folder, ROOT).removed
+    with class_root(folder, ROOT) as merged:
+        assert not list(merged.rglob("10_modern.*"))
+    settings(folder, "")
+    build_class(folder, ROOT)
+    assert ours.read_bytes() == course_s
+    assert own.is_file()
+
+
+def test_a_lesson_that_is_left_out_and_was_changed_is_kept_and_named(folder):
+    notebook = folder / "source" / "10_modern" / "10_modern.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.write_text("{}")
+    settings(folder, 'leave_out = ["10_modern"]')
+    assert "source/10_modern/10_modern.ipynb: somebody has changed it, so it is left as it is" in problems(folder)
+    assert notebook.is_file()
 
 
 def test_points_change_in_the_check_the_table_and_the_heading(folder):
