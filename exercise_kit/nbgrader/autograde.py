@@ -7,7 +7,6 @@ place; the steps of grading stay those of the configuration.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -41,7 +40,7 @@ from exercise_kit.batch.command import advice, remarks, score_of, waits
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
-from exercise_kit.nbgrader.fault_messages import install_faults
+from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, noted
 from exercise_kit.submission.released import remember_class
@@ -50,7 +49,6 @@ RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
 NOT_GRADED = "not graded"
 KEPT = "what was graded is kept, and the same command goes on from there"
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # whoever is graded next meets them too
 
 
 class Row(NamedTuple):
@@ -114,8 +112,7 @@ class JudgedAutograde(Autograde):
             where = shown(make_url(self.coursedir.db_url))
             self._stop(f"the gradebook {where} cannot be used: {_cause(error)}; {KEPT}")
         except OSError as error:
-            where = f"{self.coursedir.root}: {error.strerror}"
-            self._stop(f"nothing more can be written below {where}; see to the disk; {KEPT}")
+            self._stop(f"{words_of(error, self.coursedir.root)}; {KEPT}")
         if failed:
             self._stop(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
 

@@ -30,6 +30,7 @@ class GradesWithFlags(ExportPlugin):
 
         Raises:
             GradebookError: it holds no lesson.
+            OSError: the file cannot be written; the error names it.
         """
         target = Path(self.to or "grades.csv")
         if not gradebook.assignments:  # a gradebook that was lost would empty the last grades that there are
@@ -43,7 +44,10 @@ class GradesWithFlags(ExportPlugin):
                     row = self._row(gradebook, assignment, student)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
         self.log.info("Exporting grades to %s", target)
-        write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
+        try:
+            write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
+        except OSError as error:  # the name of a draft says nothing to anybody
+            raise OSError(error.errno, error.strerror, str(target.absolute())) from None
 
     @staticmethod
     def _is_wanted(names: list[Any], name: str) -> bool:

@@ -1,7 +1,8 @@
-"""What nbgrader's commands and formgrader's pages say of a gradebook that cannot be used, in place of a traceback."""
+"""What nbgrader's commands and formgrader's pages say in place of a traceback: of a gradebook, and of a full disk."""
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -9,16 +10,29 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import nbgrader.apps.api
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.baseapp import NbGrader
-from nbgrader.converters.base import BaseConverter
+from nbgrader.converters import GenerateFeedback
+from nbgrader.converters.base import BaseConverter, NbGraderException
 
 from exercise_kit.nbgrader.gradebook import GradebookError, engine_of, existing, is_released, watch
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
 _GRADEBOOK = "nbgrader_gradebook"  # in the server's settings: formgrader's own
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # whatever is written next meets them too
 Method = Callable[..., Any]
+
+
+def words_of(error: BaseException | None, root: str) -> str:
+    """What a gradebook or the disk has against a command, which works below ``root`` where the error names no place."""
+    if not isinstance(error, OSError):
+        return str(error)
+    place = error.filename if isinstance(error.filename, str) else root
+    if error.errno in DISK_ERRORS:
+        return f"nothing more can be written to {place}: {error.strerror}; see to the disk"
+    return f"{place}: {error.strerror or error}"
 
 
 def install_faults() -> None:
@@ -26,6 +40,7 @@ def install_faults() -> None:
     watch()
     _replace(NbGrader, "start", _start)
     _replace(BaseConverter, "convert_notebooks", _convert_notebooks)
+    _replace(nbgrader.apps.api, "capture_log", _capture_log)
     _replace_gradebook(NbGraderAPI)
     if PAGES in sys.modules:
         handler = sys.modules[PAGES].BaseHandler
@@ -34,7 +49,7 @@ def install_faults() -> None:
         _replace(handler, "write_error", _write_error)
 
 
-def _replace(home: type, name: str, make: Callable[[Method], Method]) -> None:
+def _replace(home: Any, name: str, make: Callable[[Method], Method]) -> None:
     before = getattr(home, name)
     if getattr(before, "__module__", None) != __name__:
         after = wraps(before)(make(before))
@@ -60,21 +75,77 @@ def _start(before: Method) -> Method:
             if self.coursedir is not None:
                 engine_of(self.coursedir.db_url)
             before(self)
-        except GradebookError as error:
-            self.fail("%s", error)
+        except (GradebookError, OSError) as error:
+            self.log.debug("how it failed", exc_info=error)
+            self.fail("%s", words_of(error, self.coursedir.root if self.coursedir else str(Path.cwd())))
 
     return start
+
+
+def _capture_log(before: Method) -> Method:
+    """formgrader shows a traceback in a panel below the log; what a sentence in the log says needs none."""
+
+    def capture_log(app: Any, *more: Any) -> Any:
+        start, said = app.start, False
+
+        def start_saying() -> None:
+            nonlocal said
+            try:
+                start()
+            except (NbGraderException, GradebookError, OSError) as error:
+                said = True
+                if not isinstance(error, NbGraderException):  # that one is in the log
+                    app.log.error("%s", words_of(error, app.coursedir.root))
+                raise
+
+        app.start = start_saying
+        result = before(app, *more)
+        if said:
+            del result["error"]
+        return result
+
+    return capture_log
+
+
+class _Stop(KeyboardInterrupt):
+    """Ends nbgrader's loop over students, and removes what is half written.
+
+    Of another error it would log a traceback, and go on to the next student, who meets the same.
+    """
+
+
+_STEPS = ("init_destination", "init_assignment", "convert_single_notebook", "set_permissions")
 
 
 def _convert_notebooks(before: Method) -> Method:
     """nbgrader would log a traceback for each student: so the gradebook is tried before the first."""
 
     def convert_notebooks(self: Any) -> None:
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id):
+        needed = isinstance(self, GenerateFeedback)  # which would make an empty one where it was lost
+        with existing(needed), Gradebook(self.coursedir.db_url, self.coursedir.course_id):
             pass
-        before(self)
+        for name in _STEPS:
+            setattr(self, name, _stopping(getattr(self, name)))
+        try:
+            before(self)
+        except (_Stop, OSError) as stopped:
+            words = words_of(stopped.__cause__ or stopped, self.coursedir.root)
+            self.log.error("%s", words)
+            raise NbGraderException(words) from None
 
     return convert_notebooks
+
+
+def _stopping(step: Method) -> Method:
+    def stopping(*arguments: Any) -> Any:
+        try:
+            return step(*arguments)
+        except (OSError, GradebookError) as error:
+            if isinstance(error, OSError) and error.errno not in DISK_ERRORS:
+                raise
+            raise _Stop from error
+
+    return stopping
 
 
 def _on_finish(before: Method) -> Method:

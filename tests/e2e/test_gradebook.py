@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -14,10 +15,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from nbgrader.api import Gradebook
 from sqlalchemy import create_engine, text
 from typer.testing import CliRunner
@@ -25,6 +29,7 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
 from tests.e2e.browser import jupyter_lab
+from tests.e2e.button import click
 from tests.e2e.postgres import Server, needs_postgres
 from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
 from tests.e2e.test_nbgrader_agrees import short_lesson
@@ -330,16 +335,79 @@ def test_a_file_locked_for_longer_than_we_wait(few: GradedClass, graded: GradedC
     assert_nothing_lost(few, graded, kept)
 
 
-def test_a_file_of_an_older_nbgrader(few: GradedClass) -> None:
-    engine = create_engine(few.address)
+def age(address: str) -> None:
+    """Make of a gradebook one of the revision before nbgrader's newest, which added courses."""
+    engine = create_engine(address)
     with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE student DROP COLUMN lms_user_id"))
+        operations = Operations(MigrationContext.configure(connection))
+        with operations.batch_alter_table("assignment") as assignment:
+            assignment.drop_column("course_id")
+        operations.drop_table("course")
+        newest = connection.execute(text("UPDATE alembic_version SET version_num = '282d30a0218e'"))
+        assert newest.rowcount == 1
     engine.dispose()
+
+
+def test_a_file_of_an_older_nbgrader_is_as_it_was_after_the_command_that_is_advised(
+    few: GradedClass, graded: GradedClass
+) -> None:
+    file = few.folder / "gradebook.db"
+    shutil.copyfile(graded.folder / "gradebook.db", file)
+    age(few.address)
     for command in (("autograde", LESSON), ("export",)):
         log = nbgrader(few.folder, *command, status=1)
-        assert f"the gradebook {few.folder}/gradebook.db was made by another nbgrader (" in log
+        assert f"the gradebook {file} was made by another nbgrader (no such column: assignment.course_id)" in log
         assert "back it up, then run 'nbgrader db upgrade'" in log
         assert "Traceback" not in log
+    nbgrader(few.folder, "db", "upgrade")
+    assert few.rows() == graded.rows()
+    nbgrader(few.folder, "autograde", LESSON)
+    assert few.rows() == graded.rows()
+    assert len(few.grades().splitlines()) == 1 + STUDENTS
+
+
+BROKEN = """
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+
+class Broken(NbGraderPreprocessor):
+    def preprocess(self, notebook, resources):
+        raise RuntimeError("it broke")
+"""
+
+
+def told_by_button(course: GradedClass, button: str, lesson: str, words: str, **settings: str) -> None:
+    """A click that cannot be done: formgrader shows its log alone, and in that a sentence."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "answers.json"
+        (answer,) = click(course.folder, button, lesson, ["half-0"], target, **settings).values()
+    assert not answer["success"]
+    assert "error" not in answer, answer
+    assert words in answer["log"]
+    assert "Traceback" not in answer["log"]
+
+
+def test_a_click_that_cannot_be_done_is_a_sentence_and_no_traceback(few: GradedClass, tmp_path: Path) -> None:
+    file = few.folder / "gradebook.db"
+    (few.folder / "submitted" / "half-0" / "00_start").mkdir()
+    told_by_button(few, "autograde", "00_start", "00_start has not been released; first: nbgrader generate_assignment")
+    nbgrader(few.folder, "autograde", LESSON)
+    lock = sqlite3.connect(file, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    patience = {"db_url": f"{few.address}?timeout={PATIENCE}"}
+    for button in ("autograde", "generate_feedback"):
+        told_by_button(few, button, LESSON, "is locked: another program has been writing", **patience)
+    lock.close()
+    kept = file.rename(tmp_path / "kept.db")
+    for button in ("autograde", "generate_feedback"):
+        told_by_button(few, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place")
+    file.write_bytes(os.urandom(50_000))
+    for button in ("autograde", "generate_feedback"):
+        told_by_button(few, button, LESSON, f"the gradebook {file} is damaged (file is not a database)")
+    kept.rename(file)
+    (few.folder / "broken.py").write_text(BROKEN)
+    few.configure('c.Autograde.autograde_preprocessors = ["broken.Broken"]')
+    told_by_button(few, "autograde", LESSON, "NOT GRADED: the grader failed (RuntimeError: it broke)")
 
 
 @pytest.fixture
@@ -372,6 +440,42 @@ def test_a_full_disk_in_mid_run(small_disk: GradedClass, graded: GradedClass) ->
     assert "its disk is full: free some space" in said or "No space left on device; see to the disk" in said
     (small_disk.folder / "filling").unlink()
     assert_nothing_lost(small_disk, graded, kept)
+
+
+def fill(folder: Path) -> Path:
+    filling = folder / "filling"
+    with filling.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    return filling
+
+
+def test_a_full_disk_when_grades_are_exported(small_disk: GradedClass) -> None:
+    nbgrader(small_disk.folder, "autograde", LESSON)
+    before = small_disk.grades()
+    filling = fill(small_disk.folder)
+    log = nbgrader(small_disk.folder, "export", status=1)
+    file = small_disk.folder / "grades.csv"
+    assert f"nothing more can be written to {file}: No space left on device; see to the disk" in log
+    assert "Traceback" not in log
+    assert file.read_text("utf-8") == before
+    filling.unlink()
+    assert small_disk.grades() == before
+
+
+def test_a_full_disk_when_feedback_is_made(small_disk: GradedClass) -> None:
+    nbgrader(small_disk.folder, "autograde", LESSON)
+    filling = fill(small_disk.folder)
+    log = nbgrader(small_disk.folder, "generate_feedback", LESSON, status=1)
+    full = "No space left on device; see to the disk"
+    assert full in log or "its disk is full: free some space" in log
+    assert "Traceback" not in log
+    for button in ("autograde", "generate_feedback"):
+        told_by_button(small_disk, button, LESSON, " full" if "its disk is full" in log else full)
+    filling.unlink()
+    nbgrader(small_disk.folder, "autograde", LESSON)
+    nbgrader(small_disk.folder, "generate_feedback", LESSON)
+    assert len(list(small_disk.folder.glob(f"feedback/*/{LESSON}/{LESSON}.html"))) == len(FEW)
 
 
 def test_a_disk_that_turns_read_only_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
