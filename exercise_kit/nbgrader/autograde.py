@@ -8,7 +8,7 @@ place; the steps of grading stay those of the configuration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
@@ -43,7 +43,9 @@ from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, noted
-from exercise_kit.submission.released import remember_class
+from exercise_kit.nbgrader.same_file import note_same_file
+from exercise_kit.submission.flags import SAME_FILE
+from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
 COLUMNS = 120
@@ -105,6 +107,7 @@ class JudgedAutograde(Autograde):
             self._require_release(self.coursedir.assignment_id)
             with existing():
                 failed = self._convert_all(self.coursedir.assignment_id)
+                self._flag_same_file(self.coursedir.assignment_id)
                 self._log_table(self.coursedir.assignment_id)
         except GradebookError as error:
             self._stop(f"{error}; {KEPT}")
@@ -129,12 +132,11 @@ class JudgedAutograde(Autograde):
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
         recorded = self._recorded(lesson)
-        turns = Path(self.coursedir.root) / ".vit_course" / "autograde"
         for folder in sorted(self.assignments):
             student = Path(folder).parent.name
             self.notebooks = self.assignments[folder]
             try:
-                with lock_folder(turns, self._say_once):
+                with self._turn():
                     if self._is_wanted(lesson, student, recorded):
                         self._convert(lesson, student)
             except (DBAPIError, GradebookError):
@@ -183,6 +185,20 @@ class JudgedAutograde(Autograde):
                 .filter(Grade.auto_score.is_(None), Grade.manual_score.is_(None), ~Grade.needs_manual_grade)
             )
             return handed_in - {student for (student,) in empty.distinct()}
+
+    def _flag_same_file(self, lesson: str) -> None:
+        """Flag the copies of one trained model, in all pages and in the rows of those who were graded now."""
+        lessons = Lessons(Path(self.coursedir.root))
+        with suppress(ReleasedError), self._turn():
+            flagged = note_same_file(self.coursedir, lessons.get(lesson)) if lesson in lessons.names else set()
+            for student in sorted(flagged):
+                if row := self._rows.get(student):
+                    self.log.warning("%s: %s", student, SAME_FILE)
+                    said = "; ".join(filter(None, [f"[{SAME_FILE}]", row.remarks]))
+                    self._rows[student] = row._replace(remarks=said)
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return lock_folder(Path(self.coursedir.root) / ".vit_course" / "autograde", self._say_once)
 
     def _say_once(self) -> None:
         if not self._said:
