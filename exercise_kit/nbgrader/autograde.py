@@ -44,7 +44,9 @@ from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, wo
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, noted
 from exercise_kit.nbgrader.same_file import note_same_file
+from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE
+from exercise_kit.submission.parse import open_answers
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
 RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
@@ -282,11 +284,13 @@ class JudgedAutograde(Autograde):
         return []
 
     def _why_missing(self, lesson: str, student: str) -> str:
+        """Name a file that `vit-course grade` finds and nbgrader does not, for it lies in no lesson's folder."""
         course = self.coursedir
-        folder = Path(course.root) / course.submitted_directory / student
-        with suppress(OSError):
-            if any(path.is_file() and path.suffix in (".ipynb", ".py") for path in folder.iterdir()):
-                return f"there are files in {folder.name}/, which belong in {folder.name}/{lesson}/"
+        lessons, home = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
+        names = lessons.names
+        for found in find([home / student], names, Path(course.root)):
+            if found.path.is_file() and found.assignment not in names and _may_be(lesson, found, lessons):
+                return f"{found.path.relative_to(home)} lies in the wrong place: it belongs in {student}/{lesson}/"
         return "nothing handed in"
 
     def _stop(self, message: str) -> None:
@@ -315,6 +319,13 @@ def as_text(rows: Iterable[Row]) -> str:
 def _folders(home: Path) -> Iterator[Path]:
     with suppress(OSError):
         yield from (path for path in sorted(home.iterdir()) if path.is_dir() and not path.name.startswith("."))
+
+
+def _may_be(lesson: str, found: HandedIn, lessons: Lessons) -> bool:
+    """Whether a file is of a lesson; of one that cannot be read nobody knows."""
+    with suppress(Exception):
+        return open_answers(found, lessons).lesson.name == lesson
+    return True
 
 
 def _cause(error: BaseException) -> str:

@@ -1,9 +1,10 @@
-"""`nbgrader autograde` and `vit-course grade` read one folder alike, whatever became of a notebook."""
+"""`nbgrader autograde`, formgrader's button and `vit-course grade` read one folder alike, whatever is in a file."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from tests.e2e.button import click
 from tests.e2e.handed_in import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
 from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
@@ -21,6 +23,8 @@ from vit_course.cli import app
 QUESTION = "### Question: why not one token per pixel? (5 minutes, 2 points)\n\nBecause 50 176² is a lot."
 PAGES = "*-file"  # whose pages are made, and who is graded once more
 CHECKS = ("check-patchify", "check-unpatchify")
+# files that lie in no lesson's folder: where, and whether they are of this lesson
+MISPLACED = {"loose": f"{LESSON}.ipynb", "wrong-folder": f"week1/{LESSON}.ipynb"}
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,10 @@ class BothRoads:
         return Row(points, result["reason"] or "", ", ".join(result["flags"]))
 
     def by_nbgrader(self, student: str) -> Row:
-        """The points from the gradebook, the rest from the log."""
-        grades = self.gradebook(student)
-        said = (line.partition("] ")[2] for line in self.log.splitlines() if re.search(r"(WARNING|ERROR)\]", line))
-        lines = [line.removeprefix(f"{student}: ") for line in said if line.startswith(f"{student}: ")]
-        flags = [line for line in lines if re.fullmatch(r"[a-z-]+(, [a-z-]+)*", line)]
-        reasons = [line.removeprefix("NOT GRADED: ") for line in lines if line not in flags]
-        points = tuple(None if (score := grades.get(name)) is None else round(score, 4) for name in CHECKS)
-        return Row(points, "; ".join(reasons), "; ".join(flags))
+        return row_of(student, self.gradebook(student), self.log)
 
-    def gradebook(self, student: str) -> dict[str, float | None]:
-        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
+    def gradebook(self, student: str, file: str = "gradebook.db") -> dict[str, float | None]:
+        with Gradebook(f"sqlite:///{self.folder}/{file}") as gradebook:
             grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
             return {grade.name: grade.auto_score for grade in grades}
 
@@ -66,6 +63,16 @@ class BothRoads:
         path = self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
         cells: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
         return cells
+
+
+def row_of(student: str, grades: dict[str, float | None], log: str) -> Row:
+    """The points from a gradebook, the rest from nbgrader's log."""
+    said = (line.partition("] ")[2] for line in log.splitlines() if re.search(r"(WARNING|ERROR)\]", line))
+    lines = [line.removeprefix(f"{student}: ") for line in said if line.startswith(f"{student}: ")]
+    flags = [line for line in lines if re.fullmatch(r"[a-z-]+(, [a-z-]+)*", line)]
+    reasons = [line.removeprefix("NOT GRADED: ") for line in lines if line not in flags]
+    points = tuple(None if (score := grades.get(name)) is None else round(score, 4) for name in CHECKS)
+    return Row(points, "; ".join(reasons), "; ".join(flags))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -85,21 +92,27 @@ def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
     folder = new_class(tmp_path_factory.mktemp("roads") / "class", ROOT).path
     short_lesson(folder)
     nbgrader(folder, "generate_assignment", LESSON)
+    shutil.copyfile(folder / "gradebook.db", folder / "button.db")
     answers = model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
     for student, path in write_submissions(folder, LESSON, dict.fromkeys(KINDS, answers)).items():
         hand_in(path, KINDS[student])
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_student("absent", first_name="Ada", last_name="Away")
-    (folder / "submitted" / "misplaced").mkdir()
-    (folder / "submitted" / "misplaced" / "work.ipynb").write_text("{}")
+    saved = (folder / "submitted" / "as-saved" / LESSON / f"{LESSON}.ipynb").read_bytes()
+    for student, place in {**MISPLACED, "unreadable": "work.ipynb", "other": "00_start.ipynb"}.items():
+        path = folder / "submitted" / student / place
+        path.parent.mkdir(parents=True)
+        path.write_bytes(saved)
+    (folder / "submitted" / "unreadable" / "work.ipynb").write_text("{}")
+    shutil.copy(ROOT / "notebooks" / "00_start.ipynb", folder / "submitted" / "other")
     before = {student: contents(folder / "submitted" / student / LESSON) for student in KINDS}
     log = nbgrader(folder, "autograde", LESSON)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        paths = [f"submitted/{student}" for student in KINDS]
+        paths = [f"submitted/{student}" for student in (*KINDS, *MISPLACED)]
         done = CliRunner().invoke(app, ["grade", *paths, "--json", "all.json", "--jobs", "2"])
     assert done.exit_code == 1, done.output
-    assert f"of {len(KINDS)} graded" in done.output, "the table, beside the file"
+    assert f"of {len(KINDS) + len(MISPLACED)} graded" in done.output, "the table, beside the file"
     results = json.loads((folder / "all.json").read_text("utf-8"))["submissions"]
     return BothRoads(folder, log, {result["student"]: result for result in results}, before)
 
@@ -115,6 +128,21 @@ def test_both_roads_give_the_same_points_reason_and_flags(roads: BothRoads) -> N
         assert row.flags == ", ".join(kind.flags), student
         assert (row.points == (None, None)) == (student in UNGRADABLE), (student, row)
         assert (roads.results[student]["status"] == "graded") == (student not in UNGRADABLE)
+
+
+def test_formgrader_s_button_gives_the_same_without_a_traceback(roads: BothRoads, tmp_path: Path) -> None:
+    """Every third kind, into a gradebook and a folder of its own; no judge's result is new."""
+    students = list(KINDS)[::3]
+    settings = {"db_url": f"sqlite:///{roads.folder}/button.db", "autograded_directory": "by_button"}
+    answers = click(roads.folder, "autograde", LESSON, students, tmp_path / "answers.json", **settings)
+    by_button = {
+        student: row_of(student, roads.gradebook(student, "button.db"), answers[student]["log"]) for student in students
+    }
+    assert by_button == {student: roads.by_command(student) for student in students}
+    for student, answer in answers.items():
+        assert answer.keys() == {"success", "log"}, student
+        assert answer["success"], student
+        assert "Traceback" not in answer["log"], student
 
 
 @pytest.mark.parametrize("student", HONEST | SCRIPTS)
@@ -137,9 +165,18 @@ def test_one_table_at_the_end_has_everybody(roads: BothRoads) -> None:
         (line,) = [line for line in table.splitlines() if line.startswith(f"{student}  ")]
         assert ("  not graded  " in line) == (student in UNGRADABLE), line
     assert re.search(r"^absent +missing +nothing handed in$", table, re.MULTILINE)
-    assert re.search(rf"^misplaced +missing +.* belong in misplaced/{LESSON}/$", table, re.MULTILINE)
+    assert re.search(r"^other +missing +nothing handed in$", table, re.MULTILINE), "of another lesson"
     graded = len(KINDS) - len(UNGRADABLE)
-    assert f"{graded} graded, {len(UNGRADABLE)} not graded, 2 missing" in table
+    assert f"{graded} graded, {len(UNGRADABLE)} not graded, 5 missing" in table
+
+
+@pytest.mark.parametrize(("student", "place"), [*MISPLACED.items(), ("unreadable", "work.ipynb")])
+def test_the_table_names_what_the_command_alone_grades(roads: BothRoads, student: str, place: str) -> None:
+    """nbgrader knows work by its folder; term.md says that the two differ here."""
+    assert student not in MISPLACED or roads.by_command(student).points == roads.by_command("as-saved").points
+    words = " ".join(roads.log.split())
+    wrong = f"{student}/{place} lies in the wrong place: it belongs in {student}/{LESSON}/"
+    assert f"{student} missing {wrong}" in words
 
 
 def test_what_was_handed_in_is_still_there(roads: BothRoads) -> None:
