@@ -1,0 +1,90 @@
+"""The workflow of a Git classroom: its commands, run as GitHub runs them, with a sandbox and where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.test_autograder import ENOSYS, FORBID, LANDLOCK, LESSON, ROOT, upload
+from tests.machine import needs_sandbox
+
+WORKFLOW = yaml.safe_load((ROOT / "exercise_kit" / "templates" / "grade_workflow.yml").read_text(encoding="utf-8"))
+STEPS = {step["name"]: step["run"] for step in WORKFLOW["jobs"]["grade"]["steps"] if "run" in step}
+# what downloads, and what changes the machine's settings, is only written down
+STAND_IN = '#!/bin/sh\necho "$(basename "$0") $*" >> told\n'
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Path:
+    """The folder of a job after its checkouts."""
+    (tmp_path / "course").symlink_to(ROOT)
+    for name in ("submission", "bin", "home"):
+        (tmp_path / name).mkdir()
+    for name in ("pip", "sudo"):
+        (tmp_path / "bin" / name).write_text(STAND_IN)
+        (tmp_path / "bin" / name).chmod(0o755)
+    upload(tmp_path / "submission", tmp_path / "ran")
+    return tmp_path
+
+
+def run(step: str, runner: Path, *launcher: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(runner / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [*launcher, str(shutil.which("bash")), "-e", "-c", STEPS[step]],
+        cwd=runner,
+        env={"HOME": str(runner / "home"), "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def results(runner: Path) -> list[dict[str, object]]:
+    return json.loads((runner / "graded" / "results.json").read_bytes())["submissions"]
+
+
+@needs_sandbox
+def test_a_push_is_graded(runner: Path) -> None:
+    for step in STEPS:
+        done = run(step, runner, COURSE="school/vit_course")
+        assert done.returncode == 0, done.stdout + done.stderr
+    (graded,) = results(runner)
+    assert (graded["assignment"], graded["status"]) == (LESSON, "graded")
+    assert graded["score"] == graded["max_score"]
+    assert not (runner / "ran").exists()  # the sandbox let nothing be written
+    assert (runner / "told").read_text().splitlines() == [
+        "pip install --constraint course/constraints.txt --editable course[grading]",
+        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ]
+
+
+@needs_sandbox
+def test_a_file_that_cannot_be_graded_fails_the_job_and_its_reason_is_kept(runner: Path) -> None:
+    (runner / "submission" / f"{LESSON}.ipynb").write_text("<html>")
+    assert run("Grade", runner).returncode == 1
+    (rejected,) = results(runner)
+    assert (rejected["status"], bool(rejected["reason"])) == ("rejected", True)
+
+
+def test_without_the_course_s_address_it_says_what_to_set(runner: Path) -> None:
+    done = run("The course has a place", runner, COURSE="")
+    assert (done.returncode, done.stdout) == (1, "::error::set the organization's variable COURSE_REPOSITORY\n")
+
+
+def test_where_the_sandbox_is_forbidden_nothing_is_graded_and_it_says_what_to_switch_on(runner: Path) -> None:
+    done = run("Grade", runner, sys.executable, "-c", FORBID, str(ENOSYS), ",".join(map(str, LANDLOCK)))
+    assert done.returncode == 1
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "nothing was graded. What is missing:" in told
+    assert "--security-opt seccomp=FILE" in told
+    assert "Traceback" not in told
+    assert list((runner / "graded").iterdir()) == []
+    assert not (runner / "ran").exists()
