@@ -67,13 +67,18 @@ def container(packed, tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
+    upload(tmp_path / "submission", tmp_path / "ran")
+    return tmp_path
+
+
+def upload(folder, ran):
+    """A right notebook, which writes a file where nothing guards the machine."""
     notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
-    mark = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
+    mark = f"open({str(ran)!r}, 'w').close()"
     notebook["cells"].insert(
         0, {"cell_type": "code", "id": "mark", "metadata": {}, "source": mark, "outputs": [], "execution_count": None}
     )
-    (tmp_path / "submission" / f"{LESSON}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    return tmp_path
+    (folder / f"{LESSON}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def run_autograder(container, *launcher):
