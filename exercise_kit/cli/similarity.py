@@ -30,7 +30,7 @@ def similarity(
         if export is None:
             target = out or directory / PAGE
             count = engine.write_page(directory, target, lesson)
-            console.print(f"{count} pairs alike, for you alone: {target}", markup=False)
+            console.print(f"{count} {'pair' if count == 1 else 'pairs'} alike, for you alone: {target}", markup=False)
             return
         found = engine.texts_of(directory, lesson)
         count = engine.export(found, export)

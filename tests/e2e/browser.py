@@ -21,6 +21,37 @@ needs_chromium = pytest.mark.skipif(
 )
 # set to a folder to keep what the browser showed
 SCREENSHOTS = os.environ.get("VIT_COURSE_SCREENSHOTS")
+PHONES = (320, 390)  # pixels
+_TOO_WIDE = """() => {
+  document.querySelectorAll("details").forEach(each => { each.open = true })
+  const boxes = [document.documentElement, ...document.querySelectorAll(".scroll, pre, table, svg")]
+  const words = [...document.querySelectorAll("svg text")]
+  const leaves = text => {
+    const [own, picture] = [text, text.ownerSVGElement].map(each => each.getBoundingClientRect())
+    return own.left < picture.left - 1 || own.right > picture.right + 1
+  }
+  const found = [...boxes.filter(each => each.scrollWidth > each.clientWidth), ...words.filter(leaves)]
+  return found.map(each => `${each.scrollWidth} > ${each.clientWidth}: ${each.outerHTML.slice(0, 300)}`)
+}"""
+
+
+def cut_on_a_phone(*pages: Path) -> list[str]:
+    """What is wider than its place on files' pages, on narrow screens, with everything unfolded."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found: list[str] = []
+    with (
+        playwright.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
+    ):
+        opened = browser.new_page()
+        for width in PHONES:
+            opened.set_viewport_size({"width": width, "height": 900})
+            for page in pages:
+                opened.goto(page.as_uri())
+                found += [f"{page.name} at {width} pixels, {each}" for each in opened.evaluate(_TOO_WIDE)]
+                if SCREENSHOTS:
+                    opened.screenshot(path=Path(SCREENSHOTS) / f"{page.stem}-{width}.png", full_page=True)
+    return found
 
 
 @contextmanager

@@ -1,8 +1,16 @@
 """Who wrote alike beyond the task: a copy is shown, what the task forces is not, and no page gives points."""
 
-import pytest
+import shlex
+import sys
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from exercise_kit import report
 from exercise_kit.report.similarity import SimilarityError, Text, export, pairs, texts_of, write_page
+from tests.e2e.browser import cut_on_a_phone, needs_chromium
+from vit_course.cli import app
 
 OWN = [
     "    total = 0\n    for {a} in range(len(images)):\n        total = total * 3 + images[{a}].sum() - 7\n",
@@ -70,6 +78,51 @@ def test_other_engines_get_one_file_a_student_and_what_was_given(copying_class, 
         assert "### BEGIN SOLUTION" not in path.read_text("utf-8") or "submissions" in str(path)
     with pytest.raises(SimilarityError, match="not empty"):
         export(found, tmp_path / "out")
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, ["similarity", *map(str, arguments)])
+    return done.exit_code, done.output.splitlines()
+
+
+def test_the_command_writes_the_page(copying_class):
+    page = copying_class / "similarity.html"
+    assert run(copying_class) == (0, [f"1 pair alike, for you alone: {page}"])
+    assert page.is_file()
+
+
+def test_the_command_writes_files_for_other_engines_and_says_how_to_start_them(copying_class, tmp_path):
+    out = tmp_path / "for other engines"
+    status, (told, *commands) = run(copying_class, "--lesson", "01_patchify", "--export", out)
+    assert (status, told) == (0, f"2 students' answers are in {out}. For instance:")
+    typed = [shlex.split(each) for each in commands]
+    assert [words[0] for words in typed] == ["java", "dolos", "compare50"]
+    for words in typed:
+        given = [Path(word) for word in words if word.startswith(str(tmp_path))]
+        assert len(given) == 2
+        assert all(list(each.parent.glob(each.name)) for each in given)
+    assert run(copying_class, "--export", out) == (1, [f"{out} exists and is not empty; name a new folder"])
+
+
+def test_the_command_names_the_extra_that_it_needs(copying_class, monkeypatch):
+    monkeypatch.setitem(sys.modules, "copydetect.utils", None)
+    monkeypatch.delitem(sys.modules, "exercise_kit.report.similarity")
+    monkeypatch.delattr(report, "similarity")
+    status, told = run(copying_class)
+    assert status == 1
+    assert told[0].endswith('Install it with: pip install "vit-course[similarity]"')
+
+
+@needs_chromium
+def test_nothing_of_the_page_is_cut_on_a_phone(copying_class):
+    for path in (copying_class / "submitted").rglob("*.py"):
+        line = (
+            f"    {'total_of_all_patches_' * 12} = images.flatten().unsqueeze(0).repeat(3, 1).sum(dim=0).mean() * 17\n"
+        )
+        path.write_text(path.read_text() + "\n\ndef patches_of(images):\n" + line + "    return images\n")
+    page = copying_class / "similarity.html"
+    assert write_page(copying_class, page) == 1
+    assert cut_on_a_phone(page) == []
 
 
 @pytest.mark.parametrize(("lesson", "words"), [("99_none", "there is no lesson"), (None, "nobody has handed in")])

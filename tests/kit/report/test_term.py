@@ -17,7 +17,7 @@ from exercise_kit.report.page import lecture_page, private_page, signed
 from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import KnownMistake, tally
 from exercise_kit.report.term import lesson_rows
-from tests.e2e.browser import CHROMIUM, needs_chromium
+from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
 from tests.kit.report.conftest import exercise, failed
 from tests.kit.report.test_page import Outline
 
@@ -60,6 +60,28 @@ def test_the_index_is_the_correlation_with_all_other_exercises():
     low, high = found[0].interval
     assert low < found[0].index < high < 1
     assert (found[0].students, found[0].sentence) == (12, "who does well elsewhere does well here")
+
+
+def test_what_tells_most_apart_stands_first_and_the_unknown_last():
+    scores = {
+        "same": lambda number: 10.0,
+        "weak": lambda number: 10.0 * (number % 2),
+        "strong": lambda number: float(number // 2),
+        "stronger": lambda number: float(number // 2 + number % 2),
+    }
+    works = [
+        handed_in(
+            f"s{number}",
+            LESSONS[0],
+            *(exercise(name, score=score(number), max_score=10.0) for name, score in scores.items()),
+        )
+        for number in range(12)
+    ]
+    found = discriminations(class_of(*works, lessons=LESSONS[:1], points=dict.fromkeys(scores, 10.0)).exercises)
+    assert [each.exercise.name for each in found] == ["stronger", "strong", "weak", "same"]
+    known = [each.index for each in found[:-1]]
+    assert known == sorted(known, reverse=True)
+    assert found[-1].index is None
 
 
 def test_of_few_students_nothing_is_said():
@@ -214,6 +236,14 @@ def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(l
     Outline(private)
     assert "12 students, those with most reasons first" in private
     assert "student3" not in lecture_page(long_term, "vision", TODAY)
+
+
+@needs_chromium
+def test_nothing_is_cut_on_a_phone(long_term, tmp_path):
+    pages = {"term": lecture_page, "term-names": private_page}
+    for name, page in pages.items():
+        (tmp_path / f"{name}.html").write_text(page(long_term, "vision", TODAY), encoding="utf-8")
+    assert cut_on_a_phone(*(tmp_path / f"{name}.html" for name in pages)) == []
 
 
 @needs_chromium
