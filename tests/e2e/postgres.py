@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nonexistent"))
-ACCOUNT = "postgres"  # the server does not run as root
+ACCOUNT = "postgres"  # of the machine, for the server does not run as root; and of the server, which it may do all in
 needs_postgres = pytest.mark.skipif(
     not (BINARIES / "initdb").is_file() or (os.getuid() == 0 and shutil.which("runuser") is None),
     reason="no PostgreSQL server on this machine (Debian: apt-get install postgresql)",
@@ -28,7 +28,7 @@ class Server:
         self.folder = folder
         if os.getuid() == 0:
             shutil.chown(folder, ACCOUNT)
-        self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "teacher", "-E", "UTF8", "--no-sync")
+        self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", ACCOUNT, "-E", "UTF8", "--no-sync")
         self.start()
 
     def start(self) -> None:
@@ -41,8 +41,8 @@ class Server:
 
     def database(self, name: str) -> str:
         """The address of a new database."""
-        self._run("createdb", "-h", str(self.folder), "-U", "teacher", name)
-        return f"postgresql+psycopg://teacher@/{name}?host={self.folder}"
+        self._run("createdb", "-h", str(self.folder), "-U", ACCOUNT, name)
+        return f"postgresql+psycopg://{ACCOUNT}@/{name}?host={self.folder}"
 
     @property
     def stop_command(self) -> list[str]:

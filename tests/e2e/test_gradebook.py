@@ -30,7 +30,8 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
 from tests.e2e.browser import jupyter_lab
 from tests.e2e.button import click
-from tests.e2e.postgres import Server, needs_postgres
+from tests.e2e.guides import Block, blocks_of
+from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
 from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
 from tests.e2e.test_nbgrader_agrees import short_lesson
 from vit_course.cli import app
@@ -129,6 +130,13 @@ def ungraded(graded: GradedClass, tmp_path: Path) -> GradedClass:
 
 
 @pytest.fixture
+def copied(graded: GradedClass, tmp_path: Path) -> GradedClass:
+    """The graded class, for people who grade by hand."""
+    folder = shutil.copytree(graded.folder, tmp_path / "class")
+    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+
+
+@pytest.fixture
 def few(graded: GradedClass, tmp_path: Path) -> GradedClass:
     """A part of it, for the faults."""
     return few_of(graded, tmp_path / "class")
@@ -215,9 +223,9 @@ class Formgrader:
             return error.code, error.read().decode()
 
 
-def grade_id(course: GradedClass) -> str:
+def grade_id(course: GradedClass, student: str = "half-0", question: str = QUESTION) -> str:
     with Gradebook(course.address) as gradebook:
-        return str(gradebook.find_grade(QUESTION, LESSON, LESSON, "half-0").id)
+        return str(gradebook.find_grade(question, LESSON, LESSON, student).id)
 
 
 def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Callable[[], None]], words: str) -> None:
@@ -271,6 +279,48 @@ def test_formgrader_is_usable_with_a_server(ungraded: GradedClass, server: Serve
         return server.start
 
     assert_usable(course, tmp_path / "settings", lose, "does not answer")
+
+
+class OpenPage:
+    """What formgrader's script keeps of an answer since its page was opened, and sends back whole when one types."""
+
+    def __init__(self, pages: Formgrader, address: str) -> None:
+        self._pages, self._address = pages, address
+        self._kept = json.loads(pages.ask(address)[1])
+
+    def type(self, **changes: object) -> None:
+        status, answer = self._pages.ask(self._address, **(self._kept | changes))
+        assert status == 200, answer
+        self._kept = json.loads(answer)
+
+
+def test_several_graders_have_what_the_page_says(copied: GradedClass, tmp_path: Path) -> None:
+    """The four rows of docs/instructors/term.md in order; Ina and Jon have opened each page before anybody types."""
+    with Gradebook(copied.address) as gradebook:
+        comment = f"/api/comment/{gradebook.find_comment(QUESTION, LESSON, LESSON, 'half-0').id}"
+    answer, other = (f"/api/grade/{grade_id(copied, student)}" for student in ("half-0", "half-1"))
+    second = f"/api/grade/{grade_id(copied, question='check-patchify')}"
+    with jupyter_lab(copied.folder, tmp_path / "settings") as address:
+        pages = Formgrader(address)
+
+        def now(which: str, *fields: str) -> list[object]:
+            found = json.loads(pages.ask(which)[1])
+            return [found[field] for field in fields]
+
+        ina, jon = ({each: OpenPage(pages, each) for each in (answer, other, second, comment)} for _ in range(2))
+        ina[answer].type(manual_score=1.0)
+        jon[other].type(manual_score=2.0)
+        jon[second].type(manual_score=3.0)
+        assert [now(each, "manual_score") for each in (answer, other, second)] == [[1.0], [2.0], [3.0]]
+        jon[comment].type(manual_comment="Jon's")
+        assert (now(answer, "manual_score"), now(comment, "manual_comment")) == ([1.0], ["Jon's"])
+        jon[answer].type(manual_score=1.5)
+        ina[comment].type(manual_comment="Ina's")
+        assert (now(answer, "manual_score"), now(comment, "manual_comment")) == ([1.5], ["Ina's"])
+        ina[other].type(extra_credit=0.5)
+        assert now(other, "manual_score", "extra_credit") == [None, 0.5]
+        jon[other].type(manual_score=2.0)
+        assert now(other, "manual_score", "extra_credit") == [2.0, None]
 
 
 def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
@@ -493,7 +543,7 @@ def test_a_server_that_is_killed_in_mid_run(few: GradedClass, graded: GradedClas
     course = on_server(few, server, "killed")
     kept = course.results()
     said = run_into(course, f"subprocess.run({server.stop_command}, check=True, cwd='/')")
-    assert f"the gradebook postgresql+psycopg://teacher@/killed?host={server.folder} does not answer (" in said
+    assert f"the gradebook postgresql+psycopg://postgres@/killed?host={server.folder} does not answer (" in said
     assert "start its server, or mend its address in nbgrader_config.py" in said
     server.start()
     assert_nothing_lost(course, graded, kept)
@@ -504,27 +554,43 @@ def test_a_server_s_table_locked_for_longer_than_we_wait(few: GradedClass, grade
     course = on_server(few, server, "locked")
     kept = course.results()
     course.configure(f'c.CourseDirectory.db_url = "{course.address}&options=-c%20lock_timeout%3D{PATIENCE}s"')
-    lock = f"import psycopg; held = psycopg.connect('host={server.folder} user=teacher dbname=locked')"
+    lock = f"import psycopg; held = psycopg.connect('host={server.folder} user=postgres dbname=locked')"
     said = run_into(course, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
     assert "is locked: another program" in said
     assert_nothing_lost(course, graded, kept)
 
 
+def type_in(block: Block, server: Server, folder: Path) -> None:
+    """A block of the page, by root, who may be anybody on the server, or by the teacher in the class folder."""
+    is_root = block.mark == "as root"
+    commands = block.commands if os.getuid() == 0 else block.commands.replace(f"runuser -u {ACCOUNT} -- ", "")
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(BINARIES), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PGUSER": ACCOUNT if is_root else "teacher"}
+    where = server.folder if is_root else folder
+    subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=where, env=environment, check=True)
+
+
 @needs_postgres
-def test_the_page_s_lines_move_a_class(graded: GradedClass, server: Server) -> None:
-    """The program of docs/gradebook.md takes over points that people gave, which no grader can make again."""
+def test_the_page_s_commands_move_a_class_and_bring_a_backup_back(
+    copied: GradedClass, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/gradebook.md from top to end, with points that a person gave, which no grader can make again."""
     page = (ROOT / "docs" / "gradebook.md").read_text("utf-8")
-    (program,) = re.findall(r"```python\n(import.*?)```", page, re.DOTALL)
-    with Gradebook(graded.address) as gradebook:
+    setting, program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.setenv("PGHOST", str(server.folder))
+    monkeypatch.setenv("PGUSER", "teacher")
+    with Gradebook(copied.address) as gradebook:
         gradebook.find_grade(QUESTION, LESSON, LESSON, "half-1").manual_score = 1.5
         gradebook.db.commit()
-    moved = GradedClass(graded.folder, server.database("moved"))
-    (graded.folder.parent / "move.py").write_text(program)
-    command = [sys.executable, str(graded.folder.parent / "move.py"), graded.address, moved.address]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(command, env={**os.environ, "PATH": path}, check=True)
-    assert moved.rows() == graded.rows()
-    with Gradebook(graded.address) as before, Gradebook(moved.address) as after:
-        for book in (before, after):
-            assert book.find_grade(QUESTION, LESSON, LESSON, "half-1").score == 1.5
-        assert after.find_submission(LESSON, "half-1").timestamp == before.find_submission(LESSON, "half-1").timestamp
+    rows, grades = copied.rows(), copied.grades()
+    assert any("half-1" in row and 1.5 in row for row in rows)
+    (copied.folder / "move.py").write_text(program)
+    for block in blocks_of("../gradebook.md"):
+        if block.is_run:
+            type_in(block, server, copied.folder)
+    copied.configure(setting)
+    moved = GradedClass(copied.folder, "postgresql+psycopg:///vit_class")
+    assert GradedClass(copied.folder, f"sqlite:///{copied.folder}/gradebook-backup.db").rows() == rows
+    (copied.folder / "gradebook.db").unlink()
+    assert moved.rows() == rows
+    assert moved.grades() == grades
