@@ -45,7 +45,7 @@ html_theme_options = {
     "icon_links": [{"name": "Source code", "url": URLS["Repository"], "icon": "fa-brands fa-github"}],
     "search_bar_text": "A mistake, a symptom, a word",
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"lessons/*": ["page-toc"], "guides/*": ["page-toc"]},
+    "secondary_sidebar_items": {"lessons/*": ["page-toc"], "guides/**": ["page-toc"]},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -27,7 +27,7 @@ PUBLISHED = HERE / "published.txt"
 COLAB = "https://colab.research.google.com/github"
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)((?:#[^)\s]*)?\))")
 # where a file of the repository stands on the site
-_PLACES = {"docs": "guides", "notebooks": "lessons", "figures": "figures"}
+_PLACES = {"docs": "guides", "docs/instructors": "guides/instructors", "notebooks": "lessons", "figures": "figures"}
 
 
 def put_together(source: Path, only: Collection[str] = ()) -> None:
@@ -51,7 +51,7 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
         for path in sorted((ROOT / home).iterdir()):
             if home == "figures" and path.suffix == ".svg":
                 shutil.copy(path, source / place)
-            elif path.suffix == ".md" and home == "docs":
+            elif path.suffix == ".md" and place.startswith("guides"):
                 (source / place / path.name).write_text(_with_links(path), encoding="utf-8")
             elif path.suffix == ".ipynb":
                 (source / place / path.name).write_text(_notebook(path), encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.mistake_pages import SYMPTOMS, anchor, pages, redirects
+from exercise_kit.authoring.mistake_pages import SYMPTOMS, anchor, pages, redirects, with_new
 from exercise_kit.engine.library import with_their_own
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
@@ -100,6 +100,7 @@ def test_a_page_says_what_it_is_asks_its_question_and_shows_training(texts: dict
 
 def test_no_published_page_is_lost() -> None:
     redirects(PUBLISHED)
+    assert with_new(PUBLISHED) == PUBLISHED, "a new mistake's page is not on the list: run make site"
 
 
 def test_the_site_s_address_is_that_of_the_project() -> None:

@@ -31,7 +31,8 @@ pytestmark = needs_sphinx
 ROOT = Path(__file__).parents[2]
 PART = ("patchify", "train_one_epoch")
 MISTAKE = "mistakes/patchify/column-order.html"
-SAMPLE = ["index.html", "lessons/01_patchify.html", "lessons/04_block.html", "guides/index.html", "mistakes/index.html",
+SAMPLE = ["index.html", "lessons/01_patchify.html", "lessons/04_block.html", "guides/index.html",
+          "guides/instructors/quickstart.html", "guides/instructors/jupyterhub.html", "mistakes/index.html",
           "mistakes/patchify/index.html", MISTAKE, "mistakes/seen/nothing-to-see.html", "search.html"]  # fmt: skip
 # what a browser fetches by itself; a link is followed only by its reader
 FETCHED = {
@@ -109,6 +110,14 @@ def test_every_link_inside_leads_to_a_page_and_to_a_place_on_it(site: Path, pars
             if not target.is_file() or (parts.fragment and anchors and unquote(parts.fragment) not in anchors):
                 dead.add((path.relative_to(site).as_posix(), link))
     assert dead == set()
+
+
+def test_every_guide_has_a_page(site: Path) -> None:
+    docs = ROOT / "docs"
+    guides = {path.relative_to(docs) for path in docs.rglob("*.md") if (docs / "site") not in path.parents}
+    assert len(guides) > 10
+    assert [guide for guide in guides if not (site / "guides" / guide).with_suffix(".html").is_file()] == []
+    assert 'href="guides/instructors/quickstart.html"' in (site / "index.html").read_text(encoding="utf-8")
 
 
 def test_pages_fetch_nothing_from_elsewhere(site: Path, parsed: dict[Path, Page]) -> None:
