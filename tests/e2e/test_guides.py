@@ -18,8 +18,25 @@ from tests.machine import needs_sandbox
 from vit_course.cli import app
 
 ROOT = Path(__file__).parents[2]
-# one class goes through them, as a reader takes it; test_exchange.py has the page on JupyterHub
-IN_ORDER = ("quickstart.md", "term.md", "sandbox_and_privacy.md")
+# one class goes through them, as a reader takes it; elsewhere are the pages on JupyterHub (test_exchange.py), on the
+# gradebook (test_gradebook.py) and on exercises of one's own (test_own_exercise.py)
+IN_ORDER = ("quickstart.md", "term.md", "../grades.md", "../report.md", "sandbox_and_privacy.md")
+GUIDES_RUN = (*sorted(path.name for path in GUIDES.glob("*.md")), "../grades.md", "../report.md", "../gradebook.md")
+# what the page says to fetch from Canvas, before its commands; and what these have written, after them
+GRADEBOOK = """cat > gradebook.csv <<'END'
+Student,ID,SIS User ID,SIS Login ID,Section
+    Points Possible,,,,
+"Lovelace, Ada",1815,,ada,First
+"Bitdiddle, Ben",1900,,ben,First
+END
+"""
+WRITTEN = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,00_start",
+    '"Lovelace, Ada",1815,,ada,First,2',
+    "First name,Last name,ID number,Email address,00_start,00_start (feedback)",
+    "Ada,Lovelace,ada,ada@example.org,2,normalize_images 2 of 2",
+)
+AROUND = {"../grades.md": (Block(GRADEBOOK, "", ()), Block("cat canvas.csv moodle.csv\n", "", WRITTEN))}
 AFTER = "@@ block {} @@"
 
 
@@ -51,7 +68,10 @@ def run_in_order(blocks: list[Block], here: Path) -> list[str]:
 @needs_sandbox
 def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Path) -> None:
     (tmp_path / "vit_course").mkdir()
-    blocks = [block for guide in IN_ORDER for block in blocks_of(guide) if block.is_run]
+    blocks: list[Block] = []
+    for guide in IN_ORDER:
+        first, last = AROUND.get(guide, (None, None))
+        blocks += [block for block in (first, *blocks_of(guide), last) if block and block.is_run]
     for block, output in zip(blocks, run_in_order(blocks, tmp_path), strict=False):
         assert not block.unseen(output), f"{block.unseen(output)}\nafter\n{block.commands}\nthere is\n{output}"
         assert "Traceback" not in output
@@ -63,13 +83,13 @@ def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Pat
     assert not [path for path in left if b"Lovelace" in path.read_bytes()], "a name is left after the term"
 
 
-def test_every_guide_is_run(tmp_path: Path) -> None:
-    assert {path.name for path in GUIDES.glob("*.md")} == {*IN_ORDER, "jupyterhub.md"}
-    for guide in GUIDES.glob("*.md"):
-        assert any(block.is_run for block in blocks_of(guide.name)), guide
+def test_every_guide_is_run() -> None:
+    assert set(GUIDES_RUN) == {*IN_ORDER, "jupyterhub.md", "../gradebook.md"}
+    for guide in GUIDES_RUN:
+        assert any(block.is_run for block in blocks_of(guide)), guide
 
 
-@pytest.mark.parametrize("guide", sorted(path.name for path in GUIDES.glob("*.md")))
+@pytest.mark.parametrize("guide", GUIDES_RUN)
 def test_what_is_not_run_says_why_and_is_a_shell_s(guide: str) -> None:
     for block in blocks_of(guide):
         assert re.fullmatch(r"|not run in tests: .{10,}|as (root|teacher|ada|ben)", block.mark), block.mark
@@ -81,7 +101,7 @@ def test_a_guide_is_two_screens(guide: str) -> None:
     assert len((GUIDES / guide).read_text(encoding="utf-8").splitlines()) <= 160
 
 
-@pytest.mark.parametrize("guide", sorted(path.name for path in GUIDES.glob("*.md")))
+@pytest.mark.parametrize("guide", GUIDES_RUN)
 def test_a_command_that_stands_in_a_sentence_exists_with_its_options(guide: str) -> None:
     prose = re.sub(r"^```.*?^```$", "", (GUIDES / guide).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for program, name, rest in re.findall(r"`(vit-course|nbgrader) ([\w-]+)([^`]*)`", prose):
