@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
+from tests.e2e.guides import Block
+
 GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
+FOLLOWED, _, IN_TROUBLE = GUIDE.read_text("utf-8").partition("\n## When something is wrong\n")
 LESSON = "11_count_tokens"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 
@@ -48,16 +51,23 @@ class Shell:
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
     """The guide, followed to the word: a shell in its class folder, and what each command said."""
-    shell, said = Shell(tmp_path_factory.mktemp("guide")), {}
-    for language, content, commands in _BLOCK.findall(GUIDE.read_text("utf-8")):
+    shell, said, output = Shell(tmp_path_factory.mktemp("guide")), {}, ""
+    for language, content, commands in _BLOCK.findall(FOLLOWED):
         if language == "python":
             with (shell.folder / "exercises" / "count_tokens.py").open("a") as file:
                 file.write(f"\n\n{content}")
         elif language == "toml":
             (shell.folder / "class.toml").write_text(content)
+        elif language == "text":
+            assert unseen(content, output) == []
         for command in commands.splitlines():
-            said[command.strip()] = shell.run(command.strip())
+            said[command.strip()] = output = shell.run(command.strip())
     return shell, said
+
+
+def unseen(text: str, output: str) -> list[str]:
+    """The lines of a block of the guide that a command's output does not have."""
+    return Block("", "", tuple(text.splitlines())).unseen(output)
 
 
 def test_the_skeleton_is_proven_as_it_is(followed) -> None:
@@ -109,6 +119,7 @@ def test_a_rehearsal_gets_the_grades_that_it_has_to(followed) -> None:
 def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
     shell, said = followed
     assert "patchify_again" in said["vit-course build"]
+    assert re.search(r"patchify_again +(\d+) of \1\b", said["vit-course grade source/12_patchify_again"])
     cells = json.loads((shell.folder / "source" / "01_patchify" / "01_patchify.ipynb").read_text())["cells"]
     points = {
         mark["grade_id"]: mark.get("points")
@@ -215,7 +226,8 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: s
     assert waits, said
     assert re.search(r"ada\s+– of 4", said)
     again = broken.run("vit-course grade submitted", status=1, shows_code=True)
-    assert f"2 wait for {waits[1]}" in again
+    ((_, text, _),) = _BLOCK.findall(IN_TROUBLE)
+    assert unseen(re.sub(r"hidden/\S+", waits[1], text), again) == []
     broken.run(f"nbgrader generate_feedback {LESSON} --force")
     page = (broken.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert "count_tokens: not graded yet, – of 4 points" in page
