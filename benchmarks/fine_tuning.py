@@ -32,6 +32,7 @@ from vit_course.data import SUPERCLASSES, Augmentation, Batches, ImageDataset, g
 from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.metrics import paired_interval
 from vit_course.pretrained import resize_positions
+from vit_course.recording import record
 from vit_course.trained import DIGEST, trained_vit
 from vit_course.training import evaluate, train_one_epoch, warmup_cosine
 from vit_course.vit import VisionTransformer
@@ -261,6 +262,31 @@ def probes(data: Path) -> dict[str, float]:
     return found
 
 
+@torch.no_grad()
+def after_each_block(images: ImageDataset, tokens: slice) -> list[Tensor]:
+    """The mean of these tokens after each block, scaled as by a norm: (images, embed_dim)."""
+    saved, found = trained_vit(), []
+    for batch in images.images.split(500):
+        stages = record(saved.model, images.normalize(batch))
+        outputs = [stages[f"blocks.{number}.output"][:, tokens] for number in range(saved.config.depth)]
+        found.append([F.layer_norm(each.mean(dim=1), (saved.config.embed_dim,)) for each in outputs])
+    return [torch.cat(each) for each in zip(*found, strict=True)]
+
+
+def by_block(data: Path) -> dict[str, float]:
+    """Accuracy of a probe on what each block gives, for three draws, with the weight decay of the features."""
+    images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+    found = {}
+    for name, tokens in {"mean patch": slice(1, None), "class token": slice(1)}.items():
+        new = after_each_block(test, tokens)
+        for seed in SEEDS[100]:
+            known = drawn(images, 100, seed)
+            for number, features in enumerate(after_each_block(known, tokens)):
+                head = fitted((features, known.labels), PROBE_DECAY)
+                found[f"{name} after block {number}, draw {seed}"] = accuracy_of(head, (new[number], test.labels))
+    return found
+
+
 def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
     """The three classes that the old head answers most often for each new class, with their shares."""
     features, labels = new
@@ -282,6 +308,12 @@ def near_copies(known: Features, new: Features) -> dict[str, float]:
     }
 
 
+def nearest(known: Features, new: Features) -> dict[str, float]:
+    """How often the nearest training image has the right class."""
+    cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
+    return {"nearest training image right": (known[1][cosines.argmax(dim=1)] == new[1]).float().mean().item()}
+
+
 def demonstrations(data: Path) -> dict[str, float]:
     """What the lesson shows in seconds: old answers, near-copies, probes on four inputs, a leak, another resolution."""
     saved = trained_vit()
@@ -291,7 +323,9 @@ def demonstrations(data: Path) -> dict[str, float]:
     found = {
         **old_answers(saved.model, new),
         **near_copies(features, new),
+        **nearest(features, new),
         **probes(data),
+        **by_block(data),
         **leaks(saved.model, train_images, new),
         **at_larger_size(known, test, fitted(features, PROBE_DECAY)),
     }

@@ -27,6 +27,7 @@ LESSON = ROOT / "solutions" / "10_modern.py"
 RESULTS = Path(__file__).parent / "results" / "lesson_modern.json"
 LAST = 250  # steps over which the loss is averaged
 REPEATS = 5  # of a measurement that varies
+WIDTHS = (1, 1.5, 2, 3, 4)  # of a blur, in pixels
 SHORT = ("growth", "lengths_after", "largest_weights", "speed_up")
 
 
@@ -64,6 +65,12 @@ def pixels() -> dict[str, list[float]]:
     return {name: [round(number, 4) for number in found] for name, found in each.items()}
 
 
+def blur() -> dict[str, float]:
+    """The loss of a blur on hidden patches, by its width."""
+    (loss_of_blur,) = right_objects(LESSON, ("loss_of_blur",), "vit_course")
+    return {str(width): round(loss_of_blur(width), 4) for width in WIDTHS}
+
+
 def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
@@ -71,7 +78,7 @@ def main() -> None:
     result: dict[str, Any] = {"benchmark": "lesson_modern", "torch": torch.__version__, "painted": {}}
     if arguments.output.exists():
         result = json.loads(arguments.output.read_text())
-    for name, measure in (("short", short_cells), ("pixels", pixels)):
+    for name, measure in (("short", short_cells), ("pixels", pixels), ("blur", blur)):
         if name not in result:
             result[name] = measure()
             save(arguments.output, result)
