@@ -31,7 +31,7 @@ def place(column: int, accuracy: float) -> tuple[float, float]:
 
 def fine_tuning() -> Canvas:
     """Three ways to learn ten superclasses of CIFAR-100."""
-    subtitle = "Test images right, %; ten superclasses of CIFAR-100, a disc for each seed, lines through the means."
+    subtitle = "Test images right, %; ten superclasses of CIFAR-100, a disc for each seed (one at 1,000)."
     canvas = Canvas(470, "Probe, fine-tuning, or from scratch", subtitle)
     for tick in range(LOW, HIGH + 1, 10):
         _, y = place(0, tick)

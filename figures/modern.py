@@ -1,4 +1,4 @@
-"""Figures of lesson 10: a pair of numbers turned by its place, and what each change is worth to a small model."""
+"""Figures of lesson 10: a pair of numbers turned by its place, the block of today, and what each change is worth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from canvas import Canvas
-from style import BLUE, GREEN, HAIR, INK, QUIET, VERMILION, save_all
+from style import BLUE, GREEN, GREY, HAIR, INK, QUIET, VERMILION, WHITE, save_all
 
 from vit_course.metrics import paired_interval
 
@@ -27,6 +27,8 @@ GROUPS = {
     },
 }
 LEFT, RIGHT, LOW, HIGH = 230, 560, -10, 20
+BRANCHES = (("norm1", "attention", "scale1", "drop_path"), ("norm2", "mlp", "scale2", "drop_path"))
+SWITCHED = {"scale1", "scale2", "drop_path", "query_norm", "key_norm", "rotary_2d"}
 
 
 def rotary() -> Canvas:
@@ -53,6 +55,47 @@ def rotary() -> Canvas:
         """Two rows of five circles with an arrow in each. In the upper row the arrow points to the right at place 0 and
         is turned by 1 radian, 57 degrees, at each further place; in the lower row by a tenth of that. Between two
         arrows of one row the angle follows from how many places they are apart.""",
+    )
+
+
+def _chain(canvas: Canvas, x: float, y: float, parts: tuple[str, ...], end: float) -> None:
+    """Boxes on a line from x to end; the parts with a switch are blue."""
+    canvas.line([(x, y), (end, y)], GREY, 2)
+    for number, name in enumerate(parts):
+        left = x + 22 + 132 * number
+        canvas.box(left, y - 17, 104, 34, WHITE, "none")
+        canvas.label(left, y - 17, 104, 34, name, BLUE if name in SWITCHED else GREY, strength=0.28, mono=True)
+
+
+def modern_block() -> Canvas:
+    """The two branches of a modern block, and its attention from inside."""
+    subtitle = "Blue: the parts that can be switched off. The thick line is the residual stream."
+    canvas = Canvas(486, "The block of today", subtitle)
+    for row, parts in enumerate(BRANCHES):
+        branch, stream, end = 108 + 106 * row, 156 + 106 * row, 640
+        canvas.arrow((36, stream), (676, stream), INK, 5)
+        canvas.line([(64, stream), (64, branch)], GREY, 2)
+        _chain(canvas, 64, branch, parts, end)
+        canvas.arrow((end, branch), (end, stream - 13), GREY, 2)
+        canvas.disc(end, stream, 13, "", INK)
+        canvas.disc(end, stream, 11, "+", WHITE, size=17)
+    canvas.text(24, 318, "inside attention", 13, weight="bold")
+    for row, parts in enumerate((("query_norm", "rotary_2d"), ("key_norm", "rotary_2d"), ())):
+        _chain(canvas, 150, 352 + 46 * row, parts, 420)
+        canvas.arrow((420, 352 + 46 * row), (450, 352 + 46 * row), GREY, 2)
+    canvas.label(36, 335, 114, 126, "qkv,\nsplit_heads", GREY, strength=0.28, mono=True)
+    canvas.label(450, 335, 90, 126, "softmax\nof scores,\ntimes\nvalues", GREY, strength=0.28)
+    canvas.text(172, 431, "values", 12.5, QUIET)
+    canvas.arrow((540, 398), (566, 398), GREY, 2)
+    canvas.label(566, 381, 112, 34, "projection", GREY, strength=0.28, mono=True)
+    return canvas.describe(
+        "The two branches of a modern block with scale and drop_path at their ends, and attention with norms and a "
+        "rotation of queries and keys.",
+        """Two branches leave the residual stream and are added to it again: norm1, attention, scale1, drop_path, and
+        then norm2, mlp, scale2, drop_path. Inside attention the output of qkv is split into heads; queries pass
+        query_norm and rotary_2d, keys pass key_norm and rotary_2d, values pass neither; then come the softmax of the
+        scores, times values, and the projection. Scales, drop_path, the two norms and the rotation can be switched
+        off.""",
     )
 
 
@@ -98,7 +141,7 @@ def modern_changes() -> Canvas:
     )
 
 
-FIGURES = {"rotary": rotary, "modern_changes": modern_changes}
+FIGURES = {"rotary": rotary, "modern_block": modern_block, "modern_changes": modern_changes}
 
 if __name__ == "__main__":
     save_all(FIGURES)
