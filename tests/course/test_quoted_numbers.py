@@ -10,6 +10,7 @@ from statistics import mean, median, stdev
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.readme_tables import README, with_tables
 from exercise_kit.authoring.lesson import read_lesson
@@ -37,6 +38,10 @@ def log(name: str) -> dict[str, Any]:
 def listed(accuracies: list[float]) -> str:
     *first, last = (f"{each:.1f}" for each in accuracies)
     return f"{', '.join(first)} and {last} %"
+
+
+def in_a_cell(accuracies: list[float]) -> str:
+    return ", ".join(f"{each:.1f}" for each in accuracies)
 
 
 def interval(arm: list[float], baseline: list[float]) -> str:
@@ -145,17 +150,53 @@ def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
     group, _, change = arm.partition(", ")
     is_baseline = arm == "plain" or any(other.startswith(f"{arm}, ") for other in CHANGES)
     baseline = CHANGES[group if change else "plain"]
-    told = listed(CHANGES[arm]) if is_baseline else interval(CHANGES[arm], baseline)
-    assert told in MODERN
+    difference = "" if is_baseline else f"{interval(CHANGES[arm], baseline)} "
+    name = arm.replace("rotary positions", "rotary, not learned")
+    assert f"| {name} | {in_a_cell(CHANGES[arm])} | {difference}|" in MODERN
 
 
 def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
     assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in MODERN
     assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in MODERN
     assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in MODERN
-    assert f"of the loss, {of_loss('rotary positions', 'plain')}, contains 0" in MODERN
-    seconds = sum(sum(run["seconds"]) for arm in CHANGES for run in MODERN_RUNS[arm].values())
-    assert f"that took us {seconds / 60:.0f} minutes" in MODERN
+    assert MODERN.count(f"of their loss, {of_loss('rotary positions', 'plain')}, contains 0") == 2
+
+
+def test_how_long_the_experiment_takes_is_told_from_its_runs():
+    seconds = {arm: sum(sum(run["seconds"]) for run in MODERN_RUNS[arm].values()) for arm in CHANGES}
+    assert f"that took us {sum(seconds.values()) / 60:.0f} minutes" in MODERN
+    always = sum(seconds[arm] for arm in ("plain", "high rate", "high rate, QK-norm"))
+    shortest, *_, longest = sorted(seconds[arm] for arm in list(CHANGES)[1:7])
+    assert 18 * 60 < always + 2 * shortest < always + 2 * longest < 22 * 60
+    assert "are 15 models, and took us about twenty minutes" in MODERN
+
+
+def test_rotary_positions_are_compared_with_the_other_positions_of_lesson_07():
+    rotary = CHANGES["rotary positions"]
+    none, small, sine = (ARMS[f"{name} positions"] for name in ("no", "small", "sine"))
+    assert f"({listed(none)}) rotary ones gain {interval(rotary, none).lstrip('+')} points" in MODERN
+    against = interval(rotary, small).lstrip("+")
+    assert f"do ({listed(small)}), {against}." in MODERN
+    assert f"rotary wins by {against} points" in MODERN
+    assert f"these runs show no difference ({interval(rotary, sine)})" in MODERN
+
+
+def test_lesson_10_sets_its_changes_beside_what_lesson_07_found():
+    assert (
+        f"gained {interval(ARMS['few images, shifted and flipped'], ARMS['few images']).lstrip('+')} points" in MODERN
+    )
+    assert f"reached {listed(ARMS['convolutions'])} on the same images" in MODERN
+    assert f"The best row here has {max(map(max, CHANGES.values())):.1f} % at most" in MODERN
+
+
+def test_how_often_three_seeds_show_a_gain_is_what_chance_makes_of_it():
+    noise = torch.randn(40_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    shares = {}
+    for gain in (2, 4):
+        differences = gain + 1.27 * noise  # the spread of the test above
+        shares[gain] = (differences.mean(1) > 4.303 * differences.std(1) / sqrt(3)).double().mean().item()
+    assert shares == pytest.approx({2: 1 / 3, 4: 4 / 5}, abs=0.03)
+    assert "a true gain of four points would show in about four tables out of five, one of two points in one" in MODERN
 
 
 def test_what_three_seeds_can_show_follows_from_the_plain_table():
@@ -173,7 +214,7 @@ def test_drop_path_slows_overfitting_and_its_best_epoch_is_no_better():
     lowest = [[min(losses) for losses in each] for each in runs]
     epochs = [losses.index(min(losses)) + 1 for each in runs for losses in each]
     without, with_it = (f"{min(ends):.2f} to {max(ends):.2f}" for ends in map(last_losses, names))
-    assert f"{without} without DropPath and {with_it} with it" in MODERN
+    assert f"it is {without} without and {with_it} with it" in MODERN
     assert min(map(min, map(last_losses, names))) > math.log(10)
     assert f"after epochs {min(epochs)} to {max(epochs)}" in MODERN
     first, second = ("{:.2f}, {:.2f} and {:.2f}".format(*each) for each in lowest)
@@ -189,7 +230,7 @@ def test_few_images_make_a_model_sure_and_not_wrong():
         for run in MODERN_RUNS[arm].values():
             lowest = run["validation_loss"].index(min(run["validation_loss"]))
             rises.append(100 * (run["validation_accuracy"][-1] - run["validation_accuracy"][lowest]))
-    assert MODERN.count(f"by {min(rises):.1f} to {max(rises):.1f} points") == 2
+    assert f"by {min(rises):.1f} to {max(rises):.1f} points" in MODERN
 
 
 def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
@@ -200,7 +241,6 @@ def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
         assert min(tried, key=lambda arm: tried[arm]) == suffix  # 0.002, the rate of the table
     without = ", ".join(f"{right[f' at {rate}']} at {rate}" for rate in ("0.004", "0.001"))
     without += f" and {right[' at 0.0005']} at 0.0005"
-    assert f"{without}, against {right['']} at 0.002" in MODERN
     assert f"{right[', LayerScale']} at 0.002 and {right[' at 0.001, LayerScale']} at 0.001" in MODERN
     assert f"{right['']} at 0.002, {without}" in MODERN
     ends = [[run["train_loss"][-1] for run in MODERN_RUNS[f"sixteen blocks{name}"].values()] for name in WITH_SCALE]
@@ -243,6 +283,8 @@ def test_the_masked_autoencoder_is_told_as_it_was():
     assert f"the pixels have only {as_features:.1f} %" in MODERN
     assert {f"{run['loss']:.2f}" for run in runs} == {"0.40"}
     assert "Our three trainings ended at 0.40" in MODERN
+    width = min(logged["blur"], key=logged["blur"].__getitem__)
+    assert f"the best blur, {width} pixels wide, has a loss of {logged['blur'][width]:.2f}" in MODERN
 
 
 def test_the_short_cells_measure_what_is_logged():
@@ -432,6 +474,9 @@ def test_the_readme_tells_the_fair_bet_as_it_was():
     assert "none of the eight was above the right model by more than chance" in readme
 
 
+WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
+
+
 def ways(per_class: int) -> dict[str, list[float]]:
     """Per cent of the test images right, for each way to learn from so many images a class."""
     found: dict[str, list[float]] = {}
@@ -442,23 +487,34 @@ def ways(per_class: int) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("per_class", [10, 100])
-@pytest.mark.parametrize("way", ["probe", "probe, moved images", "fine-tuning", "from nothing"])
-def test_every_way_is_quoted_from_its_runs(way, per_class):
+def test_every_way_is_quoted_from_its_runs(per_class):
     found = ways(per_class)
-    assert len(found[way]) == 3
-    assert listed(found[way]) in TRANSFER
-    if way != "probe":
-        assert interval(found[way], found["probe"]) in TRANSFER
+    each = [found[way] for way in ("probe", "probe, moved images", "fine-tuning", "from nothing")]
+    assert [len(accuracies) for accuracies in each] == [3] * 4
+    assert f"| {per_class} | {' | '.join(map(in_a_cell, each))} |" in TRANSFER
+    gaps = [interval(accuracies, each[0]) for accuracies in each[1:]]
+    assert f"| minus the probe | | {' | '.join(gaps)} |" in TRANSFER
+
+
+def test_the_answer_to_which_way_gives_the_intervals_of_its_table():
+    few, many = ways(10), ways(100)
+    fine, nothing = ([interval(found[way], found["probe"]) for found in (few, many)] for way in WAYS_THAT_TRAIN)
+    assert f"({fine[0]} and {fine[1]} points)" in TRANSFER
+    assert f"({nothing[0]}); at 100 the interval contains 0 ({nothing[1]})" in TRANSFER
 
 
 def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted():
     leads = [interval(ways(count)["fine-tuning"], ways(count)["probe, moved images"]) for count in (10, 100)]
-    assert f"is ahead of it by {' and '.join(lead.lstrip('+') for lead in leads)}" in TRANSFER
+    few, many = (lead.lstrip("+") for lead in leads)
+    assert f"(by {few} and {many})" in TRANSFER
+    assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
 
 
 def test_the_largest_task_is_quoted_from_its_run():
-    found = ways(1000)
-    assert listed([found[way][0] for way in ("probe", "fine-tuning", "from nothing")]) in TRANSFER
+    probe, fine, nothing = (ways(1000)[way] for way in ("probe", *WAYS_THAT_TRAIN))
+    assert f"| 1,000, one seed | {in_a_cell(probe)} | not run | {in_a_cell(fine)} | {in_a_cell(nothing)} |" in TRANSFER
+    behind, ahead = fine[0] - nothing[0], nothing[0] - probe[0]
+    assert f"is {behind:.1f} points behind fine-tuning and {ahead:.1f} points ahead of the probe" in TRANSFER
 
 
 @pytest.mark.parametrize(
@@ -512,12 +568,27 @@ def test_what_a_probe_is_fitted_on_is_quoted(name):
     assert any(f'report("{name}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
 
 
+def test_the_probes_of_each_block_are_quoted():
+    found = log("fine_tuning.json")["shown"]
+    shares = {
+        (name, block): [100 * found[f"{name} after block {block}, draw {seed}"] for seed in range(3)]
+        for name in ("class token", "mean patch")
+        for block in range(4)
+    }
+    for block in range(4):
+        cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
+        assert f"| {block} | {cells} |" in TRANSFER
+    assert f"is a step back: {interval(shares['class token', 3], shares['class token', 2])} points" in TRANSFER
+    best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
+    assert best == [2, 2, 2]
+
+
 def test_fresh_features_are_below_pixels_and_not_apart_from_logits():
     found = log("fine_tuning.json")["shown"]
     fresh, pixels, logits = (
         [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
     )
-    assert f"than the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
+    assert f"than from the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
     gap, half = paired_interval(logits, fresh)
     assert abs(gap) < half
 
@@ -529,6 +600,7 @@ def test_the_old_answers_and_the_near_copy_are_quoted():
     assert f"calls {100 * people:.0f} % of the people a dog or a cat, and {100 * sum(land):.0f} %" in TRANSFER
     assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in TRANSFER
     assert found["pairs with a cosine above 0.999"] == 1
+    assert f"it is right on {100 * found['nearest training image right']:.1f} %" in TRANSFER
 
 
 def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
