@@ -578,7 +578,12 @@ def test_the_probes_of_each_block_are_quoted():
     for block in range(4):
         cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
         assert f"| {block} | {cells} |" in TRANSFER
-    assert f"is a step back: {interval(shares['class token', 3], shares['class token', 2])} points" in TRANSFER
+    last, before = (
+        [100 * found[f"class token after block {block}, draw {seed}, best decay"] for seed in range(3)]
+        for block in (3, 2)
+    )
+    steps = interval(shares["class token", 3], shares["class token", 2]), interval(last, before)
+    assert "is a step back: {} points with one weight decay for all, and still {} where".format(*steps) in TRANSFER
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
 
