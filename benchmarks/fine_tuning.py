@@ -55,6 +55,7 @@ TRIED_RATES = {
     "one rate": (1e-4, 3e-4, 1e-3, 3e-3),
 }
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
+BEYOND = {10: (3e-1, 1.0), 1000: (1e-6, 1e-5)}  # of the plain probe, where the best of those was an outermost
 PROBE_DECAY = 1e-2  # of the probe that a fine-tuning begins with: the best at 100 images a class
 MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
@@ -347,7 +348,8 @@ def demonstrations(data: Path) -> dict[str, float]:
 
 def tuning_runs() -> list[Run]:
     """What is tried on the other superclasses, at 100 images a class."""
-    probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in TRIED_DECAYS]
+    tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
+    probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in tried[count]]
     probes += [
         Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in TRIED_DECAYS
     ]

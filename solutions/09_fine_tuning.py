@@ -902,12 +902,11 @@ for (way, per_class), each in ways.items():
 # images per class and by 8.6 ± 0.8 at 100. So its lead is not just augmentation. But both probes read the last layer,
 # and a better one may give a probe some three points more. The probe on moved images sees ten versions of each image,
 # and fine-tuning sees 20 or 40, a new one in every epoch. Learning rates were chosen at one number of images and with
-# one seed, and at 10 and at 1,000 images the best decay of the probe lay at the edge of what was tried, so each way may
-# be a little better than it looks here. The weight decay of 0.05 and the epochs were never tuned, for any way. That
-# bears most on training from scratch: the course's own model learned for 18 minutes for its 76.7 %, and the twelve
-# epochs here are few. None of this shows in the intervals: they measure the noise between seeds, and nothing else. And
-# both data sets were drawn from one collection of tiny photos (80 Million Tiny Images), so this transfer is an easy
-# one. For other models and other photos the order may differ.
+# one seed, so the ways that train may be a little better than they look here. The weight decay of 0.05 and the epochs
+# were never tuned, for any way. That bears most on training from scratch: the course's own model learned for 18 minutes
+# for its 76.7 %, and the twelve epochs here are few. None of this shows in the intervals: they measure the noise
+# between seeds, and nothing else. And both data sets were drawn from one collection of tiny photos (80 Million Tiny
+# Images), so this transfer is an easy one. For other models and other photos the order may differ.
 #
 # </details>
 

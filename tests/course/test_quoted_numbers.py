@@ -510,6 +510,16 @@ def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted()
     assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
 
 
+@pytest.mark.parametrize(("per_class", "best"), [(10, 1e-1), (100, 1e-2), (1000, 1e-4)])
+def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(per_class, best):
+    wanted = ("tuning", "probe", per_class)
+    runs = log("fine_tuning.json")["runs"].values()
+    tried = {run["rate"]: run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted}
+    assert max(tried, key=tried.__getitem__) == best
+    assert min(tried) < best < max(tried)
+    assert f"{per_class}: {best:.0e}".replace("-0", "-") in TRANSFER
+
+
 def test_the_largest_task_is_quoted_from_its_run():
     probe, fine, nothing = (ways(1000)[way] for way in ("probe", *WAYS_THAT_TRAIN))
     assert f"| 1,000, one seed | {in_a_cell(probe)} | not run | {in_a_cell(fine)} | {in_a_cell(nothing)} |" in TRANSFER
