@@ -6,7 +6,7 @@ from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import gather
 from exercise_kit.report.examples import Anonymizer, Examples
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shortened
-from tests.kit.report.conftest import STRIPS, exercise, failed
+from tests.kit.report.conftest import exercise, failed
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
@@ -63,6 +63,7 @@ def test_where_nothing_is_known_the_farthest_helper_goes_first():
 
 HEAD = "def patchify(images, patch_size):\n"
 RIGHT = HEAD + "".join(f"    images = images + {number}\n" for number in range(2 * MOST_LINES)) + "    return images\n"
+WHOLE = HEAD + "".join(f"    images = images * {number}\n" for number in range(8)) + "    return images\n"
 OUTLINED = RIGHT.replace("images + 40\n", "images - 40\n")
 
 
@@ -71,7 +72,7 @@ OUTLINED = RIGHT.replace("images + 40\n", "images - 40\n")
 )
 def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(class_folder, other):
     """Even where the whole one has more lines of its own."""
-    answers = {"right": RIGHT, **{f"other-{number}": other for number in range(6)}, "whole": STRIPS}
+    answers = {"right": RIGHT, **{f"other-{number}": other for number in range(6)}, "whole": WHOLE}
     wrong = exercise("patchify", failed(misconception="column order"), score=4.0)
     for student, source in answers.items():
         class_folder.keep(class_folder.hand_in(student, patchify=source), *([wrong] if student != "right" else []))
@@ -84,4 +85,4 @@ def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(cla
     ]
     examples = Examples(work, Anonymizer([]))
     assert MARK in examples.of([each for each in mistaken if each.work.who != "whole"]).code
-    assert examples.of(mistaken).code.endswith("return images.reshape(batch, -1, channels * patch_size ** 2)")
+    assert examples.of(mistaken).code == WHOLE.rstrip()
