@@ -107,7 +107,7 @@ reveal("over-the-batch", 10, within=3)
 #
 # Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy here. The order is unusual but
 # always the same, and the model learns what each place in it means. It goes wrong as soon as something else relies on
-# the order: weights that were trained on the other one, or a map of where the model looks.
+# the order: weights that were trained with the row order, or a map of where the model looks.
 #
 # Two others (lessons 01 and 03 explain them) do mix up the numbers of different patches, and reach 52.6 % each; the
 # right model has 52.8 %. **By their accuracy on test images, with three seeds, we could not distinguish five of the
@@ -137,7 +137,8 @@ reveal("over-the-batch", 10, within=3)
 # (One reason, from LeCun et al. 1998, *Efficient BackProp*: if all of them are positive, one example pushes all weights
 # of a unit in the same direction.) But pixels lie between 0 and 1. So a ViT's images are *normalized* first: each
 # channel (red, green, blue) has its mean subtracted and is divided by its standard deviation. The numbers in the code
-# below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them.
+# below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's own ViTs expect 0.5 for
+# every mean and every standard deviation. Use the numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -172,12 +173,14 @@ tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
 check("normalize_images", first_try)
 
 # %% [markdown]
-# A wrong answer, and it has a name. Read the report from top to bottom. Every line is one claim about your function and
-# starts with its verdict: **pass**, **fail**, or **undecided**. *Undecided* means that another claim has to hold first.
-# This is not a mistake. But you get its points only after it has passed.
+# It fails, and the mistake has a name. (On five channels and six columns it even stops with an error. Where there are
+# as many columns as channels, as in our thumbnail, it runs and is wrong.) Read the report from top to bottom. Every
+# line is one claim about your function and starts with its verdict, **pass** or **fail**. A claim that can be judged
+# only after another one has passed is *undecided*; the report counts such claims below the one that they wait for.
+# Waiting is not a mistake, but you get their points only after they have passed.
 #
 # Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
-# its *likely cause* by name and *where to look*. You never find the answer.
+# its *likely cause* by name and *where to look*. The report never gives the answer away.
 #
 # <details><summary>How points are counted</summary>
 #
@@ -311,8 +314,8 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # 1.)
 #
 # For training it is usual to take one mean and one standard deviation of each channel for the *whole data set*. Then a
-# dark picture stays darker than a bright one. All pictures get the same new scale and offset, after which the numbers
-# of a typical picture lie around zero.
+# dark picture stays darker than a bright one: all pictures are shifted and scaled in the same way, and only the data
+# set as a whole ends up with mean 0 and standard deviation 1.
 
 # %% [markdown]
 # ## A real Vision Transformer, fed wrongly
@@ -384,8 +387,27 @@ for name, data in {"row by row": upper, "column by column": lower}.items():
 reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 
 # %% [markdown]
-# Both learn, and about equally well: to the second model its puzzle is no harder than the drawing is to the first. (One
-# seed and few drawings: a difference of a few points says nothing.)
+# Both learn, and about equally well: the second model finds its scrambled pictures no harder than the first finds the
+# drawings. (One seed and few drawings: a difference of a few points says nothing.)
+#
+# Half a minute of training did not tell the two apart. One picture does, without any training: light a single patch,
+# and ask which word of the sentence it becomes. The patch in row 0, column 1 is the second word of a page, number 1.
+# **Predict first:** which number has it when the page is read column by column? (The page has four rows.)
+
+# %%
+predict("lit-patch", 1)
+
+# %%
+marked = torch.zeros(1, 3, 32, 32)
+marked[:, :, 0:8, 8:16] = 1  # row 0, column 1
+for name, given in {"row by row": marked, "column by column": by_columns(marked, 8)}.items():
+    brightness = given.reshape(1, 3, 4, 8, 4, 8).mean(dim=(1, 3, 5)).flatten()  # of each of the 16 patches
+    word = brightness.argmax().item()
+    print(f"{name:16} the lit patch is word {word}")
+reveal("lit-patch", word)
+
+# %% [markdown]
+# A check works like this: it chooses an input on which right and wrong *must* differ.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
@@ -439,7 +461,8 @@ suspect.check(mended)
 # <details><summary>A hint that helps with every bug</summary>
 #
 # Write the formula of this lesson beside the program and find each of its parts there: images, mean, minus, std,
-# division. Which part is missing, or wrong? And does the program change the picture that it was given?
+# division. Which part is missing or wrong, and is there one too many? Does the program change the picture that it was
+# given?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -465,8 +488,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 
 # %% [markdown]
 # **Do you need a GPU?** No: on a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models,
-# which may take a minute or two. From lesson 06 on you train, and cells that run for minutes say so. On Colab you can
-# borrow a GPU under *Runtime › Change runtime type*.
+# which may take a minute or two. From lesson 06 on training is the subject, and cells that run for minutes say so. On
+# Colab you can borrow a GPU under *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## A harder one, without points

@@ -104,7 +104,7 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`).
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` will not make it. It will also refuse an image
-# that does not divide into patches; programs resize or crop such a photo first.
+# whose height or width the patch size does not divide: such an image has to be resized or cropped first.
 
 # %% [markdown]
 # ## Two kinds of axes
@@ -206,8 +206,8 @@ show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
 # There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now we
-# shuffle the *words*. Attention alone cannot tell this heap from the photo: shuffle what goes in, and the same comes
-# out, shuffled alike. In lesson 02 we add to each word where it stands.
+# shuffle the *words*. Attention alone cannot tell this heap from the photo: shuffle the words that go in, and the same
+# vectors come out, shuffled in the same way. In lesson 02 we add to each word where it stands.
 
 # %%
 words = patchify(picture, 48)[0]
@@ -406,9 +406,9 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 #
 # Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
 # the best ones for this very picture (its principal components: the directions in which its patches vary most; `svd`
-# finds them, and `qr` makes random directions that stand at right angles to each other). To be fair, in both cases we
-# subtract the mean patch first, and keep only a part of the rest. **Predict first:** how many of the best directions do
-# you need to recognize her?
+# finds them, and `qr` makes random directions that stand at right angles to each other). In both cases we subtract the
+# mean patch first, measure how much of the rest the directions keep, and add the mean again. **Predict first:** how
+# many of the best directions do you need to recognize her?
 
 # %%
 predict("best-directions", 80)  # in %: how much of the variance do the best 12 directions keep?
@@ -440,9 +440,10 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 # ![A convolution kernel as large as a patch steps from patch to patch; at each stop its dot product with the pixels is
 # one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
 #
-# Open the source of torchvision, timm or the paper's authors, and you find no patchify at all. You find a convolution
-# whose kernel is as large as a patch, and whose stride is too. At each stop the kernel multiplies the pixels of one
-# patch by its weights and adds the products up. You have just written a layer that does the same.
+# Open the `VisionTransformer` of torchvision, of timm or of the paper's authors, and you find no patchify at all. You
+# find a convolution whose kernel and stride are both as large as a patch. At each stop the kernel multiplies the pixels
+# of one patch by its weights and adds the products up. You have just written a layer that does the same. (Newer models
+# for images of mixed sizes, such as timm's NaFlexVit, cut patches first again, and use a Linear.)
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -531,6 +532,20 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 #
 # Brackets on the left split an axis, brackets on the right join axes. Many ViTs that cut with einops put the channels
 # *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
+
+# %% [markdown]
+# One image finds nearly every mistake of this lesson: one whose pixels say where they stand. **Predict first:** which
+# eight numbers does token 1 of image 1 hold?
+
+# %%
+places = torch.meshgrid(torch.arange(2), torch.arange(2), torch.arange(4), torch.arange(6), indexing="ij")
+image, channel, row, column = places
+addresses = 1000 * image + 100 * channel + 10 * row + column  # 1123 is image 1, channel 1, row 2, column 3
+print(patchify(addresses, 2)[1, 1].tolist())
+
+# %% [markdown]
+# 1002, 1003, 1012, 1013, 1102, 1103, 1112, 1113. In a wrong result a digit names the axis that has moved. Two images
+# show what one cannot, two channels what gray cannot, and 4 × 6 pixels what a square cannot.
 
 # %% [markdown]
 # ## Bug hunt: the square test
@@ -637,7 +652,8 @@ suspect
 
 # %% [markdown]
 # Now look at the symptoms: the shape of its result, and the photo that it cuts. If there is an error, read the last
-# line of the traceback and the shapes in it.
+# line of the traceback and the shapes in it. (If all looks well, think of what this test cannot show: it is a single
+# photo, and its sides are divisible by 48.)
 
 # %% tags=["raises-exception"]
 tokens = suspect(picture, 48)[0]
@@ -656,9 +672,9 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint that helps with every bug</summary>
 #
-# Cut `torch.arange(32).reshape(1, 2, 4, 4)` by 2, once with your own `patchify` and once with the suspect. Which number
-# is the first to differ, and along which of the six axes has it moved? What does the suspect do with an image of 5
-# rows?
+# Cut `torch.arange(64).reshape(2, 2, 4, 4)`, two images of two channels, by 2, once with your own `patchify` and once
+# with the suspect. Which number is the first to differ, and along which of the six axes has it moved? What does the
+# suspect do with an image of 5 rows?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -693,8 +709,8 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 #
 # <details><summary>1. Why does <code>reshape</code> alone not turn an image into patches?</summary>
 #
-# It keeps the numbers in the order of their indices, and in this order a row of pixels runs through several patches
-# (unless a patch is as wide as the image).
+# It keeps the numbers in the order of their indices. In this order a row of pixels runs through several patches, and
+# all of one channel comes before the next, while a token holds all channels of one patch.
 #
 # </details>
 # <details><summary>2. An image of 3 × 32 × 48 with patches of 8: how many tokens, how long?</summary>
@@ -705,8 +721,8 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
 # On images that read the same in both orders: for example with one row or one column of patches, on square grids that
-# equal their mirror image in the diagonal, or where all patches are equal. That is why the checks use tall and wide
-# images in which no two pixels are equal.
+# stay the same when rows and columns are swapped, or where all patches are equal. That is why the checks use tall and
+# wide images in which no two pixels are equal.
 #
 # </details>
 # <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do

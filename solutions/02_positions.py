@@ -106,8 +106,8 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
 # Which vector? The number of the position itself would be a bad choice: the numbers in a token are of size 1 or less,
 # and adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says. Divide it
-# by 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And "three places on" is
-# another number in a sentence of another length.
+# by 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And a step of three
+# places would be 3/269 here, but another number in a sentence of another length.
 #
 # The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
 # 1), and each digit changes more slowly than the digit to its right. Below, each column is a number, written from top
@@ -243,8 +243,9 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 # closest neighbors stand out clearly, though: farther from the diagonal the dot product falls on the whole, but with
 # ups and downs, so from its value you cannot read the distance.
 #
-# Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But in
-# attention a weight matrix stands between two positions. **Predict first:** is there *one* matrix of 32 × 32 numbers
+# Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
+# attention (lesson 03) multiplies by learned weights before it takes the dot product, so one of the two positions may
+# pass through a matrix first. **Predict first:** is there *one* matrix of 32 × 32 numbers
 # that turns each row of the table into the row five places before it? We find it by least squares. Then each position
 # uses the matrix to make a query, and looks for the row that fits best.
 
@@ -257,8 +258,8 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 
 # %% [markdown]
 # Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, on positions alone, one
-# set of query and key weights can express "look five to the left", and it works at every position that has a neighbor
-# five to the left. (The first five have none. They ask for the positions −5 to −1, and take what fits least badly.)
+# set of query and key weights can express "look five to the left", and it works at every position from 5 on. (The
+# first five ask for the positions −5 to −1, which do not exist, and get the rows that come closest.)
 # Vaswani et al. give this as the reason for their table. With content added, a score has four terms: content with
 # content, content with position, position with content, and position with position. Only the last one is drawn here.
 
@@ -393,7 +394,7 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
 # autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
 #
-# Why *add* a position, and not put it beside the patch? For a learned list it makes no difference. Suppose that each
+# Why *add* a position, and not put it beside the patch? If a Linear follows, both come to the same. Suppose that each
 # patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
 # embedded patch *plus* one column of its weight, the one of the place. That is a learned position, added.
 #
@@ -428,7 +429,7 @@ reveal("learned-neighbors", in_row, within=0.1)
 # thing, so that it pays to treat them alike.
 #
 # Now compare column with column. Take two patches of the same row: how similar are their positions, on average over the
-# eight rows? **Predict first:** this model has seen half of its photos mirrored. Can you see that in its positions?
+# eight rows? **Predict first:** half of the time this model saw a photo mirrored. Can you see that in its positions?
 
 # %%
 show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
@@ -691,14 +692,15 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 
 # %% [markdown]
 # Each map shows how similar the positions are to that of one patch, from black (not at all) to white (the same); the
-# similarities are squared, so that they differ more. In the 1-D table only positions in its own row are clearly
-# similar. In the 2-D table those above and below are too, and after resizing the map looks the same, with more squares:
-# patches that were similar still are. In the stretched line the rows no longer fit together.
+# similarities are squared, so that they differ more. In the 1-D table the nearest neighbors in its own row stand out,
+# and the patches above and below are no brighter than the end of the row. In the 2-D table all four neighbors stand
+# out, and after resizing the map looks the same, with more squares: patches that were similar still are. In the
+# stretched line the rows no longer fit together.
 
 # %% [markdown]
 # Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
-# passes `antialias=True`, which chooses another bicubic curve. How much does it matter, for one dimension of positions
-# that were trained?
+# passes `antialias=True`, which chooses another bicubic curve (and, for a smaller grid, averages over more places). How
+# much does it matter, for one dimension of positions that were trained?
 
 # %%
 dimension = trained_vit().model.positions.detach()[0, 1:, 0].reshape(1, 1, 8, 8)  # one number for each place
@@ -787,7 +789,7 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint that helps with every bug</summary>
 #
-# Follow the four numbers of the example with a pencil through every line. Then ask of the class token: does the program
+# Follow the six numbers of the example with a pencil through every line. Then ask of the class token: does the program
 # use the tensor that it was given, for every image, in a way that lets a gradient back?
 #
 # </details>

@@ -176,7 +176,7 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 #
 # **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
 # tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
-# larger one than the others, or a smaller one?
+# larger gradient than the queries of the other rows, or a smaller one?
 
 
 # %%
@@ -203,13 +203,14 @@ for head_dim in (4, 64, 256):
             reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
 
 # %% [markdown]
-# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. And
-# such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to
-# learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one weight
-# is 1 and the others 0, all of these are 0.) Its query gets about a hundredth of the gradient that the other rows get,
-# or less. The other rows get a large gradient, and it grows with the size of the head. Divided by the root, no row is
-# stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section 3.2.1, *suspect* that this is
-# what the root is good for.)
+# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. By
+# itself such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope
+# to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one
+# weight is 1 and the others 0, all of these are 0.) Its query gets about a hundredth of the gradient that the other
+# rows get, or less. The other rows get a large gradient, and it grows with the size of the head. (One matrix makes all
+# queries, so what the other rows learn moves the stuck ones as well. How much harm is done, only a training shows.)
+# Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
+# 3.2.1, *suspect* that this is what the root is good for.)
 
 # %% [markdown]
 # Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
@@ -222,9 +223,9 @@ from vit_course.explore import explore_softmax
 explore_softmax()
 
 # %% [markdown]
-# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16, with these
-# random numbers, it lies between 2 and 4.) The root fits numbers of standard deviation 1, as at the start. In training
-# queries and keys may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
+# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16 the best
+# divisor lies between 2 and 4, because of these few random numbers.) The root fits queries and keys of standard
+# deviation 1. In training both may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
 
 # %% [markdown] question="why-scale" points=2
 # ### Question: why the root? (5 minutes, 2 points)
@@ -243,12 +244,16 @@ explore_softmax()
 #
 # To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
 # makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
-# meant to keep the size of a score independent of head_dim, and only the root does that.
+# meant to keep the size of a score independent of head_dim, and at the start, while query and key are independent, only
+# the root does that. (This friend is in good company all the same: once training has aligned queries with keys, their
+# products no longer cancel, and a score grows like head_dim itself. Yang et al. 2022, *Tensor Programs V*, divide by
+# head_dim for this reason.)
 #
 # **Rubric.** 1 point: undivided scores saturate the softmax of many rows (nearly all the weight on one key), *and* such
 # rows therefore get hardly any gradient (not only "numbers get too large"). No point is lost for knowing that other
 # rows get a large one. 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
-# over-corrects toward even weights.
+# over-corrects toward even weights at the start. (Whoever argues well with trained, aligned queries has this point,
+# too.)
 # ### END SOLUTION
 
 # %% [markdown]
@@ -539,8 +544,8 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 # ## All heads in one matmul
 #
 # A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears. Most
-# code uses one wide Linear that computes all of them in a single product (or three, one each for query, key and value).
-# Its output is cut afterward:
+# code has one wide Linear in their place, which computes all nine in a single product, and cuts its output afterward.
+# (Other code has three, one each for query, key and value.)
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
@@ -554,7 +559,7 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 #
 # Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
 # `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
-# part to the output. (Elhage et al. 2021 take a whole Transformer apart in this way.) Must there be a projection? In
+# part to the output. (Elhage et al. 2021 take Transformers without MLPs apart in this way.) Must there be one? In
 # the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds do not tell them apart.
 # (The MLP of lesson 04 mixes, too.)
 
@@ -760,7 +765,7 @@ for name, attend in suspects.items():
 # One is caught; of the other six, five are wrong and one is right.
 #
 # Write down more facts before you go on. Ask what attention must *not* care about, what its two results have to do with
-# each other, and which input has an output that you know at once. We found six more, and one thing beside them: a
+# each other, and which input has an output that you know at once. We found six more facts, and beside them we use one
 # small **example**, worked out with a pencil.
 
 # %% [markdown]
@@ -892,7 +897,7 @@ for name, attend in suspects.items():
 # | keys and values shuffled alike change nothing | gossip |
 # | the output is the mean of the values under those very weights | gossip, liar |
 # | an image gets the same answer alone and in a batch | herd |
-# | scores in the thousands: nearly all weight is on the largest | deaf, liar, on its side; herd, with your own argmax |
+# | with scores in the thousands the largest takes nearly all | deaf, liar, on its side; herd, if you find the largest |
 # | the shapes are right when all sizes differ | none of these six, but others in the check |
 # | the weights of the pencil example | hot-headed, deaf, liar, on its side |
 #
@@ -980,10 +985,10 @@ mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for 
 print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (Twenty rows
-# of 32 random numbers have such a matrix, too. But for sines you can write it down, and it is right for places between
-# the columns as well.) So here are three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices
-# that read a part of a token.
+# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (For twenty
+# rows of 32 *random* numbers there is such a matrix, too: 20 equations for 32 unknowns, in each column. But that of the
+# sines you can write down, and it is right for places between the columns as well.) So here are three heads. `pixels`,
+# `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
 
 
 # %%
@@ -1030,7 +1035,7 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
 # too. Averaging what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
 # But no convolution layer can mirror a picture: it looks at the same neighbors, relative to each place, everywhere, and
-# the mirror image lies in another direction for each column.
+# the mirror image lies at another distance for each column.
 
 # %% [markdown]
 # ### Can a head learn its purpose?
@@ -1122,8 +1127,9 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # </details>
 # <details><summary>5. Why is there no causal mask in a ViT?</summary>
 #
-# A mask hides what comes later, and in a picture nothing comes later: the patch on the right is there when you look
-# at the one on the left.
+# A causal mask belongs to a task, not to a kind of data: a model that learns to predict the next token must not see it.
+# A ViT predicts the class of a whole picture, so every patch may look at every other. (Chen et al. 2020, *Generative
+# Pretraining from Pixels*, predict pictures pixel by pixel, and do need the mask.)
 #
 # </details>
 

@@ -21,7 +21,8 @@
 # - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
 # - say what a GELU does, and what two Linears without it cannot represent;
 # - build an encoder block, and test how it is wired, with zero weights and against a block that you trust;
-# - measure gradients and losses with the norms on the branches and on the residual stream, and say what they show.
+# - compare a stack with its norms on the branches and one with its norms on the residual stream, by their gradients and
+#   their losses, and say what this comparison shows.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -238,7 +239,7 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 # ## A soft gate: GELU
 #
 # After attention comes the MLP. Each token goes on its own through two Linears: the first widens it to `hidden_dim`
-# numbers (usually 4 · `embed_dim`, a choice of the first Transformer that most models have kept), the second brings it
+# numbers (usually 4 · `embed_dim`, a choice of the first Transformer that most ViTs have kept), the second brings it
 # back to `embed_dim`. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
 #
 # $$\text{GELU}(x) = x \cdot \Phi(x)$$
@@ -352,9 +353,9 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 #
 # $$\text{stream at the end} = \text{stream at the start} + \text{what each of the 48 branches has added}$$
 #
-# Backward the same path is open: the gradient at the end arrives at the start as it is, and each branch adds its part.
-# No layer stands between. (The stream leaves the last block without a norm. So a ViT has one more LayerNorm, in front
-# of its head: lesson 05.)
+# The gradient takes the same path backward: what it is at the end of the stream arrives unchanged at the start, and
+# each branch adds a part of its own on the way. (The stream leaves the last block without a norm. So a ViT has one more
+# LayerNorm, in front of its head: lesson 05.)
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
@@ -483,8 +484,9 @@ print(f"with your weights it differs from yours by {differs_from_yours(SideBySid
 
 # %% [markdown]
 # It passes the first test and fails the second. The first test sees what stands on the stream, and nothing else. Our
-# checks know many wrong wirings: most of them pass the first test, and all of them fail the second. But the second test
-# needs a block that you trust, with the same names for its parts.
+# checks know many wrong wirings: most of them pass the first test, and nearly all fail the second. (It compares numbers
+# only. A `detach` on the stream changes none of them and cuts the gradient: to see it, compare gradients too.) And the
+# second test needs a block that you trust, with the same names for its parts.
 #
 # And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
 # each part and for the whole block.
@@ -547,11 +549,12 @@ draw(lengths, "block", "mean length")
 
 # %% [markdown]
 # The stream grows, slowly. Fresh branches point in nearly unrelated directions, so lengths add up as at a right angle:
-# their *squares* add. If every block adds the same, the length grows at most like the square root of the number of
-# blocks. The branches hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the
-# length √embed_dim (here 13.9), however long the stream is. So after many blocks one branch is small beside the stream.
-# Here, after twelve fresh blocks, it is about an eighth. In the next section the branches are larger, and you will see
-# the effect.
+# their *squares* add. If every block adds a vector of the same length, in a new direction, the squared length grows
+# by the same amount each time, so the length grows no faster than the square root of the number of blocks. The
+# branches hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the length
+# √embed_dim (here 13.9), however long the stream is. So after many blocks one branch is small beside the stream: here,
+# after twelve fresh blocks, what a branch adds is about an eighth as long as the stream. In the next section the
+# branches are larger, and you will see the effect.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
@@ -627,8 +630,8 @@ draw(pulls, "block", "gradient of fc1")
 # %% [markdown]
 # Both start alike at block 0. With pre-norm the gradient then shrinks from block to block: the stream grows, each new
 # branch is a smaller part of it, and changing a late block changes the output little. With post-norm every norm brings
-# the tokens back to the same length, so each of the 24 branches stays a large part of its stream, the last as much as
-# the first.
+# the tokens back to the same length, so each of the 48 branches is a large part of the stream when it is added, the
+# last as much as the first.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
@@ -710,13 +713,14 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
 # warm-up their tokens stay different for longer, but the loss stays near that of guessing. (In some of our runs with
 # warm-up the tokens had collapsed by step 79, in others not yet. Rounding, which depends on the machine and its number
-# of threads, is enough to decide this.) Either way, these blocks do not learn with steps of this size.
+# of threads, is enough to decide this.) Either way, with steps of this size they learn next to nothing in 80 steps.
 #
 # The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of
 # steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you
 # have measured. That cannot be all, for AdamW divides each gradient by its typical size, so its first steps have the
-# same size in both stacks. Liu et al. (2020) add: with post-norm every branch has a larger share in the output. So a
-# step of the same size changes the output more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is
+# same size in both stacks. Liu et al. (2020) add: with post-norm a layer's output depends more on the layer's own
+# branch, so a small change of the weights grows from layer to layer. A step of the same size changes the output of the
+# stack more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is
 # pre-norm. (In stacks of six layers or fewer post-norm often does better, for text: Takase et al. 2023, *B2T
 # Connection*. And there is a third place for a norm, on what a branch *gives*, before it is added: Swin Transformer V2,
 # Liu et al. 2022. Very deep ViTs often have two more aids, LayerScale and stochastic depth; lesson 10 has both.)
@@ -1030,7 +1034,7 @@ keep("Mlp", "EncoderBlock")
 #
 # Set the weights and biases of all its Linears to zero, and see whether tokens come out as they went in. If they do
 # not, the block is wrong. If they do, a branch may still be wrong: give it the (random) weights of a block that you
-# trust, those of the norms too, and compare the outputs.
+# trust, those of the norms too, and compare the outputs, and the gradients that arrive at the tokens.
 #
 # </details>
 

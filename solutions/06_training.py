@@ -529,8 +529,9 @@ train_one_epoch(model, toy_loader, optimizer, device)
 print("length of the gradient before clipping:", [round(length, 2) for length in lengths])
 
 # %% [markdown]
-# AdamW divides each gradient by its typical size anyway, as you will see below. Clipping matters most for one batch
-# with a far larger gradient than usual, which would otherwise rule AdamW's running means for many steps.
+# AdamW divides each gradient by its typical size anyway, as you will see below, so a shorter gradient alone changes
+# little. Clipping matters most when a single batch has a far larger gradient than usual: AdamW keeps running means, and
+# would remember that batch for many steps.
 
 # %% [markdown]
 # ## A loop from the internet
@@ -670,8 +671,8 @@ for name, one_epoch in (("from the internet", train_from_the_internet), ("fixed"
 draw(losses, "epoch", "training loss")
 
 # %% [markdown]
-# Same start, same batches; one line has moved, and the mean is taken per image. Within an epoch the loop from the
-# internet adds up every gradient since its beginning, so its updates still follow the first batches, although the model
+# Same start, same batches; one line has moved, and the mean is taken per image. The loop from the internet adds up all
+# gradients of an epoch, from its first batch on, so its updates still follow those first batches, although the model
 # has changed a lot since then. A smaller rate hides part of this; one explanation is that the sum of gradients then
 # works like a crude momentum. Try it, with `lr=3e-4` in the cell above.
 
@@ -778,8 +779,9 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
 #
 # No single learning rate suits a whole training. In the first steps AdamW knows too few gradients, moves everything at
 # full speed (Liu et al. 2020, *On the Variance of the Adaptive Learning Rate*), and can do lasting harm: in lesson 04,
-# 24 post-norm blocks forgot their pictures within a few steps. Toward the end the steps have to become smaller, or the
-# loss does not settle: large steps jump back and forth across a valley.
+# 24 post-norm blocks forgot their pictures within a few steps. (A warm-up is no cure-all: there one of 40 steps did not
+# help, and a tenth of the rate did.) Toward the end the steps have to become smaller, or the loss does not settle: each
+# batch pulls in a somewhat different direction, and large steps follow every pull.
 #
 # So the rate rises linearly over `warmup_steps` (as in Vaswani et al. 2017), then falls along half a cosine to zero
 # (Loshchilov and Hutter 2017, *SGDR*):
@@ -1040,8 +1042,9 @@ for patience in (1, 2, 3):
 
 # %% [markdown]
 # These losses are invented, as in the figure. A patience of 1 stopped before the best epoch. With a constant rate a
-# larger patience costs only time, provided that you keep the weights of the best epoch and not those of the last. With
-# a schedule, stopping has a price, too: see the end of "Overfitting on purpose".
+# larger patience costs little but time, provided that you keep the weights of the best epoch and not those of the last.
+# (A little: the more epochs you choose from, the more flattering is the best one's number, as with the 200 guessers.)
+# With a schedule, stopping has a price, too: see the end of "Overfitting on purpose".
 
 # %% [markdown]
 # ## All together
@@ -1128,9 +1131,9 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # On the left the curve is flat: the steps are too small. Where it falls, the model learns. On the right the loss shoots
 # up. Take the peak rate from where the curve still falls, since 100 steps can survive a rate that is too high for a
 # whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. One
-# of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Compare your own: a
-# single run with noisy batches, so trust it to a factor of two and no further. And a rate belongs to one model, one
-# optimizer and one batch size: larger batches have less noise, and usually bear a larger rate.
+# of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Your own lowest
+# point will lie somewhere else: one run with noisy batches is good for a factor of two at best. And a rate belongs to
+# one model, one optimizer and one batch size: larger batches have less noise, and usually bear a larger rate.
 
 # %% [markdown]
 # ### A first training
@@ -1172,7 +1175,9 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # | no weight decay | 46.6, 44.6, 46.0 | −0.3 ± 0.6 |
 # | SGD with momentum instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
 #
-# Only the schedule's interval does not contain 0, and only just. One near miss among three intervals is weak evidence.
+# Only the schedule's interval leaves 0 out, and only just: of three intervals, one such is weak evidence. Nor is that
+# comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*; a smaller one may suit it better,
+# and nobody tried. (And nobody tried warm-up and cosine one by one.)
 # Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
 # this schedule by half of that on average: about 2 % in all. Between SGD and AdamW these runs cannot decide: SGD may be
 # three points worse or three and a half better. And its rate had to be searched. The table has 0.1, the best of three
@@ -1227,11 +1232,12 @@ for name, weights in (("best", best_weights), ("last", last_weights)):
 # %% [markdown]
 # In our run the validation loss was lowest after epoch 5 (1.85), and 3.30 after epoch 30. The accuracy went from 31.5
 # to 33.3 %: *up*. With two other seeds it went from 32.1 to 35.2 % and from 32.4 to 35.1 %
-# (`benchmarks/results/lesson_cifar.json`, few images). That is no contradiction. About as many answers are wrong as
+# (`benchmarks/results/lesson_cifar.json`, few images). That is no contradiction. Not more answers are wrong than
 # before, but the model gives them higher probabilities, and cross-entropy punishes a confident wrong answer heavily. In
 # our run the model was 31 % sure of its wrong answers after the best epoch, and 77 % after the last. (Guo et al. 2017,
 # *On Calibration of Modern Neural Networks*, saw the same in a deep ResNet.) If you need probabilities, keep the
-# weights of the best epoch. If you need only the most likely class, you lose little by training on.
+# weights of the best epoch. If you need only the most likely class, these three runs even gained two or three points by
+# going on.
 #
 # Is it really the confidence? That can be tested. **Predict first.** Divide all logits of the last epoch by one number,
 # the *temperature*. What happens to the accuracy? And how much of the loss goes away?
@@ -1247,12 +1253,13 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # %% [markdown]
 # The largest logit stays the largest, so every answer stays as it was, and only the confidence changes. Choose the
 # temperature by the first column, and read its loss in the second: images that have chosen cannot judge. In our run a
-# temperature of 4 took the second half from 3.32 to 1.95, and the best epoch has 1.85: nearly all of the rise was
-# overconfidence. Guo et al. call this remedy *temperature scaling*.
+# temperature of 4 took the second half from 3.32 to 1.95, and the best epoch had 1.85, on both halves together: nearly
+# all of the rise was overconfidence. Guo et al. call this remedy *temperature scaling*.
 #
 # Early stopping and a schedule disagree here. After epoch 8 of 30 the cosine still gives 92 % of the peak rate, so a
-# training that stops there never gets its calm last steps (question 4 at the end). What the stop has told you is how
-# *long* to train: train anew, with a schedule of that length, and compare the two on validation images.
+# training that stops there never gets its calm last steps (question 4 at the end). What the stop gives you is a first
+# guess of how *long* to train: train anew, with a schedule of about that length, and compare the two on validation
+# images.
 #
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
@@ -1261,6 +1268,41 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # 8.](../figures/overfitting.svg)
 #
 # </details>
+
+# %% [markdown]
+# ### Stop, and go on
+#
+# A training that takes hours will be interrupted. What must be saved, so that it goes on as if nothing had happened?
+# **Predict first:** four epochs in one go, then two and two. Which of the lines below will end like the first?
+
+
+# %%
+def two_more(*saved):
+    """Two epochs, the third and the fourth, from the states that were saved: of the model, and perhaps of AdamW."""
+    model = new_model(TOY).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for part, state in zip((model, optimizer), saved, strict=False):
+        part.load_state_dict(copy.deepcopy(state))
+    toy_loader.epoch = 2  # the batches that would have come next
+    return [round(train_one_epoch(model, toy_loader, optimizer, device), 4) for _ in range(2)]
+
+
+torch.manual_seed(0)
+toy_model = new_model(TOY).to(device)
+toy_optimizer = torch.optim.AdamW(toy_model.parameters(), lr=3e-3)
+toy_loader.epoch = 0
+for _ in range(2):
+    train_one_epoch(toy_model, toy_loader, toy_optimizer, device)
+saved = copy.deepcopy((toy_model.state_dict(), toy_optimizer.state_dict()))  # torch.save writes the same to a file
+in_one_go = [round(train_one_epoch(toy_model, toy_loader, toy_optimizer, device), 4) for _ in range(2)]
+print("in one go:                  ", in_one_go)
+print("weights alone were saved:   ", two_more(saved[0]))
+print("weights and AdamW's means:  ", two_more(*saved))
+
+# %% [markdown]
+# AdamW's running means are part of the training, and so is the place in the order of the batches. With a schedule there
+# is a third: the number of the step. Where does `follow_schedule` keep it, and is it in any `state_dict`? (It is not. A
+# training that goes on would warm up again. A `LambdaLR` has a `state_dict` for this.)
 
 # %% [markdown]
 # ## Half as many bits
@@ -1321,10 +1363,11 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 #
 # <details><summary>1. For three epochs your loss stays at 2.303, to the third digit. Name four suspects.</summary>
 #
-# Nothing moves: `optimizer.step()` is missing, the rate is far too low, or the optimizer holds another model's
-# parameters. Nothing gets through: the head sees the same input for every image. (log 10 = 2.303: the model guesses.
-# It does so exactly because our heads start at zero. With torch's own first weights an untouched model starts near 2.3,
-# and stays where it started. With shuffled labels the model would also guess, but its loss would change a little.)
+# Nothing moves: `optimizer.step()` is missing, `zero_grad()` stands between `backward()` and `step()`, the rate is far
+# too low, or the optimizer holds another model's parameters. (log 10 = 2.303: the model guesses. It does so exactly
+# because our heads start at zero. With torch's own first weights an untouched model starts near 2.3, and stays where it
+# started. With shuffled labels, or with a head that sees the same input for every image, the model would also guess,
+# but its loss would change a little: the last Linear still learns, and follows the labels of the latest batches.)
 #
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>

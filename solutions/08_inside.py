@@ -264,8 +264,9 @@ show_maps(image, maps)
 # %% [markdown]
 # In our run it spreads and covers the whole shape. (The soft edges come from the drawing: the map has only 8 × 8
 # values.) The last block alone is patchy and looks at three tips. Rollout includes the blocks before, and is smoother.
-# Part of this would happen in any model: each row of the product is a weighted mean of earlier rows, and a mean is
-# smoother than what it is made of. Rollout also leaves a good deal out: values, MLPs, and the fact that one head may
+# Part of this is to be expected: each row of the product is a weighted mean of earlier rows, so no patch can be
+# brighter in it than in the brightest of those rows. (It need not happen: a last block that looks at one patch only
+# would gather the light there.) Rollout also leaves a good deal out: values, MLPs, and the fact that one head may
 # matter more than another. And are one half and one half right? That can be measured.
 #
 # **Predict first.** Compare lengths: is what attention adds to a token about as long as the token, longer, or shorter?
@@ -423,8 +424,10 @@ show_distances(pictures.images[:200], model, fresh)
 
 # %% [markdown]
 # What is different from the paper? Nearly everything: we have three blocks instead of 24 (a ViT-L), a grid of 8 × 8
-# instead of 14 × 14, six thousand drawings, each of a single shape on an empty background instead of millions of
-# photos, and six epochs.
+# instead of 14 × 14, and six epochs on six thousand drawings, each of a single shape on a plain background, instead of
+# a long training on millions of photos. And our positions start at 0.02. So do the paper's, but in lesson 07 a short
+# training gained nothing that we could show from positions that start so small, and a head that does not know places
+# cannot look near.
 #
 # With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
 # has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
@@ -455,10 +458,10 @@ figure
 # %% [markdown] question="local-or-global" points=2
 # ### Question: why so far? (6 minutes, 2 points)
 #
-# Choose **one** difference between our small model and the paper's (its data, its depth, its grid, the length of its
-# training, ...) that you think keeps our heads from looking near. Write down why you think so, and an experiment that
-# could prove you wrong: what do you change, what do you keep, what do you measure, how many seeds, and which result
-# would make you give the idea up?
+# Choose **one** thing about our small model (its data, its depth, its grid, the length of its training, the start of
+# its positions, ...) that you think keeps its heads from looking near. Write down why you think so, and an experiment
+# that could prove you wrong: what do you change, what do you keep, what do you measure, how many seeds, and which
+# result would make you give the idea up?
 #
 # ### BEGIN SOLUTION
 # For instance the data. One shape stands on an empty ground, so a patch learns little from its neighbors and much from
@@ -490,12 +493,21 @@ figure
 # near head. Take care with the maps, too: they follow the patch in the middle, and in photos the subject is mostly in
 # the middle. So light around the middle does not prove that a neighborhood grows.
 #
-# So this does not settle your question. Photos, size, depth and 40 minutes of training all differ from ours at once,
-# and it is one run with one seed.
+# So this does not settle your question. Photos, size, depth, the start of the positions (0.5 here) and 40 minutes of
+# training all differ from ours at once, and it is one run with one seed.
 #
 # If your idea was the data, large models speak for it. Raghu et al. 2021 measured ViT-L/16 and ViT-H/14. Pre-trained on
 # JFT, 300 million photos, both have near and far heads side by side in their first blocks. Trained on ImageNet alone,
 # 1.3 million photos, they do not learn to look near there, and are much less accurate (their figures 3 and 4).
+#
+# One suspect takes a minute to test: positions that start at 0.5, and everything else as it was. **Predict first:**
+# will a head of block 0 now look clearly nearer than its control? One seed is a hint, and no verdict.
+
+# %% tags=["experiment"]
+torch.manual_seed(0)
+placed = new_model(replace(config, position_std=0.5))
+fit(placed, train, pictures, settings, progress=False)
+show_distances(pictures.images[:200], placed, new_model(placed.config))
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -513,8 +525,8 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 # After six epochs, the positions of neighboring patches are similar. Something else has appeared, too: all positions
 # along the border are similar to one another. Some of our drawings reach it, but on average the shape is in the middle
 # and the rim is background. A likely reason: to know whether a patch is *inside* helps more than to know its row or its
-# column. Then the model has learned a property of our data set. To test this, train on drawings whose shapes may stand
-# anywhere.
+# column. Then the model has learned a property of our data set. To test this, train on drawings whose centers may lie
+# anywhere, so that many shapes are cut off by the border.
 
 # %% [markdown]
 # Then the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
@@ -544,8 +556,8 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 # where you cannot edit them.
 #
 # PyTorch has an answer: a **hook**. You register a function with any module inside the model, and each time that this
-# module runs, your function is called with its input. Registering gives you a handle, which you need to remove the
-# hook.
+# module runs, your function is called with its input. Registering gives you a handle; with it you remove the hook
+# again.
 
 # %%
 print("without changing a line of the model:")
@@ -564,7 +576,8 @@ finally:  # a hook that is not removed runs in every later call
 # %% [markdown]
 # There is one line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks.
 # PyTorch has two kinds of hooks around a forward. `register_forward_hook` calls you with (module, inputs, output) once
-# the module is done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is a tuple, always.
+# the module is done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is always a tuple, of
+# the positional arguments only.
 #
 # Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
 # with the same input you can call it again: `attention(x, return_weights=True)`, as you built it in lesson 03.
@@ -573,9 +586,9 @@ finally:  # a hook that is not removed runs in every later call
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# The hook is called again, which calls the module, which calls the hook ... By default Python allows a thousand calls
-# inside one another, and each round takes about five: after some two hundred rounds there is a `RecursionError`. So
-# keep the input, remove the hook, and call the module afterward.
+# The hook is called again, which calls the module, which calls the hook ... Python allows only so many calls inside one
+# another (a thousand by default, three thousand in some notebooks), and each round takes four: after a few hundred
+# rounds there is a `RecursionError`. So keep the input, remove the hook, and call the module afterward.
 #
 # </details>
 
@@ -851,8 +864,9 @@ reveal("what-it-looks-at-most", 100 * right(most), within=10)
 # And the untrained model? Its map is not bad at all! Without its first patches 51.6, 61.2 and 60.8 % were right, far
 # fewer than without random ones. Probably it finds the shape because the shape differs from the background, and random
 # weights respond to that, too. A map that lies on the object does not prove that the model has learned anything.
-# (Adebayo et al. 2018 found this for some gradient maps.) The maps of a ViT trained without labels, DINO, outline
-# objects better than those of one trained with labels (Caron et al. 2021); they have to pass such tests, too.
+# (Adebayo et al. 2018 found this for guided backpropagation; plain gradients, as in the next cell, passed their tests.)
+# The maps of a ViT trained without labels, DINO, outline objects better than those of one trained with labels (Caron et
+# al. 2021); they have to pass such tests, too.
 #
 # A *gradient map* needs no attention at all: how steeply does the logit of the winning class change with each pixel?
 
@@ -868,9 +882,9 @@ def gradient_map(images):
 cover_by_maps(images, {"gradient": gradient_map(images)}, number=23)
 
 # %% [markdown]
-# In our runs it is better than the fresh model's map and worse than rollout: 39.8, 47.8 and 40.2 % are right without
-# its first patches. It says where a *small* change of a pixel would move this logit, and not what the model does
-# without that patch, or why.
+# In our runs its first column lies between the fresh model's map and rollout: 39.8, 47.8 and 40.2 % are right without
+# its first patches. In the second column it is as good as rollout. It says where a *small* change of a pixel would move
+# this logit, and not what the model does without that patch, or why.
 #
 # Covering changes the picture. We can also change the *model*: take one head out, and see what the others can do
 # without it. That is called **ablation**. There are two ways to take it out. *Zero* ablation puts zeros in the place of
@@ -904,11 +918,11 @@ for block in range(config.depth):
         print(f"block {block}, {name:5} for head 0, 1, ...: ", "  ".join(f"{share:.1%}" for share in each))
 
 # %% [markdown]
-# Was it the head that you chose? (One accuracy on 500 drawings has a standard error of about one point, so do not rank
-# heads that are closer than that.) With means, the model missed each head of block 0 more than any head of the last
-# block in each of our three runs, with zeros in two of them; and yet it is the last block whose maps are usually shown.
-# A head with a striking map may be one that the model can do without, and a head with a dull map may be needed. (Early
-# heads also have more to lose: every later block works with what they leave behind.)
+# Was it the head that you chose? (One accuracy on 500 drawings has a standard error of one point at 94 % and of two at
+# 75 %, so do not rank heads that are closer than that.) With means, the model missed each head of block 0 more than any
+# head of the last block in each of our three runs, with zeros in two of them; and yet it is the last block whose maps
+# are usually shown. A head with a striking map may be one that the model can do without, and a head with a dull map may
+# be needed. (Early heads also have more to lose: every later block works with what they leave behind.)
 #
 # Neither way of taking a head out is always the gentler one. Four heads in three runs make twelve cases for each block.
 # The mean cost less than zeros in 11 of the 12 of the last block, but more in 10 of the 12 of block 0. (One mean for
@@ -1077,15 +1091,16 @@ for block, pair in enumerate(token_means(images)):
 # an ablation.
 
 # %% [markdown]
-# Compare with what you wrote, and then with the drawings. In our run with the course's model most heads look at parts
-# of the animal, and positions are like those of their neighbors. Heads of the first two blocks look one to three pixels
-# nearer than their controls, and those of the last two stay within a pixel of theirs. That is a little of *from local
-# to global*; the dashed line alone would hardly show it. The first filter is one plain color, and others are edges:
-# light beside dark, or orange above blue. Nobody asked for them.
+# Compare with what you wrote, and then with the drawings. In our run with the course's model, on a photo of an animal
+# (your files may have the photos in another order), most heads look at parts of it, and positions are like those of
+# their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those of the
+# last two stay within a pixel of theirs. That is a little of *from local to global*; the dashed line alone would hardly
+# show it. The first filter is one plain color, and others are edges: light beside dark, or orange above blue. Nobody
+# asked for them.
 #
 # Covering costs far less than with drawings: 72.5 % are right with nothing covered, 65.5 % without the patches that
 # rollout names and 72.5 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points,
-# so we took 400 other photos as well. The means of three times 200 (`benchmarks/results/inside.json`):
+# so we drew twice 200 more. The means of three times 200 (`benchmarks/results/inside.json`):
 #
 # | covered, % right | most looked at | least looked at |
 # |---|---|---|
@@ -1095,9 +1110,10 @@ for block, pair in enumerate(token_means(images)):
 #
 # Nothing covered gives 74.8 %, random patches 71.7 %. On photos the fresh model's map told us nothing: its first
 # patches cost as much as its last ones. A photo has no plain background that gives the object away. Of the trained maps
-# rollout tells something; the 2 points of the last block are too few to be sure. All are measured on the same 600
-# photos, so their differences are more precise than the numbers themselves (lesson 07), but not precise enough for gaps
-# of a point or two.
+# rollout tells something: 5.8 ± 5.2 points between its columns, even if we count them as measured on different photos.
+# The last block has 1.8 ± 5.2. (The three draws one by one give rollout 7.0, 0.5 and 10.0 points: one draw of 200 could
+# have shown you anything.) All are measured on the same 600 photos, so their differences are more precise than the
+# numbers themselves (lesson 07), but not precise enough for gaps of a point or two.
 #
 # And where the two models differ, data, size and training have all changed together: you have found a question, and not
 # yet its answer.
