@@ -44,6 +44,7 @@ NUM_VALIDATION, SEEDS, SPLIT_SEED = 5_000, (0, 1, 2), 0
 MIXUP_ALPHA = 0.4
 CONVNET_RATES, CONVNET_RATE = (6e-4, 2e-3, 6e-3), 6e-3  # tried, and the best of them: see "convnet_rates" in the log
 SICK_STEPS, SICK_EVERY, SICK_VALIDATION, SICK_RATE = 300, 50, 2_000, 1e-3
+TEMPERATURES = (1, 1.5, 2, 3, 4, 6)
 FINDER_STEPS, LOWEST_RATE, HIGHEST_RATE = 100, 1e-5, 1.0
 RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
 
@@ -190,6 +191,44 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
     return columns | {"seconds": [seconds]}
 
 
+def logits_of(model: nn.Module, images: Batches) -> Tensor:
+    """What the model says of all images: (num_images, num_classes)."""
+    model.eval()
+    with torch.no_grad():
+        return torch.cat([model(batch) for batch, _ in images])
+
+
+def sure_when_wrong(logits: Tensor, labels: Tensor) -> float:
+    """The mean probability of an answer that is wrong."""
+    given, answers = logits.softmax(dim=-1).max(dim=-1)
+    return given[answers != labels].mean().item()
+
+
+def overconfidence(train: ImageDataset, validation: ImageDataset) -> dict[str, Any]:
+    """Few images, from seed 0: how sure the model is when it is wrong, after its best epoch and after its last; and the
+    last one's loss on each half of the validation images, with the logits divided by a temperature.
+    """
+    model, optimizer = build(FEW, 0, FEW.learning_rate)
+    loader = Batches(train.subset(slice(FEW.num_train)), BATCH, shuffle=True, seed=0)
+    set_rates(optimizer, FEW.epochs * len(loader))
+    watched, labels = Batches(validation, 500), validation.labels
+    after: list[tuple[float, Tensor]] = []
+    for _ in range(FEW.epochs):
+        train_one_epoch(model, loader, optimizer, "cpu")
+        logits = logits_of(model, watched)
+        after.append((F.cross_entropy(logits, labels).item(), logits))
+    best, last = min(after, key=lambda each: each[0])[1], after[-1][1]
+    half = len(labels) // 2
+    halves = (slice(half), slice(half, None))
+    return {
+        "sure_when_wrong": [round(sure_when_wrong(each, labels), 4) for each in (best, last)],
+        "loss_of_halves": {
+            str(divisor): [round(F.cross_entropy(last[each] / divisor, labels[each]).item(), 4) for each in halves]
+            for divisor in TEMPERATURES
+        },
+    }
+
+
 def endless(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
     """One pass after the other."""
     while True:
@@ -320,7 +359,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    result = {"curves": {}, "finder": {}, "convnet_rates": {}} | earlier(arguments.output, conditions(), ARMS)
+    empty: dict[str, Any] = {"curves": {}, "finder": {}, "convnet_rates": {}, "overconfidence": {}}
+    result = empty | earlier(arguments.output, conditions(), ARMS)
     for name, defect in DEFECTS.items():
         if name not in result["curves"]:
             result["curves"][name] = train_with_defect(defect, train, validation)
@@ -328,6 +368,7 @@ def main() -> None:
             print(f"{name}: loss {result['curves'][name]['loss'][-1]}", flush=True)
     result["finder"] = result["finder"] or find_rate(train)
     result["convnet_rates"] = result["convnet_rates"] or try_convnet_rates(train)
+    result["overconfidence"] = result["overconfidence"] or overconfidence(train, validation)
     save(arguments.output, result)
     waiting = [(name, seed) for seed in SEEDS for name in ARMS if str(seed) not in result["results"][name]]
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:

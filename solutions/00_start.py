@@ -63,9 +63,10 @@ print(patch[0, 0, :3, :3])
 
 # %% [markdown]
 # A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels. Each patch is written out
-# as one list of 3 · 8 · 8 = 192 numbers: that is its word. The words are read in order, as we read a sentence
-# (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each other, several times in a row,
-# so that the patch with the nose gets to know about the cap. That step is called *attention*. At the end one vector
+# as one list of 3 · 8 · 8 = 192 numbers: that is its word. The words keep a fixed order, row by row as on a page, but
+# all of them go in at once (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each other,
+# several times in a row, so that the patch with the nose gets to know about the cap. That step is called *attention*.
+# At the end one vector
 # speaks for the whole photo and is turned into the scores. As shapes, for one photo and ten classes:
 # (1, 3, 32, 32) → (1, 16, 192) → … → (1, 10). You will build each of these steps in a lesson of its own; for now you
 # need no more than this.
@@ -122,7 +123,7 @@ reveal("over-the-batch", 10, within=3)
 #
 # You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images, 16 patches
 # each, four blocks (rounds of attention), six epochs (passes through the images). The numbers are means over three
-# seeds; a difference of less than about one point says nothing. For each model we tried three learning rates (how far a
+# seeds; a difference of less than two points says nothing. For each model we tried three learning rates (how far a
 # training step goes), with one run each, and kept the one that was best on *validation* images, set aside for choosing.
 # (For some models that is the largest or the smallest of the three, so another rate may suit them still better. Our log
 # is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
@@ -390,9 +391,9 @@ reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 # Both learn, and about equally well: the second model finds its scrambled pictures no harder than the first finds the
 # drawings. (One seed and few drawings: a difference of a few points says nothing.)
 #
-# Half a minute of training did not tell the two apart. One picture does, without any training: light a single patch,
-# and ask which word of the sentence it becomes. The patch in row 0, column 1 is the second word of a page, number 1.
-# **Predict first:** which number has it when the page is read column by column? (The page has four rows.)
+# Two trainings did not tell the two models apart. One picture does, without any training: light a single patch, and ask
+# which word of the sentence it becomes. Counting from 0, as Python does, the patch in row 0, column 1 is word 1 of a
+# page. **Predict first:** which number does it get when the page is read column by column? (The page has four rows.)
 
 # %%
 predict("lit-patch", 1)

@@ -111,8 +111,9 @@ reveal("best-of-200-guessers", on_validation[chosen], within=1)
 print(f"the same model on 500 test images: {on_test[chosen]:.1f} %")
 
 # %% [markdown]
-# Nothing leaked, and no line of code is wrong: the largest of 200 noisy numbers is too large. The more you choose by
-# the validation images, the more their number promises. Only images that chose nothing tell the truth.
+# Nothing leaked, and no line of code is wrong: the largest of 200 noisy numbers is too large. The more often you choose
+# by the validation images, the further their number lies above the truth. An honest one comes only from images by which
+# nothing was chosen.
 
 # %% [markdown]
 # ### Exercise: `split_indices` (8 minutes, 3 points)
@@ -491,14 +492,15 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # %% [markdown]
 # <details><summary>All six written down? Then look.</summary>
 #
-# **A** is a learning rate 100 times too high: the first steps are so large that even after 300 steps the model has
-# hardly recovered from them. **B** forgot `zero_grad`: every update uses the sum of all gradients since the beginning,
-# most of which are out of date. **C** has a softmax before the loss, which takes the softmax of a softmax: the loss
-# cannot fall below 1.46, and falls slowly (lesson 07 asks why). **D** sees its images sorted by class: within a class
-# it learns to answer "cat" to everything, and at the next class the loss jumps. Validation images are of all classes,
-# so its dots climb: at each measurement it is more certain than before that every image belongs to the class that it
-# saw last. **E** is a rate 100 times too low: correct, and far too slow. **F** has 500 images and learns them by heart:
-# the training loss falls to zero and the validation loss climbs. Only the validation loss shows it.
+# **A** is a learning rate 100 times too high: the first few steps drive the loss above 5, and with steps of this size
+# the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all gradients since
+# the beginning, most of which are out of date. **C** has a softmax before the loss, which takes the softmax of a
+# softmax: the loss cannot fall below 1.46, and falls slowly (lesson 07 asks why). **D** sees its images sorted by
+# class: within a class it learns to answer "cat" to everything, and at the next class the loss jumps. Validation images
+# are of all classes, so what it has just learned is wrong for nine of ten of them, and its dots climb. **E** is a rate
+# 100 times too low: nothing is wrong with its steps, except that they are far too small. **F** has 500 images and
+# learns them by heart: the training loss falls to zero and the validation loss climbs. Only the validation loss shows
+# it.
 #
 # Real runs, all of them: `benchmarks/results/lesson_cifar.json`, drawn by `figures/training.py`.
 #
@@ -777,11 +779,12 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
 # %% [markdown]
 # ## Warm-up and cosine
 #
-# No single learning rate suits a whole training. In the first steps AdamW knows too few gradients, moves everything at
-# full speed (Liu et al. 2020, *On the Variance of the Adaptive Learning Rate*), and can do lasting harm: in lesson 04,
-# 24 post-norm blocks forgot their pictures within a few steps. (A warm-up is no cure-all: there one of 40 steps did not
-# help, and a tenth of the rate did.) Toward the end the steps have to become smaller, or the loss does not settle: each
-# batch pulls in a somewhat different direction, and large steps follow every pull.
+# One learning rate rarely suits a whole training. In the first steps AdamW knows too few gradients to tell signal from
+# noise, and moves everything at full speed all the same (Liu et al. 2020, *On the Variance of the Adaptive Learning
+# Rate*). Smaller first steps are meant to keep these from doing lasting harm. (Against a peak that is itself too high
+# they do not help: in lesson 04, 24 post-norm blocks forgot their pictures within a few steps; a warm-up of 40 steps
+# did not help, and a tenth of the rate did.) Toward the end the steps have to become smaller, or the loss does not
+# settle: each batch pulls in a somewhat different direction, and large steps follow every pull.
 #
 # So the rate rises linearly over `warmup_steps` (as in Vaswani et al. 2017), then falls along half a cosine to zero
 # (Loshchilov and Hutter 2017, *SGDR*):
@@ -949,7 +952,7 @@ for group in parameter_groups(new_model(TOY), 0.05):
 reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% [markdown]
-# A third of the tensors, and nearly all of the numbers: decaying only the matrices leaves little undone.
+# A third of the tensors, and nearly all of the numbers: what is spared from decay is only a small part of the model.
 
 # %% [markdown]
 # ## When to stop
@@ -1042,7 +1045,7 @@ for patience in (1, 2, 3):
 
 # %% [markdown]
 # These losses are invented, as in the figure. A patience of 1 stopped before the best epoch. With a constant rate a
-# larger patience costs little but time, provided that you keep the weights of the best epoch and not those of the last.
+# larger patience costs little besides time, if you keep the weights of the best epoch and not those of the last.
 # (A little: the more epochs you choose from, the more flattering is the best one's number, as with the 200 guessers.)
 # With a schedule, stopping has a price, too: see the end of "Overfitting on purpose".
 
@@ -1132,8 +1135,9 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # up. Take the peak rate from where the curve still falls, since 100 steps can survive a rate that is too high for a
 # whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. One
 # of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Your own lowest
-# point will lie somewhere else: one run with noisy batches is good for a factor of two at best. And a rate belongs to
-# one model, one optimizer and one batch size: larger batches have less noise, and usually bear a larger rate.
+# point will lie somewhere else: one run with noisy batches tells the order of magnitude, and no more. And a rate
+# belongs to one model, one optimizer and one batch size: larger batches have less noise, and usually bear a larger
+# rate.
 
 # %% [markdown]
 # ### A first training
@@ -1156,11 +1160,12 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # %% [markdown]
 # In our run 28.3 % after the first epoch and 46.9 % after the sixth (`benchmarks/results/lesson_cifar.json`, base, seed
 # 0; two other seeds ended one and two points lower; on 5,000 images the standard error of such an accuracy is 0.7
-# points). Every line of code that did this is yours. It is little compared with the 99 % of large models trained on
-# many more images, and a lot for one minute: a fifth of the images, six epochs, sixteen patches.
+# points). Model, split, loop, evaluation, schedule and groups are yours; torch gave AdamW, and the course the batches.
+# It is little compared with the 99 % of large models trained on many more images, and a lot for one minute: a fifth of
+# the images, six epochs, sixteen patches.
 #
 # What did each tool add? **Predict first:** without which of the three would this training lose most: the schedule, the
-# weight decay, or AdamW (with SGD and momentum in its place)? And without which would it lose nothing?
+# weight decay, or AdamW (with SGD and momentum in its place)? And which of them could go without any visible loss?
 
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
@@ -1175,12 +1180,12 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # | no weight decay | 46.6, 44.6, 46.0 | −0.3 ± 0.6 |
 # | SGD with momentum instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
 #
-# Only the schedule's interval leaves 0 out, and only just: of three intervals, one such is weak evidence. Nor is that
+# Only the schedule's interval excludes 0, and barely: one such among three intervals is weak evidence. Nor is that
 # comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*; a smaller one may suit it better,
 # and nobody tried. (And nobody tried warm-up and cosine one by one.)
 # Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
 # this schedule by half of that on average: about 2 % in all. Between SGD and AdamW these runs cannot decide: SGD may be
-# three points worse or three and a half better. And its rate had to be searched. The table has 0.1, the best of three
+# three points worse or three and a half better. And SGD's rate took a search: the table has 0.1, the best of three
 # (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %), which is fifty times AdamW's. On large Transformers Adam is
 # usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
 #
@@ -1190,7 +1195,7 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # ### Overfitting on purpose
 #
 # We now take 2,000 images, a fifth of the budget, and five times as many epochs, so that the number of steps stays
-# about the same (480 instead of 474). One to three minutes on one core. `best` keeps the weights of the best epoch.
+# about the same (480 instead of 474). One to three minutes on one core. `best_weights` keeps those of the best epoch.
 #
 # **Predict first.** Draw two curves, training loss and validation loss. Mark where your `EarlyStopping` with a patience
 # of 3 will stop. And a question whose answer surprises many: when the validation *loss* rises, does the validation
@@ -1252,9 +1257,9 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 
 # %% [markdown]
 # The largest logit stays the largest, so every answer stays as it was, and only the confidence changes. Choose the
-# temperature by the first column, and read its loss in the second: images that have chosen cannot judge. In our run a
-# temperature of 4 took the second half from 3.32 to 1.95, and the best epoch had 1.85, on both halves together: nearly
-# all of the rise was overconfidence. Guo et al. call this remedy *temperature scaling*.
+# temperature by the first column, and read its loss in the second: images by which you have chosen cannot judge. In our
+# run a temperature of 4 took the second half from 3.32 to 1.95, and the best epoch had 1.85, on both halves together:
+# nearly all of the rise was overconfidence. Guo et al. call this remedy *temperature scaling*.
 #
 # Early stopping and a schedule disagree here. After epoch 8 of 30 the cosine still gives 92 % of the peak rate, so a
 # training that stops there never gets its calm last steps (question 4 at the end). What the stop gives you is a first
@@ -1300,9 +1305,10 @@ print("weights alone were saved:   ", two_more(saved[0]))
 print("weights and AdamW's means:  ", two_more(*saved))
 
 # %% [markdown]
-# AdamW's running means are part of the training, and so is the place in the order of the batches. With a schedule there
-# is a third: the number of the step. Where does `follow_schedule` keep it, and is it in any `state_dict`? (It is not. A
-# training that goes on would warm up again. A `LambdaLR` has a `state_dict` for this.)
+# AdamW's running means are part of the training, and so is the place in the order of the batches. (A model with dropout
+# needs the state of torch's random generator, too.) With a schedule there is one thing more: the number of the step.
+# Where does `follow_schedule` keep it, and is it in any `state_dict`? (It is not. A training that goes on would warm up
+# again. A `LambdaLR` has a `state_dict` for this.)
 
 # %% [markdown]
 # ## Half as many bits
@@ -1329,8 +1335,8 @@ reveal("loses-the-update", "bfloat16" if weight.bfloat16() + update.bfloat16() =
 # is multiplied by a large number before `backward`, so that small gradients survive, and the gradients are divided by
 # it before the update (`torch.amp.GradScaler`). With bfloat16 that is not needed.
 #
-# `torch.autocast` chooses the dtype of each operation. With bfloat16 it changes one line of your loop, the forward
-# pass:
+# `torch.autocast` chooses the dtype of each operation. With bfloat16 your loop changes in two places: the forward pass
+# runs under it, and the logits go back to float32 before the loss is taken:
 
 # %%
 classifier = nn.Linear(48, 10, device=device)

@@ -309,11 +309,11 @@ def rights(name: str, column: str, models: str = "drawings") -> list[float]:
 def test_covered_drawings_are_told_as_they_were():
     least, random = rights("last block", "least"), rights("random", "")
     assert all(one < other for one, other in zip(least, random, strict=True))
-    assert f"{listed(least)} were right, against {listed(random)}" in LOOK
+    assert f"{listed(least)} were right; with random ones covered, {listed(random)}" in LOOK
     best = rights("rollout", "most"), rights("rollout", "least")
     assert f"lowest in the first ({listed(best[0])}), highest in the second ({listed(best[1])})" in LOOK
     fresh = rights("fresh model", "most")
-    assert f"Without its first patches {listed(fresh)} were right, far fewer" in LOOK
+    assert f"With what it names most covered, {listed(fresh)} were right, far fewer" in LOOK
     assert max(fresh) < min(random) - 20
     for other in ("last block", "fresh model"):
         assert all(one < two for one, two in zip(best[0], rights(other, "most"), strict=True))
@@ -321,7 +321,7 @@ def test_covered_drawings_are_told_as_they_were():
     gradient = rights("gradient", "most")
     ordered = zip(best[0], gradient, rights("fresh model", "most"), strict=True)
     assert all(rollout < found < fresh for rollout, found, fresh in ordered)
-    assert f"{listed(gradient)} are right without its first patches" in LOOK
+    assert f"with what it names most covered, {listed(gradient)} are right" in LOOK
 
 
 def test_what_is_said_of_silenced_heads_follows_from_the_runs():
@@ -346,6 +346,7 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
     alone, random = (f"{mean(rights(name, '', 'photos')):.1f} %" for name in ("nothing", "random"))
     assert f"Nothing covered gives {alone}, random patches {random}" in LOOK
     titles = {"last block": "the last block", "rollout": "rollout", "fresh model": "the fresh model's rollout"}
+    titles |= {"gradient": "the gradient"}
     for name, title in titles.items():
         row = " | ".join(f"{mean(rights(name, column, 'photos')):.1f}" for column in ("most", "least"))
         assert f"| by {title} | {row} |" in LOOK
@@ -356,6 +357,23 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
     nearer = photos["nearer_than_control"]
     assert all(1 < head < 3.1 for block in nearer[:2] for head in block)
     assert all(abs(head) < 1 for block in nearer[2:] for head in block)
+
+
+def test_the_heads_of_three_models_of_drawings_are_told_as_logged():
+    near, shares = (
+        {std: [run[f"positions from {std}"][name] for run in INSIDE["heads"].values()] for std in ("0.02", "0.5")}
+        for name in ("nearer_than_control", "shares")
+    )
+    heads = {std: [head for run in runs for block in run for head in block] for std, runs in near.items()}
+    assert 1.6 < max(heads["0.02"]) < 1.7
+    assert "no head looks more than 1.7 pixels nearer than its own control" in LOOK
+    assert f"{sum(abs(head) < 1 for head in heads['0.02'])} of {len(heads['0.02'])} are within one pixel of it" in LOOK
+    assert f"was {max(heads['0.5']):.1f} pixels nearer than its control, no more than with small positions" in LOOK
+    first = [run[0][0] for run in shares["0.02"]]
+    later = [share for run in shares["0.02"] for block in run[1:] for share in block]
+    assert f"{min(first):.0%} to {max(first):.0%} for".replace("% ", " % ").replace(" % to", " to") in LOOK
+    assert f"the shares are {100 * min(later):.0f} to {100 * max(later):.0f} %" in LOOK
+    assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in LOOK
 
 
 def models(name: str) -> dict[str, list[float]]:
@@ -418,6 +436,16 @@ def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
         for arm, baseline in (("small positions, scrambled", "small positions"), ("scrambled", "base"))
     ]
     assert f"they differ by {interval(*leads).lstrip('+')}" in EXPERIMENTS
+
+
+def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
+    logged = log("lesson_cifar.json")["overconfidence"]
+    best, last = logged["sure_when_wrong"]
+    assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in TRAINING
+    assert f"and {last:.0%} after the last".replace("%", " %") in TRAINING
+    chosen = min(logged["loss_of_halves"], key=lambda divisor: logged["loss_of_halves"][divisor][0])
+    before, after = (logged["loss_of_halves"][divisor][1] for divisor in ("1", chosen))
+    assert f"a temperature of {chosen} took the second half from {before:.2f} to {after:.2f}" in TRAINING
 
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
