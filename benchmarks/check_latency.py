@@ -24,7 +24,6 @@ from timing import machine
 from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 
-RESULTS = Path(__file__).parent / "results" / "check_latency.json"
 FIRST, WARM = 2.0, 0.3  # seconds that we want to stay under: one fresh check, and 95 % of the others
 ANSWERS = ("right", "wrong")  # the model solution, and the first known mistake, whose name is then searched for
 

@@ -64,7 +64,7 @@ def older_than_its_cell(exercise: Exercise) -> str:
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
-    for source in reversed(history.input_hist_raw[:-1] if history else []):  # the last one is the check's own cell
+    for source in reversed(history.input_hist_raw if history else []):  # the first one is the check's own cell
         if defines.search(source):
             line = _line_of_syntax_error(shell, source)
             older = f"this is about the `{name}` from before. Mend the cell, run it, then this one again."

@@ -243,11 +243,16 @@ def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
 
 def _files(folder: Path) -> list[Path]:
     named = [each for each in _visible(folder) if Path(each.name).suffix.lower() in SUFFIXES]
-    return [folder / each.name for each in named if not each.is_dir()]
+    return [folder / each.name for each in named if not _is_folder(each)]
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [folder / each.name for each in _visible(folder) if each.is_dir() and each.name != "__pycache__"]
+    return [folder / each.name for each in _visible(folder) if _is_folder(each) and each.name != "__pycache__"]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is one, or a link to one; where a link of a student's leads is no reason for an error."""
+    return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 
 def _visible(folder: Path) -> list[os.DirEntry[str]]:

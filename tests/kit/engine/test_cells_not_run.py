@@ -81,6 +81,10 @@ def test_without_one_nothing_is_told(cells: tuple[str, ...]) -> None:
     assert words_after(*cells, CHECK) == ""
 
 
+def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
+    assert words_after(RIGHT + ")", f"{RIGHT}\n{CHECK}") == ""
+
+
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
 def test_without_a_history_nothing_is_told(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells_not_run, "_shell", lambda: shell)

@@ -165,6 +165,13 @@ def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, mo
         rejection(here, None)
 
 
+def test_a_link_to_itself_stops_nobody(tmp_path):
+    touch(tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb")
+    for folder in ("submitted", "submitted/ada", "submitted/ada/01_patchify"):
+        (tmp_path / folder / "loop").symlink_to("loop")
+    assert found(tmp_path / "submitted") == [("01_patchify.ipynb", "ada", "01_patchify", False)]
+
+
 @pytest.mark.parametrize(("name", "depth"), [("d", 100), ("d" * 180, 40)], ids=["many folders", "long names"])
 def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
     (tmp_path / "bob").mkdir()
