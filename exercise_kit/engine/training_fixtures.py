@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 
 def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
@@ -125,7 +126,30 @@ class OtherDevice(TorchDispatchMode):
         if (here and there) or (_is_of_the_cpu(options.get("generator")) and (there or _makes_there(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
+        if there and options.get("device") is None and _is_a_function(operator):
+            return tree_map(_moved, operator(*tree_map(_zeros_of, inputs), **tree_map(_zeros_of, options)))
         return operator(*inputs, **options)
+
+
+def _is_a_function(operator: Any) -> bool:
+    """Whether an operator makes new tensors, of shapes that no number decides: zeros on the CPU give the same ones.
+
+    Meta's own way to them goes through torch's compiler for a division or a product of matrices, and to import that
+    takes longer than all checks.
+    """
+    schema = getattr(operator, "_schema", None)
+    by_numbers = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
+    if schema is None or any(each in operator.tags for each in by_numbers):
+        return False
+    return all(each.alias_info is None for each in (*schema.arguments, *schema.returns))
+
+
+def _zeros_of(value: Any) -> Any:
+    if not isinstance(value, Tensor) or value.device.type != DEVICE:
+        return value
+    sides = list(zip(value.shape, value.stride(), strict=True))
+    reach = 1 + sum((side - 1) * stride for side, stride in sides) if value.numel() else 0
+    return torch.zeros(reach, dtype=value.dtype).as_strided(value.shape, value.stride())
 
 
 def _is_of_the_cpu(generator: Any) -> bool:

@@ -1,5 +1,8 @@
 """On the other device operators refuse what a GPU refuses, and nothing that a GPU takes."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -116,3 +119,32 @@ def test_a_module_goes_along_with_its_parameters_and_buffers():
     expect_device_of_input(Student({"Shift": Shift}), X, arguments=(False,), options={"negative": True})
     with pytest.raises(Failure, match="another device"):
         expect_device_of_input(Student({"Shift": Shift}), X, arguments=(False,))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: (x.transpose(1, 2) * 2).view(-1),
+        lambda x: (x[:1].expand(5, 3, 4, 6) + 1).view(-1),
+        lambda x: x.permute(0, 3, 1, 2).softmax(-1).view(2, 6, 12),
+        lambda x: (x[:, ::2] @ x[:, ::2].mT).view(2, 2, 16),
+    ],
+)
+def test_results_lie_in_memory_as_on_the_cpu(answer):
+    try:
+        answer(X)
+        raised = ""
+    except RuntimeError:
+        raised = "RuntimeError"
+    assert device(answer, [X])["raised"] == raised
+
+
+def test_arithmetic_there_does_not_import_torchs_compiler():
+    program = """
+import sys, torch
+from exercise_kit.engine.training_fixtures import device
+notes = device(lambda q, k: (q @ k.mT / 2).softmax(-1) @ k, [torch.ones(2, 3, 4, 6)] * 2)
+print(notes["devices"], "torch._dynamo" in sys.modules, "sympy" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "['meta'] False False\n", done.stderr
