@@ -176,9 +176,9 @@ check("normalize_images", first_try)
 # %% [markdown]
 # It fails, and the mistake has a name. (On five channels and six columns it even stops with an error. Where there are
 # as many columns as channels, as in our thumbnail, it runs and is wrong.) Read the report from top to bottom. Every
-# line is one claim about your function and starts with its verdict, **pass** or **fail**. A claim that can be judged
-# only after another one has passed is *undecided*; the report counts such claims below the one that they wait for.
-# Waiting is not a mistake, but you get their points only after they have passed.
+# line is one claim about your function and starts with its verdict, **pass** or **fail**. Some claims can be judged
+# only after another claim has passed. Until then they are *undecided*, and below the failed claim the report says how
+# many of them wait for it. An undecided claim does not count as a mistake, but it earns its points only when it passes.
 #
 # Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
 # its *likely cause* by name and *where to look*. The report never gives the answer away.

@@ -544,8 +544,8 @@ addresses = 1000 * image + 100 * channel + 10 * row + column  # 1123 is image 1,
 print(patchify(addresses, 2)[1, 1].tolist())
 
 # %% [markdown]
-# 1002, 1003, 1012, 1013, 1102, 1103, 1112, 1113. In a wrong result a digit names the axis that has moved. Two images
-# show what one cannot, two channels what gray cannot, and 4 × 6 pixels what a square cannot.
+# 1002, 1003, 1012, 1013, 1102, 1103, 1112, 1113. In a wrong result, the digit that differs tells you which axis has
+# moved. With a single image, a single channel or a square image, some of these mistakes could not be seen.
 
 # %% [markdown]
 # ## Bug hunt: the square test

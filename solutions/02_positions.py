@@ -401,8 +401,9 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
 # 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) tried it with ViT-B/16, on ImageNet with five labeled
 # images a class. Without positions it reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %,
-# and with learned distances 64.0 %. Having positions mattered, their kind hardly did. They explain it with the size of
-# the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not be.
+# and with learned distances 64.0 %. Having positions mattered; which kind hardly mattered. They explain this with the
+# size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not
+# be.
 #
 # So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
 # saw them mirrored. Nobody told it rows and columns. **Predict first:** how similar, on a scale from −1 to 1, are the

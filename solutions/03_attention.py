@@ -559,7 +559,7 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 #
 # Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
 # `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
-# part to the output. (Elhage et al. 2021 take Transformers without MLPs apart in this way.) Must there be one? In
+# part to the output. (Elhage et al. 2021 take Transformers without MLPs apart in this way.) Is it needed? In
 # the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds do not tell them apart.
 # (The MLP of lesson 04 mixes, too.)
 
@@ -985,9 +985,10 @@ mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for 
 print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (For twenty
-# rows of 32 *random* numbers there is such a matrix, too: 20 equations for 32 unknowns, in each column. But that of the
-# sines you can write down, and it is right for places between the columns as well.) So here are three heads. `pixels`,
+# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (Such a
+# matrix exists even for twenty rows of 32 *random* numbers, since each of its columns has 32 unknowns and only 20
+# equations. But the matrix for sines can be written down, and it also works for places between the columns.) Here are
+# the three heads. `pixels`,
 # `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
 
 
@@ -1079,9 +1080,9 @@ show_matrix(weights, "the token that asks", "the token it looks at", "learned we
 # %% [markdown]
 # With positions, nearly all of the weight: the gradient of the output's error went back through the softmax, and told
 # query and key what to ask for. Without them the head cannot know who stands where, and can hardly do better than the
-# mean of all 20 tokens, one of which is right: an error of 1 − 1/20 = 0.95. So attention learns where to look from
-# nothing but the loss, if the tokens hold something to find each other by. What the heads of a trained ViT look at, you
-# will see in lesson 08.
+# mean of all 20 tokens, one of which is right: an error of 1 − 1/20 = 0.95. So the loss alone can teach attention where
+# to look, if the tokens contain something by which they can find each other. Lesson 08 shows what the heads of a
+# trained ViT look at.
 
 # %% [markdown]
 # ## Keep what you wrote

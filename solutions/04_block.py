@@ -706,9 +706,9 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
 # In this run (one seed, a small data set), and at this learning rate, post-norm is no better than guessing. Look at the
-# numbers above the curves: within a few steps its tokens are nearly the same for *every* picture. The stack has
-# forgotten what it was shown, and hardly anything that comes after it can bring that back. With pre-norm the tokens
-# draw together, too, but they recover.
+# numbers above the curves: within a few steps its tokens are nearly the same for *every* picture. So they no longer
+# show which picture went in, and the layers after them cannot recover it. With pre-norm, too, the tokens first become
+# more alike, but then they differ again.
 #
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
 # warm-up their tokens stay different for longer, but the loss stays near that of guessing. (In some of our runs with

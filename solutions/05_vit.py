@@ -77,7 +77,7 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 
 # %% [markdown]
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Look
-# down the column of shapes from `embedding` to `norm`: but for the two lines of attention weights it never changes.
+# down the column of shapes from `embedding` to `norm`: apart from the two lines of attention weights it never changes.
 # Thirteen tokens go in and thirteen come out, however many blocks there are. At the end the head reads the first of
 # them, the class token, and the other twelve are not used.
 #
@@ -660,9 +660,10 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 # <details><summary>All partners found? Then look.</summary>
 #
 # The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two: a
-# convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes protect hardly anything: every
-# vector of 48 numbers fits in place of every other: weights and biases of all norms, and the biases of `conv_proj`,
-# `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`, (48, 192); in
+# convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes hardly protect you here.
+# Every vector of 48 numbers fits where any other belongs: the weights and biases of all norms, and the biases of
+# `conv_proj`, `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`,
+# (48, 192); in
 # ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
 #
 # </details>
@@ -900,7 +901,7 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 
 # %% [markdown]
 # With random weights each square has one bright point, a patch and itself, and noise around it: positions start with no
-# idea of the grid. All structure that you see with the real weights, training has put there. If it is a round spot
+# idea of the grid. All the structure that you see with the real weights was learned in training. If it is a round spot
 # rather than a cross, believe your picture: the paper's figure shows another model (ViT-L/32), with patches twice as
 # wide and another training. A single look at one model's positions is an observation, and no law about ViTs.
 

@@ -112,8 +112,8 @@ print(f"the same model on 500 test images: {on_test[chosen]:.1f} %")
 
 # %% [markdown]
 # Nothing leaked, and no line of code is wrong: the largest of 200 noisy numbers is too large. The more often you choose
-# by the validation images, the further their number lies above the truth. An honest one comes only from images by which
-# nothing was chosen.
+# by the validation images, the more their number overstates the truth. Only images that were not used to choose
+# anything give an honest number.
 
 # %% [markdown]
 # ### Exercise: `split_indices` (8 minutes, 3 points)
@@ -1046,7 +1046,7 @@ for patience in (1, 2, 3):
 # %% [markdown]
 # These losses are invented, as in the figure. A patience of 1 stopped before the best epoch. With a constant rate a
 # larger patience costs little besides time, if you keep the weights of the best epoch and not those of the last.
-# (A little: the more epochs you choose from, the more flattering is the best one's number, as with the 200 guessers.)
+# (It does cost a little: the more epochs you choose from, the more the best number overstates the truth, as above.)
 # With a schedule, stopping has a price, too: see the end of "Overfitting on purpose".
 
 # %% [markdown]

@@ -31,7 +31,7 @@
 # | your trained model, graded by its accuracy | 1 to 30 | 8 |
 #
 # The computer needs more time than you do: the lesson runs about fifty trainings. The 48 that we have logged add up to
-# 69 minutes of one CPU core, most of them 50 to 100 seconds each. Let them run while you read on, or over lunch. On
+# 69 minutes of one CPU core, half of them 50 to 100 seconds each. Let them run while you read on, or over lunch. On
 # Colab, switch on a GPU *now* (Runtime > Change runtime type): there all of it takes a few minutes (estimated, not
 # measured), and you can afford `Budget(num_train=45_000, epochs=10)`.
 
@@ -441,7 +441,7 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 # ### BEGIN SOLUTION
 # Our runs: patches of 8 46.9, 45.1 and 46.0 %, of 16 43.1, 43.2 and 42.3 %, of 4 48.2, 48.5 and 48.1 %. Against patches
 # of 8: 16 pixels −3.1 ± 2.7, 4 pixels +2.3 ± 2.8. Patches of 16 are worse, and the interval does not contain 0. For 4
-# pixels it does: all three seeds are better, by 1.3, 3.4 and 2.1 points, and with three seeds that is not enough for a
+# pixels it does: all three seeds are better, by 1.2, 3.4 and 2.1 points, and with three seeds that is not enough for a
 # claim. The next thing to run is a new comparison with more, fresh seeds, their number chosen before looking. The
 # patches of 16 have the most parameters (250,314): each takes 768 numbers in. Small patches let attention, which is
 # where tokens meet, work on finer parts: edges and corners come to meet inside the encoder, not inside one Linear. Each
@@ -688,7 +688,7 @@ axes.figure
 # Our runs: as they are 33.3, 35.2 and 35.1 %; shifted and flipped 43.2, 44.1 and 45.2 %; with mixup as well 44.4, 43.5
 # and 43.8 %. Against "as they are": +9.7 ± 1.6 and +9.4 ± 3.9; mixup on top of the others is worth −0.3 ± 3.3. Shifts
 # and flips are worth nearly ten points, and the interval is far from 0: two thousand images, shifted and flipped, come
-# close to ten thousand that are not (experiment 1: 46.0 %). Of mixup on top of them the runs show nothing, perhaps
+# close to ten thousand that are not (experiment 1: 46.0 %). For mixup on top of them the runs show no effect, perhaps
 # because in a training as short as this one the model is busy with shifted and flipped images already. At the end, with
 # seed 0, the training loss is 0.03 as they are, 1.13 shifted and flipped, 1.52 with mixup; the validation loss 3.30,
 # 1.59 and 1.56. Augmentation makes the training task harder, so its training loss is *higher*, and is measured on other
@@ -800,7 +800,7 @@ compare({"ViT": Arm(), "ConvNet": Arm(change=convolutions, learning_rate=6e-3)})
 # ### What pairing did to your verdicts
 #
 # You subtracted seed by seed. That makes an interval narrower where the two runs of a seed are good or bad *together*,
-# and it has a price. Three differences give $t = 4.30$. If one forgets who belongs to whom, the spread is estimated
+# and it has a price. Three differences give $t = 4.30$. If you ignore which runs share a seed, the spread is estimated
 # from both arms, with two degrees of freedom from each, and $t = 2.78$:
 #
 # $$\bar{a} - \bar{b} \pm 2.78 \cdot \sqrt{\frac{s_a^2 + s_b^2}{3}}$$
@@ -868,7 +868,7 @@ for name, changed in (
 #
 # For three: no scaling, softmax before the loss, and attention over the batch. The other five intervals contain 0.
 # These five models compute something different from what their authors meant, and their test accuracy does not show it.
-# (For *tokens column by column* it hardly could: with learned positions that only gives the places other names.) Their
+# (For *tokens column by column* it hardly could: with learned positions, this bug only renumbers the places.) Their
 # training loss shows more: patches reshaped and heads split by `view` end *lower* than the right model, softmax over
 # the queries ends higher, and these three intervals do not contain 0. (The first two trained at twice the right model's
 # rate here, but in our first table, with one rate for all, they end lower as well.) A lower training loss makes nobody
@@ -1024,7 +1024,7 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 # %% [markdown]
 # **Predict first**, in writing: what will the first model reach? It is trained by your own functions on all 45,000
 # images for six epochs, with what the experiments have shown: positions that start larger, shifted and flipped images.
-# Two to five minutes on one core.
+# Three to six minutes on one core.
 
 # %%
 predict("first-model", 50)  # in %, on validation images

@@ -292,9 +292,9 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 
 # %% [markdown]
 # Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0. The
-# class token begins as a very short vector, so nearly all that it is afterward comes from attention, and rollout counts
-# the token itself for too much. In the later blocks the shares are 36 to 45 %, and rollout counts attention for too
-# much (`benchmarks/results/inside.json`, heads). Lengths are a crude measure as well, since the two vectors may point
+# class token begins as a very short vector, so nearly all of it then comes from attention, and rollout's half for the
+# token itself is too much. In the later blocks the shares are 36 to 45 %, and rollout's half for attention is too much
+# (`benchmarks/results/inside.json`, heads). Lengths are a crude measure as well, since the two vectors may point
 # in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*, weigh each token by the length of
 # what it really sends.) So rollout is a useful way to combine maps, not an exact account of what the model computes.
 
@@ -508,7 +508,7 @@ figure
 # JFT, 300 million photos, both have near and far heads side by side in their first blocks. Trained on ImageNet alone,
 # 1.3 million photos, they do not learn to look near there, and are much less accurate (their figures 3 and 4).
 #
-# One suspect takes a minute to test: positions that start at 0.5, and everything else as it was. **Predict first:**
+# One possible reason is tested in a minute: let positions start at 0.5, and keep all else. **Predict first:**
 # will a head of block 0 now look clearly nearer than its control?
 
 # %% tags=["experiment"]
@@ -1110,8 +1110,8 @@ for block, pair in enumerate(token_means(images)):
 # (your files may have the photos in another order), most heads look at parts of it, and positions are like those of
 # their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those of the
 # last two stay within a pixel of theirs. That is a little of *from local to global*; the dashed line alone would hardly
-# show it. The first filter is one plain color, and others are edges: light beside dark, or orange above blue. Nobody
-# asked for them.
+# show it. The first filter is one plain color, and others are edges: light beside dark, or orange above blue. They are
+# in no line of our code; training has made them.
 #
 # Covering costs far less than with drawings: 72.5 % are right with nothing covered, 65.5 % without the patches that
 # rollout names and 72.5 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points,
@@ -1125,7 +1125,7 @@ for block, pair in enumerate(token_means(images)):
 # | by the gradient | 67.3 | 73.5 |
 #
 # Nothing covered gives 74.8 %, random patches 71.7 %. On photos the fresh model's map told us nothing: covering what it
-# names most costs as much as covering what it names least. A photo has no plain background that gives the object away.
+# names most costs as much as covering what it names least. In a photo the object does not stand on a plain background.
 # Rollout tells something: 5.8 ± 5.2 points between its columns, even if we count them as measured on different photos.
 # So does the gradient, which no attention map went into: 6.2 ± 5.2. The last block has 1.8 ± 5.2. (The three draws one
 # by one give rollout 7.0, 0.5 and 10.0 points, and the gradient 2.5, 3.5 and 12.5: one draw of 200 could have shown you

@@ -644,8 +644,9 @@ show_images(pairs, titles=titles, columns=5)
 
 # %% [markdown]
 # In our run the first pair is one photo twice, with a cosine of 1.000. To our eyes two more of the fifteen pairs show
-# one object, a tree and an apple, and one has the same letters in its corner. The others are alike as open water is
-# like open water: cosines propose pairs, and somebody has to look. We leave the pairs in. All the ways to learn that we
+# one object, a tree and an apple, and one has the same letters in its corner. The others are only similar, as two
+# photos of the open sea are. So cosines suggest pairs, and a person has to look at them. We leave the pairs in. All the
+# ways to learn that we
 # compare below may gain from the same few pairs, and one that memorizes may gain more.
 #
 # With a model that others have trained there is one leak more: its *pretraining* may have contained your test images,
@@ -882,8 +883,8 @@ for (way, per_class), each in ways.items():
 # 1,000 images per class, training from scratch is 10.6 points behind fine-tuning and 4.7 points ahead of the probe;
 # whether either stays so, one seed cannot say. From 100 to 1,000 images, seed 0 gains 6 points with the probe, 12 with
 # fine-tuning and 13 from scratch. The probe chooses 970 numbers, whatever the number of images. More images place its
-# flat borders better, but what no flat border through the old features separates stays unseparated. The others can
-# change the features.
+# flat borders better, but classes that no flat border separates in the old features stay unseparated. The other two
+# ways can change the features.
 #
 # **Rubric.** Half a point: prediction, table, and for each difference whether its interval contains 0. Half a point: a
 # choice for each number that follows from the table, and why the probe levels off first: only 970 numbers learn, and
@@ -1095,15 +1096,14 @@ suspect.check(mended)
 # Make a folder `my_photos` beside this notebook, with one folder for each class and ten photos or more in each: your
 # plants, your mugs, the two cats of your neighbors. Any of the usual formats will do; each photo is cut to its middle
 # square and shrunk to 32 × 32 pixels. Did you take bursts? Put each burst into a folder of its own inside its class:
-# such a folder is one group. (At least one photo must lie directly in the folder of its class: by that the loader
-# knows what is a class. The message about a fifth held back is of no concern here.) Without `my_photos` the cell uses
-# drawings.
+# such a folder is one group. (At least one photo must lie directly in the folder of its class: this is how the loader
+# recognizes a class. Ignore the message that a fifth is held back.) Without `my_photos` the cell uses drawings.
 #
-# Ten photos a class are too few to hold some back: hold back two of a class, and one mistake makes it 50 %. Let all of
-# them take turns. In *cross-validation* the photos are divided into five *folds*; each fold is answered by a probe
-# fitted to the other four. And since you will try several weight decays: that of each probe is chosen by a
-# cross-validation *inside* its four folds, so no photo takes part in the choice by which it is judged. Whole groups go
-# into one fold.
+# Ten photos a class are too few to hold some back: with two of each class held back, one mistake makes that class 50 %.
+# So let every photo be a test photo once. In *cross-validation* the photos are divided into five *folds*; each fold is
+# classified by a probe fitted to the other four. The weight decay of each probe has to be chosen, too. This is done by
+# another cross-validation *inside* its four folds, so no photo helps to choose the probe that it tests. All photos of a
+# group go into the same fold.
 
 
 # %% tags=["experiment"]

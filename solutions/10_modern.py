@@ -1037,9 +1037,8 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # epochs 5 to 8, the losses are equal: 1.85, 1.85 and 1.83 without, 1.84, 1.87 and 1.83 with it (+0.01 ± 0.03). Yet the
 # overfitted models do *not* guess: at the last epoch accuracy is 1.6 to 3.1 points higher than at that one (most had
 # their best in between, after epochs 12 to 17). What grows is certainty: the wrong answers become very sure. DropPath
-# slows that down. Stopping at the lowest loss would have avoided it too, at the price of those points. More helped in
-# lesson 07: with 2,000 images and 30 epochs, shifting
-# and mirroring the images gained 9.7 ± 1.6 points.
+# slows that down. Stopping at the lowest loss would have avoided it too, at the price of those points. In lesson 07
+# something helped more: with 2,000 images and 30 epochs, shifting and mirroring the images gained 9.7 ± 1.6 points.
 #
 # *LayerScale and the rate.* Its gain, +10.4 ± 3.4, stood on a baseline at a rate that was chosen for four blocks. A
 # change often wins only because it was tuned and its rival was not, so give the rival what the change may merely make
@@ -1264,8 +1263,8 @@ print(", ".join(f"{loss:.2f} with width {width}" for width, loss in losses_of_bl
 reveal("blur", min(losses_of_blur.values()), within=0.1)
 
 # %% [markdown]
-# In our run the best blur, 1.5 pixels wide, has a loss of 0.46. Our painters are better, at 0.40; but of the way down
-# from 1, nine tenths take no learning. So the loss alone does not say that a model has understood anything.
+# In our run the best blur, 1.5 pixels wide, has a loss of 0.46. Our painters are better, at 0.40; but nine tenths of
+# the way from 1 down to 0.40 need no learning. So the loss alone does not say that a model has understood anything.
 #
 # Has the encoder learned something that helps with a task? Neither loss nor picture can tell; `linear_probe` of lesson
 # 09 can. We give the encoder whole images, take the mean of its tokens as features, and fit a probe to 5,000 labeled
@@ -1325,9 +1324,9 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 # numbers tell of the class, a probe reads nearly as well from 3,072 pixels.
 #
 # That comparison depends on the weight decay. We chose it for each kind of input: 0.001, the smallest that we tried,
-# for features (a smaller one might serve them better still), and 0.1 for pixels, which need to be held back more. With
-# the decay of the features the pixels have only
-# 28.2 %, and we would have told you of a victory. He et al. worked at a larger scale and fine-tuned: after 800 epochs
+# for features (a smaller one might serve them better still), and 0.1 for pixels, which need a stronger penalty. With
+# the decay of the features the pixels have only 28.2 %, and we would have reported that the encoder is far better than
+# pixels. He et al. worked at a larger scale and fine-tuned: after 800 epochs
 # on a million images their ViT-L reaches 84.9 % on ImageNet, and 82.5 % when it is trained from scratch. Whether
 # fine-tuning would show more than a probe on our scale, we have not tried.
 

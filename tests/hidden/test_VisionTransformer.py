@@ -90,7 +90,7 @@ def _pair(student, reference, probe, config):
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_logits_are_right(student, reference, probe):
     """With the same weights it gives the logits of a right model, for wide images and for tall ones."""
-    look = "Walk along the picture of the model, and hold each stage's first token against what you mean it to be."
+    look = "Follow the figure of the model, and compare the first token of each stage with what it should be."
     for wide, depth in ((True, 2), (False, 1)):
         pair = _pair(student, reference, probe, _config(probe, depth=depth, wide=wide))
         pair.expect_same(pair.images(probe, probe.choice((2, 3, 4))), "the model's output", look)

@@ -55,7 +55,7 @@ def test_a_look_goes_as_the_crow_flies(student, reference, probe):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.5)
 def test_a_class_token_is_left_out(student, reference, probe):
-    """A class token in front is left out, and what was given to it is shared out among the patches again."""
+    """A class token in front is left out, and then each patch's weights are divided by their sum again."""
     look = "Where is the class token among queries and keys, and what do the rows sum to once it is gone?"
     for grid_size in _grids(probe):
         weights = _weights(probe, grid_size, class_token=True)

@@ -314,7 +314,7 @@ def properties_without_a_number(attend: Attention) -> bool:
 
 @is_attention.misconception("Which plain number could stand for the root of your head_dim?", TEST)
 def one_head_dim_only(attend: Attention) -> bool:
-    """All that is tested has a head_dim of 4, so who always divides the scores by 2 passes."""
+    """Every test has a head_dim of 4, so an attention that always divides the scores by 2 passes."""
     return _as_torch_says(attend, _case(2, 3, head_dim=4, value_dim=6))
 
 

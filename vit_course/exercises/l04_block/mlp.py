@@ -169,7 +169,7 @@ class _Linears(nn.Module):
         return self.end(self.down(self.gate(self.up(self.begin(x)))), x)
 
 
-@Mlp.misconception("What does a branch look like whose every number is above -0.17?", GATE)
+@Mlp.misconception("If no number of a branch can be below -0.17, what can the branch not add?", GATE)
 class ActivationAfterTheLastLayer(_Linears):
     """A second GELU follows fc2, so the MLP can hardly write a negative number."""
 

@@ -337,7 +337,7 @@ def norms_swapped(model: nn.Module, state_dict: StateDict) -> nn.Module:
     return _fill(model, tensors)
 
 
-@load_torchvision.misconception("What else does encoder_layer_1 stand at the beginning of?", NAMES)
+@load_torchvision.misconception("Which other names begin with encoder_layer_1?", NAMES)
 def block_1_mistaken_for_10_and_11(model: nn.Module, state_dict: StateDict) -> nn.Module:
     """A name is replaced by its beginning, and encoder_layer_1 is the beginning of encoder_layer_10 too."""
     tensors = _translated(model, state_dict)

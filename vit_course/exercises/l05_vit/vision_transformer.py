@@ -139,7 +139,7 @@ def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, conf
             return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
         return where(actual, expected)
 
-    look = "Walk along the picture of the model, and hold each stage's first token against what you mean it to be."
+    look = "Follow the figure of the model, and compare the first token of each stage with what it should be."
     expect_equal(module(images), logits_of(weights, images, config), name, ("image", "class"), describe, look)
 
 

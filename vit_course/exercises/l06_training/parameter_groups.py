@@ -332,13 +332,13 @@ def the_wrong_group_decayed(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("Which tensors of the model have several axes and multiply nothing?", DECAYED)
 def sorted_by_axes_alone(model: nn.Module, weight_decay: float) -> Groups:
-    """All that has two axes or more is decayed, and class token and positions have three."""
+    """Everything with two axes or more is decayed, also the class token and the positions, which have three."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim > 1)
 
 
 @parameter_groups.misconception("What is the scale of a LayerNorm called?", DECAYED)
 def sorted_by_the_name_weight_alone(model: nn.Module, weight_decay: float) -> Groups:
-    """All that is called weight is decayed, and so is the scale of every norm."""
+    """Every parameter called weight is decayed, so the scale of every norm is decayed, too."""
     return _dealt(model, weight_decay, lambda part, name, tensor: name == "weight")
 
 
@@ -390,7 +390,7 @@ def no_decay_named_for_the_second_group(model: nn.Module, weight_decay: float) -
 
 @parameter_groups.misconception("Where does the argument weight_decay go?", DECAYED)
 def a_decay_written_into_the_code(model: nn.Module, weight_decay: float) -> Groups:
-    """The weight decay is a number in the code, whatever the one is that was asked for."""
+    """The weight decay is a fixed number in the code, and the argument weight_decay is not used."""
     return _dealt(model, 0.05, _multiplies)
 
 
@@ -462,7 +462,7 @@ def shared_weights_listed_twice(model: nn.Module, weight_decay: float) -> Groups
 
 @parameter_groups.misconception("Where in its name does a Linear's weight say so?", DECAYED)
 def weight_anywhere_in_the_name(model: nn.Module, weight_decay: float) -> Groups:
-    """All with two axes that has `weight` anywhere in its name is decayed, and a table `weight_table` too."""
+    """Any tensor with two axes and `weight` anywhere in its name is decayed, even a table called `weight_table`."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim > 1 and "weight" in name)
 
 

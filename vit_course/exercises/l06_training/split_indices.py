@@ -349,7 +349,7 @@ def the_global_generator_is_seeded(num_samples: int, num_validation: int, seed: 
 
 @split_indices.misconception("Where does the seed enter?", PILES)
 def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The seed is written into the function, whatever the one is that it is given."""
+    """The seed is a fixed number in the function, and the argument seed is not used."""
     _refuse(num_samples, num_validation)
     return _parts(_dealt(num_samples, 42), num_validation)
 

@@ -322,9 +322,7 @@ def step_before_backward(model: nn.Module, loader: Loader, optimizer: Optimizer,
     return _mean(_planned(model.train(), loader, optimizer, "fzsb"))
 
 
-@train_one_epoch.misconception(
-    "For which batch is the gradient that is there when the step comes?", LOOP, InTraining.STOPS
-)
+@train_one_epoch.misconception("When the step comes, which batch's gradient does it find?", LOOP, InTraining.STOPS)
 def a_batch_too_late(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """Each step comes before the gradients are cleared and made anew, so it follows the batch before."""
     return _mean(_planned(model.train(), loader, optimizer, "fszb"))

@@ -279,7 +279,7 @@ def _beyond(number: float, low: float, high: float) -> int:
 
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
-    """All chance comes from the generator: the same seed gives the same batch, and nobody else's chance is touched."""
+    """All random numbers come from the generator: the same seed gives the same batch, and no other generator moves."""
     expect_own_chance(student, case_of(probe))
 
 

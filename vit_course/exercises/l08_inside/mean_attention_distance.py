@@ -69,7 +69,7 @@ def each_head_gets_one_number(student: Student, probe: Probe) -> None:
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
 def known_distances_are_found(student: Student, probe: Probe) -> None:
-    """Who looks at itself looks 0 pixels far, who looks at the next column or row patch_size pixels."""
+    """A patch that looks at itself has a distance of 0; the next row or column is patch_size pixels away."""
     rows, columns = grid_size = (2, 6)
     places = [divmod(patch, columns) for patch in range(rows * columns)]
     heads = {
@@ -100,7 +100,7 @@ def known_distances_are_found(student: Student, probe: Probe) -> None:
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
 def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
-    """Keys count by their weight, images and query patches all alike, on wide and on tall grids."""
+    """Each key counts by its weight; all images and all query patches count the same, on wide and on tall grids."""
     for grid_size in (WIDE, TALL):
         weights = random_attention(probe, grid_size, class_token=False)
         expected = right_distance(weights, grid_size, PATCH_SIZE)
@@ -111,7 +111,7 @@ def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
 def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
-    """A class token in front is left out, and what was given to it is shared out among the patches again."""
+    """A class token in front is left out, and then each patch's weights are divided by their sum again."""
     weights = random_attention(probe, WIDE, class_token=True)
     expected = right_distance(weights, WIDE, PATCH_SIZE)
     subject = "mean_attention_distance with a class token in front"

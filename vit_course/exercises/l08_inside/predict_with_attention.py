@@ -124,7 +124,7 @@ def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_map_sums_to_one(student: Student, probe: Probe) -> None:
-    """The map sums to one: of what went to patches at all, it says how it was shared out."""
+    """The map sums to one: it says how the attention to the patches, without the class token's own, is divided."""
     total = float(_Prediction(student, probe, WIDE).map.detach().sum())
     if abs(total - 1) > 1e-4:
         look = "The row of the class token sums to 1 with all its tokens. Which of them is not on the map?"

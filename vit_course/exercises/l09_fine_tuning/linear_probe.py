@@ -131,7 +131,7 @@ def _rounded(number: float) -> float:
     return round(number, 1 if number < 100 else -1)
 
 
-FEW_STEPS = "What do you minimize, and have you come to its end?"
+FEW_STEPS = "What do you minimize, and have you reached its minimum?"
 
 
 @linear_probe.check(guard=True)
@@ -281,7 +281,7 @@ def softmax_before_the_loss(features: Tensor, labels: Tensor, num_classes: int, 
 
 @linear_probe.misconception("Where does weight_decay enter your loss?", PROBE)
 def no_weight_decay(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The weights are not held back, so where the classes can be told apart they grow as long as one lets them."""
+    """The weights are not penalized, so where a probe can separate the classes, its weights grow without end."""
     return _minimized(features, num_classes, _right(labels, 0.0))
 
 
@@ -368,7 +368,7 @@ def least_squares(features: Tensor, labels: Tensor, num_classes: int, weight_dec
 
 @linear_probe.misconception("Which loss does the exercise name?", PROBE)
 def means_of_the_classes(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """Each class is its mean, and the nearest mean wins; nothing is minimized."""
+    """An image gets the class whose mean feature is nearest; nothing is minimized."""
     means = torch.stack([features[labels == each].mean(dim=0) for each in range(num_classes)])
     layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
     layer.weight.data, layer.bias.data = 2 * means, -means.square().sum(dim=1)
@@ -415,7 +415,7 @@ def centered_in_place_for_the_fit(
 
 @linear_probe.misconception("On which device does nn.Linear make its weight when you name none?", PROBE)
 def layer_on_the_cpu(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer is made on the CPU, wherever the features are, and on a GPU the two do not meet."""
+    """The layer is always made on the CPU, so it cannot be used with features on a GPU."""
     return _minimized(features, num_classes, _right(labels, weight_decay), device="cpu")
 
 

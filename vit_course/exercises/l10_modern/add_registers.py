@@ -76,7 +76,7 @@ def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) ->
 
 @add_registers.check(needs=registers_come_behind_it_and_patches_last)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
-    """Tokens and registers get their gradients; a register that of all images."""
+    """Tokens and registers get their gradients; a register gets the sum of those from all images."""
     expect_input_gradients(student, drawn(probe), ("tokens", "registers"), with_registers, AXES)
 
 

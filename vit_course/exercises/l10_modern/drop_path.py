@@ -108,7 +108,7 @@ def expect_shapes(student: Student, cases: Sequence[Case]) -> None:
 
 @DropPath.check(needs=a_branch_keeps_its_shape)
 def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
-    """While training, one number multiplies the whole branch of an image: for some 0, for the others not."""
+    """While training, the whole branch of an image is multiplied by one number, which is 0 for some of the images."""
     expect_whole(student, case_of(probe, 60, 3, 4))
 
 
@@ -311,7 +311,7 @@ class NeverRescaled(_Wrong):
         return kept
 
 
-@DropPath.misconception("By what is a branch divided that is rarely dropped: by much or by little?", DROP)
+@DropPath.misconception("If a branch is rarely dropped, is it divided by nearly 1, or by nearly 0?", DROP)
 class DividedByTheWrongProbability(_Wrong):
     """What is kept is divided by the probability of being dropped."""
 

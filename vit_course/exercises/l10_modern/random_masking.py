@@ -187,7 +187,7 @@ def expect_fairness(student: Student, case: Case) -> None:
 
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
-    """All chance comes from the generator: the same seed gives the same mask, and nobody else's chance is touched."""
+    """All random numbers come from the generator: the same seed gives the same mask, and no other generator moves."""
     expect_own_chance(student, case_of(probe, 6, 12, 0.5))
 
 
@@ -332,7 +332,7 @@ def the_same_patches_in_each_image(tokens: Tensor, mask_ratio: float, generator:
 
 @random_masking.misconception("Is mask_ratio the share that is hidden, or the share that is left?", HIDE)
 def the_share_that_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The ratio is taken for what is left, so of 75 % only a quarter is hidden."""
+    """The ratio is taken for the share that stays visible, so with 0.75 only a quarter is hidden."""
     num_hidden = tokens.shape[1] - _count(tokens, mask_ratio)
     return _masked(tokens, _hidden(_orders(tokens, generator), num_hidden))
 
@@ -375,7 +375,7 @@ def the_first_patches_hidden(tokens: Tensor, mask_ratio: float, generator: torch
 
 @random_masking.misconception("Can two neighbors be hidden apart from each other?", HIDE)
 def one_run_of_patches(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The hidden patches follow one another from a place that is drawn; at the end it goes on at the beginning."""
+    """The hidden patches are one unbroken run from a random start; after the last patch it goes on with the first."""
     num_hidden, (batch, num_patches, _) = _count(tokens, mask_ratio), tokens.shape
     starts = torch.randint(num_patches - num_hidden + 1, (batch, 1), generator=generator)
     return _masked(tokens, _hidden(starts + torch.arange(num_patches), num_hidden))

@@ -272,7 +272,7 @@ def patches_column_by_column(query: Tensor, key: Tensor, grid_size: Grid) -> Pai
     return _both(query, key, _angles(query, grid_size, code))
 
 
-@rotary_2d.misconception("Which two numbers make a pair: neighbors, or those half a half apart?", TURN)
+@rotary_2d.misconception("Which two numbers make a pair: neighbors, or two that are a quarter of head_dim apart?", TURN)
 def halves_for_pairs(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """A number is paired with the one a quarter of head_dim further on, as in some libraries, not with its neighbor."""
     angles = _angles(query, grid_size)
@@ -331,7 +331,7 @@ def counted_from_the_class_token(query: Tensor, key: Tensor, grid_size: Grid) ->
 
 @rotary_2d.misconception("How many axes has an image, and how many has your place?", TURN)
 def one_long_row(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """Both halves tell the number of the patch, as in a text, so the patch below is as far as the end of a row."""
+    """Both halves encode the number of the patch, so the patch below seems a whole row of patches away."""
     columns = grid_size[1]
 
     def code(row: int, column: int, pairs: int) -> list[float]:
