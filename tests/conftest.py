@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -22,6 +23,8 @@ OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_distinguished", "test
 OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
+# of what is sampled, one in so many is run
+SHARE = 5
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -32,8 +35,35 @@ LAUNCHERS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of the proof by mutants."""
-    parser.addoption("--all", action="store_true", help="evaluate every mutant, and not a sample of them")
+    """Add the options of a run in tiers."""
+    parser.addoption("--all", action="store_true", help="every test and mutant, and not a sample")
+    parser.addoption("--part", type=int, default=0, help="the sample that is run, modulo five")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of what is sampled."""
+    config.addinivalue_line("markers", "sampled(name): many of a kind, or long; see tests/conftest.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of what is marked as sampled run one part in :data:`SHARE`, the same tests each time, or with ``--all`` all."""
+    if config.getoption("--all"):
+        return
+    part = config.getoption("--part") % SHARE
+    marked = [(each, each.get_closest_marker("sampled")) for each in items]
+    items[:] = [each for each, mark in marked if mark is None or part_of(each, mark) == part]
+    config.hook.pytest_deselected(items=[each for each, mark in marked if mark and part_of(each, mark) != part])
+
+
+def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
+    """In which part of the sample a test is.
+
+    The mark's name decides, for tests that share a fixture which takes long; else what stands in the test's brackets,
+    for the tests of one answer share what it gave; else the test's own name.
+    """
+    _, _, parameters = item.nodeid.partition("[")
+    key = mark.args[0] if mark.args else parameters or item.nodeid
+    return hashlib.sha256(key.encode()).digest()[0] % SHARE
 
 
 @pytest.hookimpl(optionalhook=True)

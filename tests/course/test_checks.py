@@ -54,6 +54,7 @@ def test_a_right_variant_passes(exercise, objects):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), list(_misconceptions()))
+@pytest.mark.sampled
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     report = reported(exercise, wrong)
     assert not report.passed, f"every check passes {wrong.name}"
@@ -69,6 +70,7 @@ def _with_settings():
 
 
 @pytest.mark.parametrize(("exercise", "wrong", "objects"), list(_with_settings()))
+@pytest.mark.sampled
 def test_the_settings_of_a_misconception_make_the_same_mistake(exercise, wrong, objects):
     """What two mistakes at once are made of passes and fails as the mistake alone does."""
     made, known = (
@@ -79,6 +81,7 @@ def test_the_settings_of_a_misconception_make_the_same_mistake(exercise, wrong, 
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)
+@pytest.mark.sampled
 def test_an_exercise_is_complete(exercise):
     """Three misconceptions and two right variants at least; every check can fail; every text is there."""
     assert len(exercise.misconceptions) >= 3

@@ -5,10 +5,11 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import PARTS, group_of
+from tests.conftest import PARTS, SHARE, group_of, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,3 +46,31 @@ def test_xdist_keeps_a_group_in_one_process():
             processes[group_of(line.partition(" PASSED ")[2])].add(line[:5])
     assert len(processes) == len(files)
     assert all(len(each) == 1 for each in processes.values()), processes
+
+
+def test_the_parts_of_a_sample_are_all_of_it_and_the_rest_is_always_run():
+    def item(name, *marks):
+        held = {each.name: each for each in marks}
+        return SimpleNamespace(nodeid=name, get_closest_marker=held.get)
+
+    sampled = pytest.mark.sampled.mark
+    many = [item(f"test_a.py::test_it[patchify-slip {number}]", sampled) for number in range(100)]
+    others = [item(f"test_b.py::test_it[patchify-slip {number}]", sampled) for number in range(100)]
+    long = [item(f"test_c.py::test_{number}", pytest.mark.sampled("journey").mark) for number in range(9)]
+    always = [item("test_d.py::test_it")]
+
+    def run(part, all_of_them=False):
+        options = {"--all": all_of_them, "--part": part}
+        hook = SimpleNamespace(pytest_deselected=lambda items: None)
+        left = [*many, *others, *long, *always]
+        pytest_collection_modifyitems(SimpleNamespace(getoption=options.get, hook=hook), left)
+        return [each.nodeid for each in left]
+
+    parts = [run(part) for part in range(SHARE)]
+    assert parts[0] == run(0) == run(SHARE) != parts[1]
+    assert all(part.pop() == always[0].nodeid for part in parts)
+    assert sorted(name for part in parts for name in part) == sorted(each.nodeid for each in (*many, *others, *long))
+    assert sorted(sum("test_c" in name for name in part) for part in parts) == [0, 0, 0, 0, len(long)]
+    answers = [{name.partition("[")[2] for name in part if file in name} for part in parts for file in ("_a", "_b")]
+    assert answers[::2] == answers[1::2], "the tests of one answer are run together"
+    assert len(run(0, all_of_them=True)) == 210

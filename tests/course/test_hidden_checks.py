@@ -77,6 +77,7 @@ def test_a_right_variant_passes(exercise, objects):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
+@pytest.mark.sampled
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     for key in KEYS:
         outcomes = ask(exercise, wrong.objects, key)
@@ -92,6 +93,7 @@ def test_a_misconception_fails_and_is_named(exercise, wrong):
 
 
 @EACH_EXERCISE
+@pytest.mark.sampled
 def test_every_check_is_failed_by_a_misconception(exercise):
     first = checked_as(EXERCISES[exercise]).name
     if first != exercise:  # then they are that exercise's, which are failed there
@@ -231,6 +233,7 @@ def worthless_classes(right):
 
 
 @EACH_EXERCISE
+@pytest.mark.sampled
 def test_a_worthless_answer_earns_nothing(exercise):
     """A shape, a refusal of everything, an input given back: none of it is worth a point."""
     right = REFERENCE[exercise]

@@ -103,6 +103,7 @@ def test_the_stories_are_in_the_library():
 
 
 @EACH_BUG
+@pytest.mark.sampled
 def test_a_bug_fails_and_is_named_as_its_line_says(name, bug):
     report = check(name, program(name, bug))
     assert not report.passed, f"every check passes {bug.name}"
@@ -110,6 +111,7 @@ def test_a_bug_fails_and_is_named_as_its_line_says(name, bug):
 
 
 @EACH_BUG
+@pytest.mark.sampled
 def test_a_bug_fails_a_hidden_check(name, bug):
     """So that an exercise in which it is to be mended gives no points for leaving it."""
     made = program(name, bug)
@@ -118,6 +120,7 @@ def test_a_bug_fails_a_hidden_check(name, bug):
 
 
 @EACH_GROUND
+@pytest.mark.sampled
 def test_two_bugs_at_once_run_and_fail(name):
     apart = [pair for pair in combinations(grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
     assert apart
@@ -126,6 +129,7 @@ def test_two_bugs_at_once_run_and_fail(name):
 
 
 @EACH_GROUND
+@pytest.mark.sampled
 def test_every_seed_gives_code_that_runs(name):
     seeds = range(len(grounds()[name].bugs))
     assert len({hunt(name, seed).code for seed in seeds}) == len(seeds)

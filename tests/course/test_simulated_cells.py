@@ -83,6 +83,7 @@ def expect_the_same(exercise, source, objects):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), written_in_cells(misconceptions()))
+@pytest.mark.sampled
 def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, pool):
     answer = pool.of_mistake(wrong)
     if answer is None:
@@ -94,6 +95,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wro
 
 
 @EACH_EXERCISE
+@pytest.mark.sampled
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
     pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
@@ -103,6 +105,7 @@ def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
 
 
 @EACH_EXERCISE
+@pytest.mark.sampled
 def test_right_answers_in_cells_are_right(exercise, pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
     for answer in pool.right[1:3]:

@@ -25,6 +25,8 @@ LESSON = "00_start"
 FORBID = """
 import ctypes, os, platform, struct, sys
 
+pytestmark = pytest.mark.sampled("autograder")
+
 errno, numbers = int(sys.argv[1]), [int(each) for each in sys.argv[2].split(",")]
 LOAD, EQUAL, ANSWER = 0x20, 0x15, 0x06
 steps = [(LOAD, 0, 0, 0)]

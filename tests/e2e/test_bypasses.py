@@ -51,6 +51,7 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
 
 
 @pytest.mark.parametrize("case", BYPASSES, ids=lambda each: each.name)
+@pytest.mark.sampled
 def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
@@ -60,6 +61,7 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -
 
 
 @pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
+@pytest.mark.sampled
 def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Case) -> None:
     assert POSSIBLE_BYPASS in judge.grade(submission(case)).flags
 

@@ -36,6 +36,7 @@ from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
 from tests.e2e.test_nbgrader_agrees import short_lesson
 from vit_course.cli import app
 
+pytestmark = pytest.mark.sampled
 STUDENTS = 12
 KINDS = ("right", "strips", "half", "empty")
 QUESTION = "patches-or-pixels"

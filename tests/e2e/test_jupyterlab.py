@@ -60,7 +60,7 @@ FIGURES = {
     ),
 }
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.sampled("jupyterlab")]
 
 
 @pytest.fixture(scope="module")

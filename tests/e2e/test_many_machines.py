@@ -22,6 +22,8 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import home_of_views
 from tests.e2e.test_grade import ROOT, kept, results, wait_until
 
+pytestmark = pytest.mark.sampled("many machines")
+
 pytest.importorskip("distributed", reason="dask is an extra")
 
 LESSON = "01_patchify"

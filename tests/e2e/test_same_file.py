@@ -18,6 +18,8 @@ from tests.e2e.handed_in import mark
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from vit_course.cli import app
 
+pytestmark = pytest.mark.sampled("same file")
+
 LESSON = "07_experiments"
 MODEL = "vit_cifar.safetensors"
 MODELS = {"ada": b"one", "ben": b"one", "cleo": b"another", "eve": b"one"}

@@ -21,6 +21,8 @@ from typer.testing import CliRunner
 from vit_course.cli import app
 from vit_course.data import shapes
 
+pytestmark = pytest.mark.sampled
+
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 RECIPE = "cpu-coffee"
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.conftest import SHARE
+
 
 @pytest.fixture
-def everyone(request: pytest.FixtureRequest) -> bool:
-    """Whether every mutant is evaluated, and not a sample."""
-    return bool(request.config.getoption("--all"))
+def part(request: pytest.FixtureRequest) -> int | None:
+    """Which part of the mutants is evaluated; None: every one."""
+    return None if request.config.getoption("--all") else request.config.getoption("--part") % SHARE

@@ -1,14 +1,13 @@
 """Which mutants a run of the tests looks at, and what it found of them the last time that the code was the same.
 
-Of each exercise's mutants one in :data:`SHARE` is evaluated, the same ones each time; ``pytest tests/proof --all``
-(``make proof``) and ``benchmarks/proof.py`` evaluate every one.
+Of each exercise's mutants one in :data:`~tests.conftest.SHARE` is evaluated, the same ones each time for a ``--part``;
+``make test-all`` and ``benchmarks/proof.py`` evaluate every one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,13 +19,13 @@ import numpy as np
 import torch
 
 from exercise_kit.files import write
+from tests.conftest import SHARE
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".cache" / "proof"
 # whatever an answer, a check or a mutant is made of
 SOURCES = ("exercise_kit", "vit_course", "solutions", "tests", "pyproject.toml")
 KINDS = (".py", ".json", ".toml", ".txt")
-SHARE = 5
 
 
 class Named(Protocol):
@@ -41,13 +40,13 @@ class Named(Protocol):
 Mutant = TypeVar("Mutant", bound=Named)
 
 
-def sampled(exercise: str, mutants: Iterable[Mutant], everyone: bool) -> list[Mutant]:
-    """One in :data:`SHARE` of the mutants, at least one, in their order; all of them for ``everyone``."""
+def sampled(exercise: str, mutants: Iterable[Mutant], part: int | None) -> list[Mutant]:
+    """One in :data:`~tests.conftest.SHARE` of the mutants, at least one, in their order; all where no part is named."""
     every = list(mutants)
-    if everyone:
+    if part is None:
         return every
-    first = sorted(every, key=lambda each: hashlib.sha256(f"{exercise}\n{each.name}".encode()).digest())
-    chosen = {each.name for each in first[: math.ceil(len(every) / SHARE)]}
+    mixed = sorted(every, key=lambda each: hashlib.sha256(f"{exercise}\n{each.name}".encode()).digest())
+    chosen = {each.name for each in mixed[part::SHARE] or mixed[:1]}
     return [each for each in every if each.name in chosen]
 
 

@@ -50,10 +50,10 @@ def expect_listed(found, listed):
     assert not caught | gone, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught | gone))
 
 
-def evaluated(exercise, mutants, caught_by, everyone):
+def evaluated(exercise, mutants, caught_by, part):
     """All names, those of the sample, and those of the sample that no check catches."""
     every = list(mutants)
-    chosen = sampled(exercise, every, everyone)
+    chosen = sampled(exercise, every, part)
     return {
         "names": [each.name for each in every],
         "evaluated": [each.name for each in chosen],
@@ -62,24 +62,24 @@ def evaluated(exercise, mutants, caught_by, everyone):
 
 
 @BY_EXERCISE
-def test_every_mutant_is_caught_or_listed(exercise, everyone):
+def test_every_mutant_is_caught_or_listed(exercise, part):
     def compute():
         mutant_judges = MutantJudges()
-        return evaluated(exercise, mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise), everyone)
+        return evaluated(exercise, mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise), part)
 
-    found = kept(f"reference-{exercise}-{everyone}", compute)
+    found = kept(f"reference-{exercise}-{part}", compute)
     expect_listed(found, equivalents().get(exercise, {}))
 
 
 @pytest.mark.parametrize("exercise", solved())
-def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise, everyone):
+def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise, part):
     mutant_judge = MutantJudge(exercise)
     assert mutant_judge.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
 
     def compute():
-        return evaluated(exercise, solution_mutants(exercise), mutant_judge.caught_by, everyone)
+        return evaluated(exercise, solution_mutants(exercise), mutant_judge.caught_by, part)
 
-    found = kept(f"solution-{exercise}-{everyone}", compute)
+    found = kept(f"solution-{exercise}-{part}", compute)
     expect_listed(found, equivalent_solutions().get(exercise, {}))
 
 

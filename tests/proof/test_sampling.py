@@ -11,17 +11,19 @@ from tests.proof.sampling import SHARE, kept, sampled
 
 def test_a_sample_is_a_share_and_the_same_each_time():
     mutants = [SimpleNamespace(name=f"slip {number}") for number in range(100)]
-    chosen = sampled("patchify", mutants, everyone=False)
+    chosen = sampled("patchify", mutants, part=0)
     assert len(chosen) == 100 / SHARE
-    assert chosen == sampled("patchify", mutants, everyone=False) == [each for each in mutants if each in chosen]
-    assert chosen != sampled("unpatchify", mutants, everyone=False)
-    assert sampled("patchify", mutants[:1], everyone=False) == mutants[:1]
-    assert sampled("patchify", mutants, everyone=True) == mutants
+    parts = [sampled("patchify", mutants, part) for part in range(SHARE)]
+    assert sorted(each.name for every in parts for each in every) == sorted(each.name for each in mutants)
+    assert chosen == sampled("patchify", mutants, part=0) == [each for each in mutants if each in chosen]
+    assert chosen != sampled("unpatchify", mutants, part=0)
+    assert sampled("patchify", mutants[:1], part=0) == mutants[:1]
+    assert sampled("patchify", mutants, part=None) == mutants
 
 
 def test_a_real_sample_is_neither_empty_nor_everybody():
     every = [each.name for each in mutants_of("patchify")]
-    assert 0 < len(sampled("patchify", mutants_of("patchify"), everyone=False)) < len(every)
+    assert 0 < len(sampled("patchify", mutants_of("patchify"), part=0)) < len(every)
 
 
 @pytest.fixture
