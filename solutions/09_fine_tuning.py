@@ -52,12 +52,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, own, predict, progress, record, reveal
+from vit_course import VisionTransformer, ViTConfig, check, hunt, keep, own, predict, progress, record, reveal
 from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder, shapes, split_indices
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
+MyViT, load_torchvision = own("VisionTransformer", "load_torchvision")  # yours of lesson 05, or the course's
 resize_positions = own("resize_positions")
 train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "warmup_cosine")
 
@@ -67,12 +68,13 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 # The course brings a trained Vision Transformer: four blocks, 96 numbers a token, patches of 4 pixels. The recipe
 # `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
 # test photos. It is small, but it is a real pretrained model: the functions that you write take torchvision's ViT-B/16
-# as well, and at the end you can try that. (With the recipe of its authors, the first ViT needed 14 million photos to
-# draw level with good convolutional networks, and 300 million to beat them: Dosovitskiy et al. 2021. With stronger
-# augmentation, 1.3 million are enough for a good one: Touvron et al. 2021. torchvision's is such a model.)
+# as well, and at the end you can try that. Here its weights go into your own class, as torchvision's did in lesson 05.
+# (With the recipe of its authors, the first ViT needed 14 million photos to draw level with good convolutional networks,
+# and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation, 1.3 million are enough for a good
+# one: Touvron et al. 2021. torchvision's is such a model.)
 
 # %% tags=["experiment"]
-saved = trained_vit()
+saved = trained_vit(MyViT)
 model = saved.model.to(device)
 config: ViTConfig = saved.config
 print(f"{sum(each.numel() for each in model.parameters()):,} parameters, trained on {saved.dataset_name}")
@@ -478,6 +480,13 @@ def accuracy_of(probe, features, labels):
     return (probe(features).argmax(dim=1) == labels).float().mean().item()
 
 
+def new_model(config):
+    """A model of your class, with the random start of the course's."""
+    start, model = VisionTransformer(config), MyViT(config)
+    model.load_state_dict(start.state_dict())
+    return model.to(device)
+
+
 def report(name, weight_decay, images, new):
     """Fit a probe on images given as vectors, and print its accuracy on new ones."""
     started = time.perf_counter()
@@ -491,7 +500,7 @@ probe = report("features", 1e-2, few_features, test_features)
 head = copy.deepcopy(model.head).cpu().requires_grad_(False)
 report("logits", 1e-3, head(few_features), head(test_features))
 torch.manual_seed(0)
-fresh = VisionTransformer(config).to(device)
+fresh = new_model(config)
 report("fresh features", 1e-2, *(features_of(fresh, images)[0] for images in (few, test)))
 pixels, test_pixels = (images.normalize(images.images).flatten(1) for images in (few, test))
 probe_of_pixels = report("pixels", 3.0, pixels, test_pixels)
@@ -836,7 +845,7 @@ def try_ways(per_class, epochs, seed):
     moved = linear_probe(*moved_features(images, seed), classes, MOVED_DECAYS.get(per_class, 1e-3))
     yield "probe, moved", accuracy_of(moved, test_features, test_labels)
     yield "fine-tuning", learn(replace_head(model, classes), images, epochs, seed, BACKBONE_LR, HEAD_LR)
-    fresh = VisionTransformer(replace(config, num_classes=classes)).to(device)
+    fresh = new_model(replace(config, num_classes=classes))
     yield "from scratch", learn(fresh, images, 2 * epochs, seed, FROM_SCRATCH_LR, FROM_SCRATCH_LR)
 
 
@@ -1026,14 +1035,14 @@ predict("positions-drawn-anew", 20)
 def at_resolution(model, side, resized):
     """A copy for images of another size, its positions resized by your function, or drawn anew."""
     torch.manual_seed(0)
-    config = replace(model.config, image_size=side)
-    other = VisionTransformer(config)
+    larger = replace(config, image_size=side)
+    other = new_model(larger)
     weights = model.state_dict()
-    old_grid, new_grid = model.config.grid_size, config.grid_size
+    old_grid, new_grid = config.grid_size, larger.grid_size
     old_positions = weights["positions"].cpu()
     weights["positions"] = resize_positions(old_positions, old_grid, new_grid) if resized else other.positions
     other.load_state_dict(weights)
-    return other.to(device)
+    return other
 
 
 def enlarged(images, side):
@@ -1187,7 +1196,7 @@ final.config = replace(config, num_classes=len(mine.classes))  # the old one say
 decay = best_decay(features, labels, groups, len(mine.classes))
 final.head.load_state_dict(linear_probe(features, labels, len(mine.classes), decay).state_dict())
 save_model("my_classifier.safetensors", final, mine)
-kept = load_model("my_classifier.safetensors")
+kept = load_model("my_classifier.safetensors", MyViT)
 with torch.no_grad():
     shares = kept.model(mine.normalize(mine.images[:1])).softmax(dim=1)[0]  # put a new photo in place of this one
 print(", ".join(f"{name} {share:.0%}" for name, share in zip(kept.classes, shares.tolist(), strict=True)))
@@ -1211,7 +1220,7 @@ print(", ".join(f"{name} {share:.0%}" for name, share in zip(kept.classes, share
 # is fine-tuned on their 50,000 images, enlarged (Touvron et al. 2021).
 
 # %% tags=["experiment"]
-from vit_course import PRESETS, load_torchvision
+from vit_course import PRESETS
 from vit_course.data import folder_batches
 from vit_course.famous import vit_b_16
 
@@ -1248,7 +1257,7 @@ def fine_tune_at_224(large, backbone_lr=1e-5, head_lr=1e-3, seed=0):
 
 famous, is_real = vit_b_16() if folder.is_dir() else (None, False)
 if is_real:
-    large = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).to(device)
+    large = load_torchvision(MyViT(PRESETS["vit_base_16"]), famous.state_dict()).to(device)
     right, error = probe_at_224(large)
     print(f"ViT-B/16 at 224 pixels: {right:.0%} right with a probe, standard error {error:.0%}")
     if len(groups.unique()) < len(groups) and not (folder / "test").is_dir():
@@ -1341,6 +1350,14 @@ print(f"of {sum(each.numel() for each in model.parameters()):,} numbers {learnin
 
 # %% [markdown]
 # After training, $BA$ is added to $W$ once, so that inference costs no more than without it.
+
+# %% [markdown]
+# ## Keep what you wrote
+#
+# Lesson 10 uses your probe.
+
+# %%
+keep("linear_probe")
 
 # %% [markdown]
 # ## A harder one, without points

@@ -110,7 +110,8 @@ COURSE = Course(
     prescribed=frozenset({"fix_patchify", "fix_block", "fix_vit", "fix_training", "Mlp", "EncoderBlock"}),
     own_parts="my_vit.py",
     built_upon=frozenset(
-        ("01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_training")  # their last cell keeps
+        # their last cell keeps
+        ("01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "06_training", "09_fine_tuning")
     ),
     title="The Vision Transformer, by hand",
     highlights={"test-accuracy": "{:.1f} % right on test images, by a model of my own"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,10 +17,12 @@ import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.engine import own_parts, run
 from vit_course import ViTConfig, check, keep, own
+from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
+from vit_course.trained import trained_vit
 
 ROOT = Path(__file__).parents[2]
-LESSONS = ("01_patchify", "02_positions", "03_attention", "04_block", "05_vit")
+LESSONS = tuple(sorted(COURSE.built_upon))
 HEAD = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 PATCHIFY = """
 def sides(images, patch_size):
@@ -100,8 +103,8 @@ def notebook() -> Notebook:
     return made
 
 
-def test_the_model_solutions_build_on_one_another_up_to_torchvision_s_weights(place, capsys):
-    """Each lesson takes its parts from the file of the one before; in the end logits agree with torchvision's."""
+def test_the_model_solutions_build_on_one_another(place, capsys):
+    """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's."""
     for lesson in LESSONS:
         notebook = Notebook()
         for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
@@ -114,6 +117,9 @@ def test_the_model_solutions_build_on_one_another_up_to_torchvision_s_weights(pl
                 notebook.run("\n".join(line for line in cell.source.split("\n") if "own(" in line))
             elif cell.role is Role.CODE and cell.source.startswith("keep("):
                 notebook.run(cell.source)
+    last = (ROOT / "solutions" / "10_modern.py").read_text("utf-8")
+    for line in re.findall(r"^.* = own\(.*\)$", last, re.MULTILINE):
+        exec(line, {"own": own})
     said = capsys.readouterr().out
     assert "not kept" not in said
     assert "The course's" not in said
@@ -128,6 +134,7 @@ def test_the_model_solutions_build_on_one_another_up_to_torchvision_s_weights(pl
     assert {type(each).__module__ for each in mine.modules()} <= {"my_vit", *_of_torch(mine)}
     images = torch.randn(3, 3, 32, 32)
     torch.testing.assert_close(mine(images), theirs(images))
+    torch.testing.assert_close(trained_vit(model_class).model(images), trained_vit().model(images))
 
 
 def _of_torch(model: torch.nn.Module) -> set[str]:
