@@ -524,7 +524,7 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # tokens (the third picture), and trains as well as the right model: 52.6 % against 52.8 % in the figure of lesson 00,
 # with a *lower* training loss.
 #
-# The library einops writes your `patchify` in one line, with a name for each axis:
+# The library einops (Rogozhnikov 2022) writes your `patchify` in one line, with a name for each axis:
 #
 # ```python
 # rearrange(images, "b c (rows p) (columns q) -> b (rows columns) (c p q)", p=16, q=16)

@@ -689,9 +689,10 @@ print("largest difference:", difference.abs().max().item())
 # `F.scaled_dot_product_attention(query, key, value)`: it gives the output that yours gives, mostly faster, but not the
 # weights.)
 #
-# **A word on dropout.** In training some models set a few of the *attention weights* to zero at random, and enlarge the
-# others to make up for it, so that no token relies on a single other one. (Not the *scores*: after the softmax a score
-# of 0 still has a weight.) Ours has none, as torchvision's ViT-B/16 has none in its attention.
+# **A word on dropout** (Srivastava et al. 2014). In training some models set a few of the *attention weights* to zero
+# at random, and enlarge the others to make up for it, so that no token relies on a single other one. (Not the *scores*:
+# after the softmax a score of 0 still has a weight.) Ours has none, as torchvision's ViT-B/16 has none in its
+# attention.
 
 # %% [markdown]
 # ## Shuffle the tokens

@@ -106,8 +106,8 @@ reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=
 # alone.](../figures/layer_norm.svg)
 #
 # Each token is normalized on its own: no other token and no other image takes part. One could also take the mean and
-# the variance of one *dimension*, over all tokens of all images in the batch. That is BatchNorm, for years the standard
-# in convolutional networks.
+# the variance of one *dimension*, over all tokens of all images in the batch. That is BatchNorm (Ioffe and Szegedy
+# 2015), for years the standard in convolutional networks.
 #
 # **Predict first.** We normalize an image as one of a batch of eight, and then the same image alone. By how much do its
 # tokens differ with LayerNorm? With BatchNorm, as it works in training?
@@ -596,7 +596,7 @@ class PostNormBlock(EncoderBlock):
 
 # %%
 def stack(block_class, depth, embed_dim):
-    """Blocks in a row; their Linears start Xavier-uniform, with zero biases."""
+    """Blocks in a row; their Linears start Xavier-uniform (Glorot and Bengio 2010), with zero biases."""
     torch.manual_seed(0)
     blocks = nn.Sequential(*(block_class(embed_dim, 4) for _ in range(depth)))
     for linear in (module for module in blocks.modules() if isinstance(module, nn.Linear)):

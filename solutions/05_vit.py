@@ -243,9 +243,9 @@ else:
 # of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30.
 #
 # How near depends on how the weights start. Here are three starts. Yours: each Linear as torch starts it, with small
-# random numbers. The one of the paper's released code: the Linears of the blocks Xavier-uniform, and the *head at zero*
-# (`initialise` does this to your model, here and from lesson 06 on). And one by somebody who wrote `torch.randn` for
-# the weights of the head.
+# random numbers. The one of the paper's released code: the Linears of the blocks Xavier-uniform (Glorot and Bengio
+# 2010), and the *head at zero* (`initialise` does this to your model, here and from lesson 06 on). And one by somebody
+# who wrote `torch.randn` for the weights of the head.
 #
 # **Predict first.** One of the three has a loss of 2.30 exactly. Which? And how large is the loss of the third?
 

@@ -512,9 +512,9 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # E hardly moves.
 #
 # The loss is also not all that you can watch. `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between
-# `backward` and `step`, returns the length (the norm) of the whole gradient, and shortens it to 1 where it is longer.
-# The course's own `fit` does this. In your loop a *hook* can do it, a function that the optimizer calls before each
-# update:
+# `backward` and `step`, returns the length (the norm) of the whole gradient, and shortens it to 1 where it is longer:
+# *gradient clipping* (Pascanu et al. 2013). The course's own `fit` does this. In your loop a *hook* can do it, a
+# function that the optimizer calls before each update:
 
 
 # %%
@@ -959,7 +959,7 @@ reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 #
 # Train long enough on few pictures, and the training loss goes to zero, as in panel F. Somewhere on the way the
 # validation loss begins to rise. The simple remedy: watch it, and when there has been no new best for a few epochs,
-# stop.
+# stop. This is *early stopping* (Prechelt 1998).
 #
 # ![An invented validation loss by epoch. Under each epoch stands the number of epochs since the last new best; where it
 # reaches the patience of 3, training stops.](../figures/early_stopping.svg)

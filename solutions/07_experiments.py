@@ -1083,7 +1083,8 @@ check("vit_cifar", "vit_cifar.safetensors")
 # print(f"validation: {history.validation_accuracy[-1]:.1%} right")
 # ```
 #
-# Then run the save cell again, or everything below goes on measuring the old model.
+# (With `label_smoothing=0.1` the target of an image is 0.91 for its own class and 0.01 for each of the nine others:
+# Szegedy et al. 2016.) Then run the save cell again, or everything below goes on measuring the old model.
 #
 # Everything in the table together is the course's recipe `cpu-coffee`, made for a coffee break on two cores;
 # `vit-course recipes` lists all recipes, each with what it reached, where that has been measured.

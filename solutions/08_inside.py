@@ -599,8 +599,8 @@ finally:  # a hook that is not removed runs in every later call
 # <details><summary>Written down? Then look.</summary>
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows only so many calls inside one
-# another (a thousand by default, three thousand in some notebooks), and each round takes four: after a few hundred
-# rounds there is a `RecursionError`. So keep the input, remove the hook, and call the module afterward.
+# another (a thousand, where nothing has changed that), and each round takes four: after a few hundred rounds there is a
+# `RecursionError`. So keep the input, remove the hook, and call the module afterward.
 #
 # </details>
 

@@ -69,9 +69,9 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 # `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
 # test photos. It is small, but it is a real pretrained model: the functions that you write take torchvision's ViT-B/16
 # as well, and at the end you can try that. Here its weights go into your own class, as torchvision's did in lesson 05.
-# (With the recipe of its authors, the first ViT needed 14 million photos to draw level with good convolutional networks,
-# and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation, 1.3 million are enough for a good
-# one: Touvron et al. 2021. torchvision's is such a model.)
+# (With the recipe of its authors, the first ViT needed 14 million photos to draw level with good convolutional
+# networks, and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation, 1.3 million are enough
+# for a good one: Touvron et al. 2021. torchvision's is such a model.)
 
 # %% tags=["experiment"]
 saved = trained_vit(MyViT)

@@ -492,7 +492,8 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert f"the shared block ended {-shared:.1f} points below the right model" in EXPERIMENTS
     assert f"the missing norm {bare:.1f} above it" in EXPERIMENTS
     readme = " ".join(README.read_text(encoding="utf-8").split())
-    assert f"of {len(rows)} broken ViTs, {beside} end within two points of the right one, and five above" in readme
+    ends = f"{beside} end within two points of the right one, five above that and {below} below"
+    assert f"of {len(rows)} broken ViTs, {ends}" in readme
 
 
 def test_the_readme_tells_the_fair_bet_as_it_was():
@@ -502,6 +503,23 @@ def test_the_readme_tells_the_fair_bet_as_it_was():
     readme = " ".join(README.read_text(encoding="utf-8").split())
     assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
     assert "none of the eight was above the right model by more than chance" in readme
+    halves = [half for gap, half in gaps if abs(gap) <= half]
+    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in text_of("00_start")
+
+
+def test_the_same_training_twice_differs_as_lesson_10_says():
+    once, again = (log(name)["results"]["few images"] for name in ("modern.json", "lesson_cifar.json"))
+    ends = [[100 * runs[seed]["validation_accuracy"][-1] for seed in "012"] for runs in (once, again)]
+    first, second, third = (f"{each:.1f}" for each in ends[1])
+    assert f"with {first}, {second} and {third} %" in MODERN
+    apart = max(abs(one - other) for one, other in zip(*ends, strict=True))
+    assert f"the accuracies are up to {apart:.2f} points apart" in MODERN
+
+
+def test_the_minutes_of_one_recipe_range_as_the_readme_says():
+    minutes = [log(f"recipes/cpu-coffee-{seed}.json")["seconds"] / 60 for seed in range(3)]
+    readme = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"the three runs of `cpu-coffee` took {min(minutes):.1f} to {max(minutes):.1f} minutes" in readme
 
 
 WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
