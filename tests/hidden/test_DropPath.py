@@ -51,7 +51,7 @@ def test_the_others_make_up_for_it(student, probe):
 
 @pytest.mark.exercise("DropPath", points=0.5)
 def test_as_many_are_dropped_as_the_probability_says(student, probe):
-    """The share of the images that are dropped is the probability, and they are others in every call."""
+    """The share of the images that are dropped is the probability, and other images are dropped in every call."""
     few = 0.1 + _probability(probe) / 5
     expect_share(student, [case_of(probe, IMAGES, 2, probability=each) for each in (few, 0.7)])
     expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=3, seed=int(probe.integers(1, high=999))))

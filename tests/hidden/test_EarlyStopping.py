@@ -94,7 +94,7 @@ def test_best_is_kept(student, reference, probe):
 
 @pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_no_patience_is_refused(student, reference, probe):
-    """It works with a patience of 1, and refuses one below with a ValueError that tells its value."""
+    """It works with a patience of 1, and a patience below 1 raises a ValueError that names its value."""
     _expect(student, reference, 1, _losses(probe, 0.9, 1.1, 1.2, 0.5), "What is a patience of 1?")
     for patience in (0, -int(2 + probe.integers(1, high=9))):
         expect_value_error(student, (patience,), [patience], f"patience={patience}")
@@ -102,17 +102,17 @@ def test_no_patience_is_refused(student, reference, probe):
 
 @pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_the_smallest_progress_counts(student, reference, probe):
-    """A loss that is lower by next to nothing is a new best: it goes on until there is none."""
+    """A loss that is lower by only a tiny bit is a new best, and it goes on as long as there are new ones."""
     (patience,) = probe.sizes(1, low=2, high=3)
     first = float(probe.uniform(1, low=0.3, high=2.0))
     falling = [first * (1 - 1e-6 * number) for number in range(patience + 3)]
-    look = "By how much has a loss to be lower, as the exercise has it?"
+    look = "By how much must a loss be lower, as the exercise has it?"
     _expect(student, reference, patience, falling + [falling[-1]] * patience, look)
 
 
 @pytest.mark.exercise("EarlyStopping", points=0.2)
 def test_each_has_a_memory_of_its_own(student, reference, probe):
-    """Two that work side by side, one on falling losses and one on rising ones, do not disturb each other."""
+    """Two objects used side by side, one on falling and one on rising losses, do not disturb each other."""
     (patience,) = probe.sizes(1, low=2, high=3)
     look = "Where is each number kept: in self, or in something that both have in common?"
     falling = _losses(probe, *[0.9] * (patience + 2))

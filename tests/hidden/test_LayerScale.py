@@ -38,7 +38,7 @@ def test_each_dimension_has_its_own_number(student, probe):
 
 @pytest.mark.exercise("LayerScale", points=0.5)
 def test_gamma_learns(student, probe):
-    """Gamma and the branch get the gradients that are theirs."""
+    """Gamma and the branch get the right gradients."""
     embed_dim, tokens = probe.sizes(2, low=3)
     module, weights, x = _expect_right(student, probe, embed_dim, 2, tokens)
     expect_gradients(module, expect_sizes(module(x), x))
@@ -48,7 +48,7 @@ def test_gamma_learns(student, probe):
 
 @pytest.mark.exercise("LayerScale", points=0.15)
 def test_mode_dtype_and_layout_do_not_matter(student, probe, device):
-    """After eval, in float64 and for tokens out of order in memory the output is right; what went in is left alone."""
+    """After eval, in float64 and for tokens out of order in memory the output is right; its input is not changed."""
     embed_dim, tokens = probe.sizes(2, low=3)
     module, weights, x = _expect_right(student, probe, embed_dim, 2, tokens)
     expect_left_alone(student)

@@ -245,7 +245,7 @@ def test_shuffled_tokens_come_out_shuffled(student, reference, probe):
 
 @pytest.mark.exercise("MultiHeadSelfAttention", points=0.5)
 def test_a_number_of_heads_that_does_not_fit_is_refused(student, reference, probe):
-    """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
+    """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     batch, tokens, num_heads, head_dim = probe.sizes(4, low=3)
     fitting = num_heads * head_dim
     module, right = pair(student, reference, probe, num_heads, head_dim)

@@ -38,7 +38,7 @@ def test_large_tokens_do_not_sharpen_it(student, probe):
 
 @pytest.mark.exercise("QKNormAttention", points=0.75)
 def test_everything_learns(student, probe):
-    """Every parameter gets a gradient, and the tokens the one that is theirs."""
+    """Every parameter gets a gradient, and the tokens get the right one."""
     embed_dim, num_heads = _sizes(probe)
     module, weights = loaded(student, probe, embed_dim, num_heads)
     x = probe.normal(2, 5, embed_dim)
@@ -50,7 +50,7 @@ def test_everything_learns(student, probe):
 
 @pytest.mark.exercise("QKNormAttention", points=0.25)
 def test_mode_and_dtype_do_not_matter(student, probe, device):
-    """The output is the same in every run and mode, and right in float64; tokens that went in are left alone."""
+    """The output is the same in every run and mode, and right in float64; the tokens that go in are not changed."""
     embed_dim, num_heads = _sizes(probe)
     module, weights = loaded(student, probe, embed_dim, num_heads)
     x = probe.normal(2, 4, embed_dim)
@@ -69,7 +69,7 @@ def test_mode_and_dtype_do_not_matter(student, probe, device):
 
 @pytest.mark.exercise("QKNormAttention", points=0.2)
 def test_a_number_of_heads_that_does_not_fit_is_refused(student, probe):
-    """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
+    """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     expect_output(student, probe, *_sizes(probe), 4)
     for num_heads in (3, 5):
         embed_dim = num_heads * (2 + int(probe.integers(1, high=5))) + 1

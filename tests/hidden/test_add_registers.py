@@ -42,7 +42,7 @@ def test_registers_come_behind_it_and_patches_last(student, reference, probe):
 
 @pytest.mark.exercise("add_registers", points=0.5)
 def test_everything_can_be_learned(student, reference, probe):
-    """Tokens and registers get the gradients that are theirs."""
+    """Tokens and registers get the right gradients."""
     inputs = drawn(probe, *probe.sizes(4))
     expect_input_gradients(student, inputs, ("tokens", "registers"), reference.add_registers, AXES)
 
@@ -58,7 +58,7 @@ def test_dtype_and_layout_do_not_matter(student, reference, probe):
 
 @pytest.mark.exercise("add_registers", points=0.05)
 def test_every_call_stands_alone(student, reference, probe, device):
-    """Every call answers for what it is given, on its device, and leaves both inputs as they were."""
+    """Every call gives the result for its own inputs, on their device, and does not change them."""
     sizes = probe.sizes(4)
     first, other = (tuple(each.to(device) for each in drawn(probe, *sizes)) for _ in range(2))
     _expect_right(student, reference, first)

@@ -68,7 +68,7 @@ def test_the_loss_is_a_mean_over_images(student, reference, probe):
 
 @pytest.mark.exercise("evaluate", points=0.75)
 def test_the_accuracy_is_a_share_of_images(student, reference, probe):
-    """The accuracy, the second of the pair, is the share of all images that are told right, from 0 to 1."""
+    """The accuracy, the second of the pair, is the share of images that are classified correctly, from 0 to 1."""
     look = "Along which axis are the classes, and by what do you divide?"
     _expect_right(student, reference, _fields(probe), look, only="accuracy")
 
@@ -87,7 +87,7 @@ def test_it_measures_in_evaluation_mode(student, reference, probe, device):
 
 @pytest.mark.exercise("evaluate", points=0.5)
 def test_the_mode_is_put_back(student, reference, probe):
-    """The numbers are right and the model is in the mode in which it came, be that training or evaluation."""
+    """The numbers are right, and the model is in the mode that it had before, training or evaluation."""
     for training in (True, False):
         look = "What do you know of the model's mode before you change it?"
         notes = _expect_right(student, reference, _fields(probe, training=training), look, "training", only=EITHER)

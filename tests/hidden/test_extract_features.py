@@ -42,13 +42,13 @@ def test_the_features_are_what_the_head_reads(student, probe):
 
 @pytest.mark.exercise("extract_features", points=1.0)
 def test_the_model_is_asked_in_evaluation_mode(student, probe):
-    """A model that comes in training mode is asked in evaluation mode."""
+    """A model that comes in training mode is run in evaluation mode."""
     expect_evaluation(student, probe, _config(probe))
 
 
 @pytest.mark.exercise("extract_features", points=0.5)
 def test_the_mode_is_put_back(student, probe):
-    """The features are right, and afterward each module is in the mode in which it came."""
+    """The features are right, and afterward each module is in the mode that it had before."""
     config = _config(probe)
     expect_features(student, probe, config)
     expect_mode(student, probe, config)
@@ -56,7 +56,7 @@ def test_the_mode_is_put_back(student, probe):
 
 @pytest.mark.exercise("extract_features", points=0.5)
 def test_no_graph_is_kept(student, probe):
-    """The features are right, and know nothing of how they were made."""
+    """The features are right, and have no graph."""
     config = _config(probe)
     expect_features(student, probe, config)
     expect_no_graph(student, probe, config)
@@ -72,7 +72,7 @@ def test_the_model_is_left_as_it_was(student, probe):
 
 @pytest.mark.exercise("extract_features", points=0.25)
 def test_an_error_leaves_nothing_behind(student, probe):
-    """The features are right, and when a batch stops the model, it is left as it was all the same."""
+    """The features are right, and even if a batch stops the model, the model is left as it was."""
     config = _config(probe)
     expect_features(student, probe, config)
     expect_nothing_after_an_error(student, probe, config)
@@ -80,7 +80,7 @@ def test_an_error_leaves_nothing_behind(student, probe):
 
 @pytest.mark.exercise("extract_features", points=0.25)
 def test_the_loader_is_gone_through_once(student, probe):
-    """The features are right, and the loader is gone through once."""
+    """The features are right, and the loader is read only once."""
     config = _config(probe)
     expect_features(student, probe, config)
     expect_one_pass(student, probe, config)

@@ -28,7 +28,7 @@ def _task(probe, weight_decay=None):
 
 @pytest.mark.exercise("linear_probe", points=1.5)
 def test_it_finds_the_minimum(student, probe):
-    """Its objective is the lowest there is."""
+    """It minimizes its objective."""
     for _ in range(2):
         expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
 
@@ -48,13 +48,13 @@ def test_the_bias_is_free(student, probe):
 
 @pytest.mark.exercise("linear_probe", points=0.75)
 def test_features_may_be_large(student, probe):
-    """Features of another size, and away from zero, are classified as well."""
+    """Features that are larger, or far from zero, are classified as well."""
     expect_large_features(student, _task(probe))
 
 
 @pytest.mark.exercise("linear_probe", points=0.25)
 def test_what_went_in_is_left_alone(student, probe):
-    """The minimum is found, and features and labels are as they were."""
+    """The minimum is found, and the features and labels that go in are not changed."""
     expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
     expect_unchanged(student, _task(probe))
 
@@ -68,7 +68,7 @@ def test_the_layer_has_the_features_dtype(student, probe):
 
 @pytest.mark.exercise("linear_probe", points=0.25)
 def test_it_computes_where_the_features_are(student, probe):
-    """The minimum is found, and features on another device get their layer there."""
+    """The minimum is found, and for features on another device the layer is made there."""
     expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
     expect_device(student, _task(probe))
 

@@ -37,7 +37,7 @@ def _expect(student, reference, weights, grid_size, patch_size, look):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.75)
 def test_keys_count_by_their_weight(student, reference, probe):
-    """Every head gets its mean distance in pixels: keys by their weight, images and query patches all alike."""
+    """Every head gets its mean distance in pixels: keys count by weight, all images and query patches equally."""
     look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
     for grid_size in _grids(probe):
         _expect(student, reference, _weights(probe, grid_size), grid_size, probe.choice((2, 3, 5, 8)), look)
@@ -81,7 +81,7 @@ def test_it_follows_device_and_dtype(student, reference, probe, device):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.25)
 def test_the_weights_are_left_alone(student, reference, probe):
-    """The distances are right, no later call changes them, and the weights that went in are what they were."""
+    """The distances are right, no later call changes them, and the weights that go in are not changed."""
     for _ in range(2):
         grid_size = probe.choice(_grids(probe))
         # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number

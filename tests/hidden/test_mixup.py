@@ -46,7 +46,7 @@ def test_an_image_is_blended_with_one_other(student, probe):
 
 @pytest.mark.exercise("mixup", points=0.2)
 def test_one_share_holds_for_the_batch(student, probe):
-    """One share holds for the whole batch, and the partners are the batch in another order."""
+    """All images of a batch have the same share, and the partners are the batch in another order."""
     cases = [_case(probe) for _ in range(4)]
     expect_two_parts(student, cases)
     expect_one_share(student, cases)
@@ -76,7 +76,7 @@ def test_all_chance_is_the_generators(student, probe):
 
 @pytest.mark.exercise("mixup", points=0.1)
 def test_what_went_in_is_left_alone(student, probe):
-    """The batch is blended, and images and labels that went in are as they were."""
+    """The batch is blended, and the images and labels that go in are not changed."""
     expect_two_parts(student, [_case(probe)])
     expect_unchanged(student, _case(probe))
 
@@ -98,6 +98,6 @@ def test_its_own_example_comes_out(student, probe):
 
 @pytest.mark.exercise("mixup", points=0.05)
 def test_it_computes_where_the_images_are(student, probe):
-    """What it makes is on the device of the images."""
+    """The result is on the device of the images."""
     expect_two_parts(student, [_case(probe)])
     expect_same_device(student, _case(probe))

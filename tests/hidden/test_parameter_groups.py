@@ -94,7 +94,7 @@ def test_a_vision_transformer_is_sorted(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.2)
 def test_other_models_are_sorted_too(student, probe):
-    """Weights of convolutions decay as well, and norms are known without a telling name."""
+    """Weights of convolutions are decayed as well, and norms are recognized whatever their names are."""
     _expect(student, _numbered(probe), _decay(probe), "Does your rule know a norm that is not called so?")
 
 
@@ -108,7 +108,7 @@ def test_any_weight_decay_is_passed_on(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.2)
 def test_the_groups_can_be_read_twice(student, probe):
-    """Sorted rightly, the params of each group are a list, which does not run dry."""
+    """The parameters are sorted correctly, and the params of each group are a list, which can be read again."""
     groups = _expect(student, _vit(probe), _decay(probe), "Which parameters are where?")
     holders = [str(group["holder"]) for group in groups]
     if odd := [each for each in holders if each not in ("list", "tuple")]:
@@ -118,7 +118,7 @@ def test_the_groups_can_be_read_twice(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.2)
 def test_a_model_of_one_kind(student, probe):
-    """A model whose parameters all belong into one group leaves the other one empty, and both are there."""
+    """If all parameters of a model belong to one group, the other group is there, too, and is empty."""
     parts = {f"part.{number}": ("LayerNorm", (size,)) for number, size in enumerate(probe.sizes(2))}
     assert all(kind in HAS_BIAS for kind, _ in parts.values())
     parts["bias"] = ("Parameter", probe.sizes(1))
@@ -127,7 +127,7 @@ def test_a_model_of_one_kind(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.2)
 def test_the_decayed_group_comes_first(student, probe):
-    """Sorted rightly, the groups come in the order asked for: the decayed one first."""
+    """The parameters are sorted correctly, and the decayed group comes first, as asked for."""
     groups = _expect(student, _vit(probe), _decay(probe), "Which parameters are where?")
     if not groups[0]["weight_decay"]:
         look = "Which group is named first?"
@@ -136,7 +136,7 @@ def test_the_decayed_group_comes_first(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.2)
 def test_frozen_parameters_have_a_group_too(student, probe):
-    """Parameters that ask for no gradient are sorted like any other, and go on asking for none."""
+    """Frozen parameters are sorted like any others, and stay frozen."""
     parts = _vit(probe)
     frozen = [name for name in names_in(parts) if name.startswith("patch_embedding")]
     frozen.append(probe.choice(("positions", "class_token", "head.weight")))

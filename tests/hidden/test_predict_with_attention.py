@@ -82,7 +82,7 @@ def test_it_asks_in_evaluation_mode(student, reference, probe):
 
 @pytest.mark.exercise("predict_with_attention", points=0.5)
 def test_the_mode_is_put_back(student, reference, probe):
-    """The answer is right, and each module is in the mode in which it came, be it training or evaluation."""
+    """The answer is right, and each module is in the mode that it had before, training or evaluation."""
     for training in (True, False):
         look = "What do you know about the model's mode before you change it?"
         notes, _ = _expect(student, reference, probe, look, "modes", training=training)
@@ -115,14 +115,14 @@ def test_nothing_stays_behind(student, reference, probe):
 
 @pytest.mark.exercise("predict_with_attention", points=0.25)
 def test_an_error_leaves_nothing_behind(student, reference, probe):
-    """The answer is right, and when an image of another size stops the model, it is left as it was all the same."""
+    """The answer is right, and even if an image of another size stops the model, the model is left as it was."""
     _expect(student, reference, probe, "Which of the model's numbers are they?")
     expect_nothing_after_an_error(student, probe, _config(probe, wide=True))
 
 
 @pytest.mark.exercise("predict_with_attention", points=0.25)
 def test_it_computes_where_the_model_is(student, reference, probe):
-    """The answer is right, and a model and an image on another device are asked there."""
+    """The answer is right, and a model and an image on another device are used there."""
     _expect(student, reference, probe, "Which of the model's numbers are they?")
     config = _config(probe, wide=True)
     weights = probe.weights(parameter_shapes(config))

@@ -35,7 +35,7 @@ def _half(probe, batch, num_patches):
 
 @pytest.mark.exercise("random_masking", points=0.5)
 def test_tokens_and_a_mask_come_back(student, probe):
-    """It gives the tokens that are left and a mask of bool, which is True at as many patches as the ratio says."""
+    """It gives the visible tokens and a bool mask, which is True at as many patches as the ratio says."""
     cases = [_case(probe), _case(probe, 1), case_of(probe, 2, 7, 0.4), case_of(probe, 2, 6, 1 / 6)]
     expect_pairs(student, cases)
     expect_counts(student, cases)
@@ -43,7 +43,7 @@ def test_tokens_and_a_mask_come_back(student, probe):
 
 @pytest.mark.exercise("random_masking", points=0.9)
 def test_what_is_left_is_what_the_mask_leaves(student, probe):
-    """The tokens that are left are those where the mask is False, in their order."""
+    """The visible tokens are those where the mask is False, in their order."""
     expect_visible(student, [_case(probe) for _ in range(4)])
 
 
@@ -67,13 +67,13 @@ def test_all_chance_is_the_generators(student, probe):
 
 @pytest.mark.exercise("random_masking", points=0.5)
 def test_gradients_reach_what_is_left(student, probe):
-    """The tokens that are left get their gradient, and the hidden ones none."""
+    """The visible tokens get their gradient, and the hidden ones get none."""
     expect_gradients_of_the_visible(student, _case(probe))
 
 
 @pytest.mark.exercise("random_masking", points=0.1)
 def test_what_went_in_is_left_alone(student, probe):
-    """The tokens that went in are as they were."""
+    """The tokens that go in are not changed."""
     expect_visible(student, [_case(probe)])
     expect_unchanged(student, _case(probe))
 
@@ -88,7 +88,7 @@ def test_a_ratio_that_hides_all_or_nothing_is_refused(student, probe):
 
 @pytest.mark.exercise("random_masking", points=0.1)
 def test_it_computes_where_the_tokens_are(student, probe):
-    """Tokens that are left, and the mask, are on the device of the tokens that went in."""
+    """The visible tokens and the mask are on the device of the tokens that go in."""
     expect_visible(student, [_case(probe)])
     expect_on_the_device_of_the_tokens(student, _case(probe))
 

@@ -45,7 +45,7 @@ def test_the_head_has_the_new_sizes(student, probe):
 
 @pytest.mark.exercise("replace_head", points=1.0)
 def test_the_backbone_keeps_what_it_has_learned(student, probe):
-    """All parameters beside the head have the numbers that they had."""
+    """All parameters except the head's keep their numbers."""
     config = _config(probe)
     _expect_right_head(student, probe, config)
     expect_backbone(student, probe, config, _classes(probe, config))
@@ -61,7 +61,7 @@ def test_the_head_starts_afresh(student, probe):
 
 @pytest.mark.exercise("replace_head", points=0.75)
 def test_the_given_model_is_left_alone(student, probe):
-    """The model that was given is the same as before, in either mode."""
+    """The given model is the same as before, in either mode."""
     config = _config(probe)
     _expect_right_head(student, probe, config)
     expect_left_alone(student, probe, config, _classes(probe, config))

@@ -50,7 +50,7 @@ def test_dot_products_tell_how_far_apart(student, probe):
 
 @pytest.mark.exercise("rotary_2d", points=0.5)
 def test_what_stands_in_front_is_not_turned(student, probe):
-    """A class token and registers come out as they went in, and the patches behind them turned."""
+    """A class token and registers come out unchanged, and the patches after them are turned."""
     for in_front in (1, 2 + int(probe.integers(1, high=4))):
         inputs = _inputs(probe, in_front)
         expect_front(student, *inputs)
@@ -59,7 +59,7 @@ def test_what_stands_in_front_is_not_turned(student, probe):
 
 @pytest.mark.exercise("rotary_2d", points=0.75)
 def test_gradients_reach_query_and_key(student, reference, probe):
-    """Query and key get the gradients that are theirs."""
+    """Query and key get the right gradients."""
     inputs = _inputs(probe)
     expect_angles(student, *inputs)
     expect_input_gradients(student, inputs, ("query", "key"), reference.rotary_2d, AXES)
@@ -78,7 +78,7 @@ def test_dtype_and_layout_do_not_matter(student, probe, device):
 
 @pytest.mark.exercise("rotary_2d", points=0.1)
 def test_every_call_stands_alone(student, probe):
-    """Every call answers for what it is given, and leaves query and key as they were."""
+    """Every call gives the result for its own inputs, and does not change query and key."""
     query, key, grid_size = _inputs(probe)
     expect_angles(student, query, key, grid_size)
     expect_left_alone(student)
@@ -87,7 +87,7 @@ def test_every_call_stands_alone(student, probe):
 
 @pytest.mark.exercise("rotary_2d", points=0.15)
 def test_sizes_that_do_not_fit_are_refused(student, probe):
-    """A head_dim that 4 does not divide, and fewer tokens than patches, raise a ValueError that names the number."""
+    """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
     query, key, grid_size = _inputs(probe)
     expect_angles(student, query, key, grid_size)
     for head_dim in (2 + 4 * int(probe.integers(1, high=4)), 5):
@@ -100,7 +100,7 @@ def test_sizes_that_do_not_fit_are_refused(student, probe):
 
 @pytest.mark.exercise("rotary_2d", points=0.1)
 def test_it_computes_where_the_query_is(student, probe):
-    """What it makes is on the device of the query."""
+    """The result is on the device of the query."""
     inputs = _inputs(probe)
     expect_angles(student, *inputs)
     expect_device_of_input(student, *inputs)

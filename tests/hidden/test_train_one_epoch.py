@@ -83,7 +83,7 @@ def test_every_batch_makes_its_own_step(student, reference, probe, device):
 @pytest.mark.exercise("train_one_epoch", points=0.5)
 @pytest.mark.exercise("fix_training", points=0.5)
 def test_older_gradients_do_not_count(student, reference, probe):
-    """Gradients that were there before the epoch move nothing."""
+    """Gradients from before the epoch change no weights."""
     fields = _fields(probe)
     look = "Which gradient does the first step see, if somebody has left one behind?"
     _expect_weights(student, reference, fields | {"stale": _stale(probe, fields)}, look)
@@ -121,7 +121,7 @@ def test_every_batch_is_used_once(student, reference, probe):
 @pytest.mark.exercise("train_one_epoch", points=0.25)
 @pytest.mark.exercise("fix_training", points=0.125)
 def test_the_number_is_a_plain_float(student, reference, probe):
-    """What comes back is the right number, as a plain float, and no tensor that holds the graphs of the batches."""
+    """The right number comes back, as a plain float and not as a tensor that holds the graphs of the batches."""
     look = "Over what is the mean: batches or images, and which loss belongs into it?"
     expect_float(student, _expect_loss(student, reference, _fields(probe), look))
 

@@ -56,7 +56,7 @@ def test_a_schedule_without_warm_up(student, reference, probe):
 
 @pytest.mark.exercise("warmup_cosine", points=0.25)
 def test_a_schedule_that_is_all_warm_up(student, reference, probe):
-    """A schedule that is all warm-up rises to 1, and may be asked once more when it is over."""
+    """A schedule that is all warm-up rises to 1, and gives a number even after its last step."""
     (steps,) = probe.sizes(1, low=4, high=12)
     look = "Which of your divisions is by the number of steps that remain?"
     _expect(student, reference, steps, steps, range(steps), look)

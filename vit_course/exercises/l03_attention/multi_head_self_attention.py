@@ -245,7 +245,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
 
 @MultiHeadSelfAttention.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
-    """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
+    """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     for embed_dim, num_heads in ((10, 4), (14, 3)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)

@@ -131,14 +131,14 @@ def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
 
 @EarlyStopping.check(guard=True)
 def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
-    """A loss that is lower by next to nothing is a new best all the same."""
-    look = "By how much has a loss to be lower, as the exercise has it?"
+    """A loss that is lower by only a tiny bit is a new best, too."""
+    look = "By how much must a loss be lower, as the exercise has it?"
     _expect_stops(student, 2, (1.0, 0.999999, 0.999998, 0.999997, 0.999996), ".....", look)
 
 
 @EarlyStopping.check
 def each_has_a_memory_of_its_own(student: Student, probe: Probe) -> None:
-    """Two of them that work side by side do not share what they remember."""
+    """Two objects of the class that are used side by side share no memory."""
     look = "Where is each number kept: in self, or in something that both have in common?"
     _expect_stops(student, 2, (3.0, 2.8, 2.6, 2.4, 2.2), ".....", look, beside=(0.5, 0.6, 0.7, 0.8, 0.9))
     _expect_stops(student, 2, (1.0, 1.1, 1.2), "..x", look, beside=(0.5, 0.4, 0.3))
@@ -154,7 +154,7 @@ def nan_is_no_progress(student: Student, probe: Probe) -> None:
 
 @EarlyStopping.check
 def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
-    """If training goes on all the same, it says stop again, until there is a new best loss."""
+    """If training goes on after it has said stop, it says stop again, until there is a new best loss."""
     look = "What does your comparison say when the counter is larger than patience?"
     _expect_stops(student, 2, (1.0, 1.1, 1.2, 1.3, 1.4, 1.5), ".???xx", look)
     look = "What happens to your counter when a loss is the best so far?"
@@ -183,7 +183,7 @@ def _figure(value: object) -> str:
 
 @EarlyStopping.check(guard=True)
 def no_patience_is_refused(student: Student, probe: Probe) -> None:
-    """A patience below 1 is refused with a ValueError that tells its value."""
+    """A patience below 1 raises a ValueError that names its value."""
     for patience in (0, -3):
         expect_value_error(student, (patience,), [patience], f"patience={patience}")
 
@@ -255,7 +255,7 @@ class EqualIsProgress(_Stopper):
 
 @EarlyStopping.misconception("What happens to the counter when a loss is better?", STOP, InTraining.WORSE)
 class NeverStartsAnew(_Stopper):
-    """The counter is never set back, so bad epochs count even when good ones lie between them."""
+    """The counter is never set back to 0, so bad epochs count even when good ones lie between them."""
 
     @property
     def bad_epochs(self) -> int:
@@ -337,7 +337,7 @@ class NanBecomesTheBest(_Stopper):
         ]
 
 
-@EarlyStopping.misconception("By how much has a loss to be lower?", STOP, InTraining.HIDDEN)
+@EarlyStopping.misconception("By how much must a loss be lower?", STOP, InTraining.HIDDEN)
 class ProgressHasToBeLarge(_Stopper):
     """A loss has to be lower by a margin such as 1e-3, as with min_delta elsewhere; here any lower one is a best."""
 
@@ -347,7 +347,7 @@ class ProgressHasToBeLarge(_Stopper):
 
 @EarlyStopping.misconception("Where is each number kept: in self, or in the class?", STOP, InTraining.UNSEEN)
 class MemoryKeptInTheClass(_Stopper):
-    """The losses are remembered in the class, not in self, so two of them disturb each other."""
+    """The losses are remembered in the class, not in self, so two objects disturb each other."""
 
     memory: list[float]
     limit: int
@@ -385,9 +385,9 @@ class SaysItOnce(_Stopper):
         return bad_epochs == self.patience
 
 
-@EarlyStopping.misconception("What does a function give that ends without a return?", STOP)
+@EarlyStopping.misconception("What does a function return if it ends without a return statement?", STOP)
 class NothingInsteadOfFalse(_Stopper):
-    """It returns True when it is time, and nothing at all before."""
+    """It returns True when it is time to stop, and nothing at all before."""
 
     def stops(self, bad_epochs: int) -> bool | None:
         return True if bad_epochs >= self.patience else None
@@ -437,7 +437,7 @@ class PatienceNotChecked(_Stopper):
         return patience
 
 
-@EarlyStopping.misconception("What becomes of an assert when Python runs with -O?", STOP)
+@EarlyStopping.misconception("What does Python do with an assert when it runs with -O?", STOP)
 class PatienceAsserted(_Stopper):
     """A patience below 1 ends in an AssertionError, where a ValueError with a text is asked for."""
 

@@ -113,7 +113,7 @@ def expect_floats(student: Student, pair: Sequence[Any]) -> None:
 
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
-    """The loss is the mean over all images, each of which counts the same, in whatever batch it came."""
+    """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
     given = measured_setting(probe)
     found, _ = _pair(student, given)
     means = [
@@ -127,7 +127,7 @@ def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
 
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
 def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
-    """The accuracy is the share of all images about which the model is right, from 0 to 1."""
+    """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
     given = measured_setting(probe)
     _, found = _pair(student, given)
     right_counts = ", ".join(f"{right} of {size}" for right, size in zip(RIGHT_ANSWERS, RAGGED, strict=True))
@@ -144,7 +144,7 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
     student.record.append(("training", any(modes), bool(modes)))
     if any(modes) or not modes:
         seen = f"a model that was in training measured {sum(modes)} of {len(modes)} batches with its dropout on"
-        look = "Who tells the model that it is being measured, and when?"
+        look = "Which line tells the model that it is being measured, and when?"
         raise Failure(seen if modes else "the model was never run", "evaluation mode for every batch", look)
 
 
@@ -182,7 +182,7 @@ def batches_go_to_the_device(student: Student, probe: Probe) -> None:
 
 @evaluate.check(guard=True)
 def no_graph_is_made(student: Student, probe: Probe) -> None:
-    """No gradients are recorded while it measures, which saves memory and time; afterwards they are again."""
+    """While it measures, no gradients are recorded, which saves memory and time; afterward they are recorded again."""
     notes = _measured(student, measured_setting(probe))
     recorded = [recording for _, recording, _ in notes["forwards"]]
     student.record.append(("recorded", any(recorded), notes["recording"]))
@@ -294,7 +294,7 @@ def evaluation_never_switched_on(model: nn.Module, loader: Loader, device: Any) 
 
 @evaluate.misconception("In which mode will the next epoch find the model?", MEASURING, InTraining.HIDDEN)
 def never_back_to_training(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The model is left in evaluation mode, so all that comes after trains without dropout."""
+    """The model is left in evaluation mode, so the training that follows has no dropout."""
     said = _said(model, loader, after=False)
     return _loss(said), _share(said)
 
@@ -333,7 +333,7 @@ def it_goes_on_learning(model: nn.Module, loader: Loader, device: Any) -> Pair:
 
 @evaluate.misconception("Does every batch hold as many images as the others?", MEASURING)
 def mean_of_batch_means(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The mean of the batches' mean losses is taken, in which each image of a short last batch counts for more."""
+    """The batches' mean losses are averaged, so each image of a short last batch counts for more."""
     said = _said(model, loader)
     return sum(_batch_losses(said)) / len(said), _share(said)
 
@@ -353,7 +353,7 @@ def sum_of_batch_means(model: nn.Module, loader: Loader, device: Any) -> Pair:
 
 
 @evaluate.misconception(
-    "By what has each batch's mean to be multiplied before it is added?", MEASURING, InTraining.FLATTERED
+    "By what must each batch's mean be multiplied before it is added?", MEASURING, InTraining.FLATTERED
 )
 def batch_means_over_images(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The batches' mean losses are added and divided by the number of images, so the loss looks far too small."""
@@ -377,7 +377,7 @@ def only_the_first_batch(model: nn.Module, loader: Loader, device: Any) -> Pair:
 
 @evaluate.misconception("What does cross_entropy do to its first argument before it takes the logarithm?", MEASURING)
 def softmax_before_the_loss(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The logits pass a softmax, and cross_entropy takes another one of that."""
+    """The logits go through a softmax, and cross_entropy applies another softmax to the result."""
     said = _said(model, loader)
     return _loss([(logits.softmax(dim=-1), labels) for logits, labels in said]), _share(said)
 
@@ -399,7 +399,7 @@ def tensors_for_floats(model: nn.Module, loader: Loader, device: Any) -> Pair:
 
 @evaluate.misconception("Which of the two numbers is still a tensor?", MEASURING, InTraining.UNSEEN)
 def the_accuracy_in_a_tensor(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The right answers are added up as a tensor, so the accuracy is one too, and a float was asked for."""
+    """The right answers are added up in a tensor, so the accuracy is a tensor, too, and a float was asked for."""
     said = _said(model, loader)
     return _loss(said), torch.tensor(_share(said))
 
@@ -427,7 +427,7 @@ def accuracy_in_percent(model: nn.Module, loader: Loader, device: Any) -> Pair:
 
 @evaluate.misconception("Is the last batch as large as the first?", MEASURING)
 def mean_of_batch_accuracies(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The mean of the batches' accuracies is taken, in which each image of a short last batch counts for more."""
+    """The batches' accuracies are averaged, so each image of a short last batch counts for more."""
     said = _said(model, loader)
     shares = [right / len(labels) for right, (_, labels) in zip(_right(said), said, strict=True)]
     return _loss(said), sum(shares) / len(shares)
@@ -435,7 +435,7 @@ def mean_of_batch_accuracies(model: nn.Module, loader: Loader, device: Any) -> P
 
 @evaluate.misconception("A share of what is the accuracy: of batches, or of images?", MEASURING)
 def right_answers_per_batch(model: nn.Module, loader: Loader, device: Any) -> Pair:
-    """The number of right answers is divided by the number of batches, and not by that of images."""
+    """The number of right answers is divided by the number of batches, and not by the number of images."""
     said = _said(model, loader)
     return _loss(said), sum(_right(said)) / len(said)
 
@@ -462,7 +462,7 @@ def best_image_of_each_class(model: nn.Module, loader: Loader, device: Any) -> P
     return _loss(said), right / _images(said)
 
 
-@evaluate.misconception("What do you compare with the label: a logit, or the place where it stands?", MEASURING)
+@evaluate.misconception("What do you compare with the label: a logit, or its index?", MEASURING)
 def no_answer_counts_as_right(model: nn.Module, loader: Loader, device: Any) -> Pair:
     """The accuracy is 0: the largest logit itself was compared with the label, or // has rounded the share down."""
     said = _said(model, loader)

@@ -151,7 +151,7 @@ def it_gives_two_groups(student: Student, probe: Probe) -> None:
 
 @parameter_groups.check(needs=it_gives_two_groups, guard=True)
 def the_params_are_lists(student: Student, probe: Probe) -> None:
-    """The params of each group are a list, which can be looked at more than once."""
+    """The params of each group are a list, which can be read more than once."""
     holders = [str(group["holder"]) for group in _groups(student)]
     odd = [holder for holder in holders if holder not in ("list", "tuple")]
     student.record.append(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
@@ -228,7 +228,7 @@ def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
 
 @parameter_groups.check(needs=it_gives_two_groups)
 def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None:
-    """A parameter that asks for no gradient just now is in a group as well: tomorrow it may learn again."""
+    """A frozen parameter is in a group as well, since it may be trained again later."""
     frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", "positions"]
     missing = [f"`{name}`" for name, each in _decays(student, frozen=frozen).items() if name in frozen and not each]
     if missing:
@@ -270,7 +270,7 @@ def class_token_and_positions_are_left_alone(student: Student, probe: Probe) -> 
 
 @parameter_groups.check(needs=the_weights_of_linears_are_decayed)
 def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> None:
-    """In a model with convolutions, whose parts are only numbered, the same rule holds."""
+    """The same rule holds in a model with convolutions, and with parts that have only numbers for names."""
     look = "Does your rule know a convolution when it sees one, and a norm that is not called so?"
     _expect(student, HYBRID, True, tuple(matrices_in(HYBRID)), "weights of convolutions and Linears", look)
     among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3", "weight_table")
@@ -326,7 +326,7 @@ def nothing_decayed(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("Which group should get weight_decay, and which one 0?", DECAYED)
 def the_wrong_group_decayed(model: nn.Module, weight_decay: float) -> Groups:
-    """The two groups have each other's weight decay, so the matrices are spared and all else is decayed."""
+    """The two weight decays are swapped, so the matrices are not decayed, and everything else is."""
     return _dealt(model, weight_decay, lambda *given: not _multiplies(*given))
 
 
@@ -354,16 +354,16 @@ def only_norms_and_biases_spared(model: nn.Module, weight_decay: float) -> Group
     return _dealt(model, weight_decay, lambda part, name, tensor: name != "bias" and not isinstance(part, nn.LayerNorm))
 
 
-@parameter_groups.misconception("Would your rule know a norm that is called `stem.1`?", DECAYED)
+@parameter_groups.misconception("Would your rule recognize a norm that is called `stem.1`?", DECAYED)
 def norms_known_by_their_name(model: nn.Module, weight_decay: float) -> Groups:
-    """A norm is known by the letters `norm` in its name, so in other people's models it is not found."""
+    """A norm is recognized by the letters `norm` in its name, so norms with other names are missed."""
     named = {id(part) for name, part in model.named_modules() if "norm" in name}
     return _dealt(model, weight_decay, lambda part, name, _: name == "weight" and id(part) not in named)
 
 
-@parameter_groups.misconception("Would your list of names do for a model that somebody else has written?", DECAYED)
+@parameter_groups.misconception("Would your list of names work for a model that somebody else has written?", DECAYED)
 def spared_by_a_list_of_names(model: nn.Module, weight_decay: float) -> Groups:
-    """What is spared is known by the names in this one model, so in another one norms and tables are decayed."""
+    """A list of this model's names says what is not decayed, so in another model norms and tables are decayed."""
     spared = {id(each) for name, each in model.named_parameters() if _NAMES.search(name)}
     return _dealt(model, weight_decay, lambda part, name, tensor: id(tensor) not in spared)
 
@@ -376,7 +376,7 @@ def convolutions_forgotten(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("How many axes has the weight of a convolution?", DECAYED)
 def matrices_of_two_axes_alone(model: nn.Module, weight_decay: float) -> Groups:
-    """All that has exactly two axes is decayed, and the weights of convolutions are not."""
+    """Only parameters with exactly two axes are decayed, so the weights of convolutions are not."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim == 2)
 
 
@@ -446,7 +446,7 @@ def the_spared_group_first(model: nn.Module, weight_decay: float) -> Groups:
 
 @parameter_groups.misconception("Does the exercise say anything of requires_grad?", DECAYED, InTraining.UNSEEN)
 def frozen_ones_left_out(model: nn.Module, weight_decay: float) -> Groups:
-    """Parameters that ask for no gradient are in no group, and would not learn when they are trained again later."""
+    """Frozen parameters are in no group, so they will not learn when they are trained again later."""
     groups = _dealt(model, weight_decay, _multiplies)
     return [group | {"params": [each for each in group["params"] if each.requires_grad]} for group in groups]
 
@@ -460,7 +460,7 @@ def shared_weights_listed_twice(model: nn.Module, weight_decay: float) -> Groups
     return [{"params": piles[0], "weight_decay": weight_decay}, {"params": piles[1], "weight_decay": 0.0}]
 
 
-@parameter_groups.misconception("Where in its name does a Linear's weight say so?", DECAYED)
+@parameter_groups.misconception("Where in the name of a Linear's weight does the word weight stand?", DECAYED)
 def weight_anywhere_in_the_name(model: nn.Module, weight_decay: float) -> Groups:
     """Any tensor with two axes and `weight` anywhere in its name is decayed, even a table called `weight_table`."""
     return _dealt(model, weight_decay, lambda part, name, tensor: tensor.ndim > 1 and "weight" in name)

@@ -91,7 +91,7 @@ def _called(case: Case) -> str:
 
 @split_indices.check(guard=True)
 def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
-    """It gives two parts: num_validation indices are the second, all others the first."""
+    """It gives two parts: the second has num_validation indices, and the first has all others."""
     for case in CASES:
         num_samples, num_validation, _ = case
         train, validation = split(student, case)
@@ -128,7 +128,7 @@ def expect_int64_tensors(student: Student, case: Case) -> None:
 
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
 def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
-    """No index is in both parts: no image judges the model that it has trained."""
+    """No index is in both parts, so no image is used both to train and to judge the model."""
     for case in CASES:
         train, validation = split(student, case)
         both = sorted(set(train) & set(validation))
@@ -223,7 +223,7 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
 
 @split_indices.check(guard=True)
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
-    """A part that would be empty is refused with a ValueError that tells the value of num_validation."""
+    """If a part would be empty, it raises a ValueError that names the value of num_validation."""
     for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
         described = f"num_validation={num_validation} of num_samples={num_samples}"
         try:
@@ -295,7 +295,7 @@ def the_last_images_validate(num_samples: int, num_validation: int, seed: int) -
 
 @split_indices.misconception("How many shuffled orders does one split need?", PILES, InTraining.FLATTERED)
 def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The two parts are drawn apart from each other, so some images are in both and others in neither."""
+    """The two parts are drawn independently, so some images are in both and others in neither."""
     _refuse(num_samples, num_validation)
     first, second = _dealt(num_samples, seed), _dealt(num_samples, seed + 1000)
     return _parts(first, num_validation)[0], _parts(second, num_validation)[1]
@@ -305,14 +305,14 @@ def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) 
     "Which images are left for training once the validation images are chosen?", PILES, InTraining.FLATTERED
 )
 def all_images_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The training part holds every image, the validation images too, so the model is judged by what it has seen."""
+    """The training part holds every image, so the model is judged by validation images that it has seen."""
     _refuse(num_samples, num_validation)
     return torch.arange(num_samples), _parts(_dealt(num_samples, seed), num_validation)[1]
 
 
 @split_indices.misconception("Can a number come up twice in your draw?", PILES, InTraining.FLATTERED)
 def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The indices are drawn as by dice, so some come up twice and others never."""
+    """The indices are drawn with replacement, so some come up twice and others never."""
     _refuse(num_samples, num_validation)
     dice = random.Random(seed)
     return _parts([dice.randrange(num_samples) for _ in range(num_samples)], num_validation)
@@ -320,7 +320,7 @@ def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) ->
 
 @split_indices.misconception("Which index has the first image?", PILES, InTraining.STOPS)
 def counted_from_one(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The indices run from 1 to num_samples, so the first image is never used and the last one is not there."""
+    """The indices run from 1 to num_samples, so the first image is never used, and no image has the last index."""
     _refuse(num_samples, num_validation)
     return _parts([card + 1 for card in _dealt(num_samples, seed)], num_validation)
 
@@ -332,16 +332,16 @@ def one_lost_at_the_cut(num_samples: int, num_validation: int, seed: int) -> tup
     return _parts(_dealt(num_samples, seed)[:-1], num_validation)
 
 
-@split_indices.misconception("Which generator draws your numbers, and who has set its seed?", PILES)
+@split_indices.misconception("Which generator draws your numbers, and which line has set its seed?", PILES)
 def no_seed_at_all(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The order is drawn from the global generator as it happens to stand, so every call gives another split."""
+    """The order is drawn from the global generator, whatever its state is, so every call gives another split."""
     _refuse(num_samples, num_validation)
     return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
 
 
-@split_indices.misconception("Who else draws from the generator that you have set to a seed?", PILES)
+@split_indices.misconception("Which other code draws from the generator whose seed you have set?", PILES)
 def the_global_generator_is_seeded(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The global generator is set to the seed, so whoever draws after the split gets the same numbers each time."""
+    """The seed of the global generator is set, so all later draws in the program are the same every time."""
     _refuse(num_samples, num_validation)
     torch.manual_seed(seed)
     return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
@@ -354,7 +354,7 @@ def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Ten
     return _parts(_dealt(num_samples, 42), num_validation)
 
 
-@split_indices.misconception("Which split can be cut, and which cannot?", PILES, InTraining.UNSEEN)
+@split_indices.misconception("For which values of num_validation is there no split?", PILES, InTraining.UNSEEN)
 def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """A split that leaves a part empty is made without an error."""
     return _parts(_dealt(num_samples, seed), num_validation)
@@ -362,7 +362,7 @@ def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tu
 
 @split_indices.misconception("How many images train when num_validation is num_samples?", PILES, InTraining.UNSEEN)
 def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Too many validation images are refused, but as many as there are images are not, so none is left to train."""
+    """More validation images than images are refused, but equally many are not, so none is left to train."""
     if num_validation != num_samples:
         _refuse(num_samples, num_validation)
     return _parts(_dealt(num_samples, seed), num_validation)
@@ -370,13 +370,13 @@ def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> 
 
 @split_indices.misconception("Is zero validation images a split?", PILES, InTraining.UNSEEN)
 def no_image_left_to_judge(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Too many validation images are refused, but none at all, or fewer than none, are not."""
+    """Too many validation images are refused, but zero or a negative number is not."""
     if num_validation >= num_samples:
         _refuse(num_samples, num_validation)
     return _parts(_dealt(num_samples, seed), num_validation)
 
 
-@split_indices.misconception("What becomes of an assert when Python runs with -O?", PILES, InTraining.UNSEEN)
+@split_indices.misconception("What does Python do with an assert when it runs with -O?", PILES, InTraining.UNSEEN)
 def asserted_and_not_raised(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
     """An impossible split ends in an AssertionError, where a ValueError with a text is asked for."""
     if num_validation not in range(1, num_samples):
@@ -393,7 +393,7 @@ def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple
     return ~mask, mask
 
 
-@split_indices.misconception("What would torch.cat say to the two parts?", PILES, InTraining.UNSEEN)
+@split_indices.misconception("Would torch.cat accept the two parts?", PILES, InTraining.UNSEEN)
 def lists_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[list[int], list[int]]:
     """The parts are lists of numbers, and int64 tensors were asked for."""
     _refuse(num_samples, num_validation)

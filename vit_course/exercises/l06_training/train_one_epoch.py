@@ -110,7 +110,7 @@ def every_batch_is_used_once(student: Student, probe: Probe) -> None:
 
 @train_one_epoch.check
 def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
-    """A batch moves the weights by one step against its own gradient, and nothing is left over from earlier."""
+    """A batch moves the weights by one step against its own gradient, and no gradient from before is in it."""
     given = setting(probe, (7,))
     notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
     student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
@@ -205,7 +205,7 @@ def the_mean_is_over_images(student: Student, probe: Probe) -> None:
 
 @train_one_epoch.check(needs=the_mean_is_over_images)
 def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
-    """A batch's loss is the one before its step: the loss of which the gradient was taken."""
+    """A batch's loss is taken before its step: it is the loss whose gradient the step uses."""
     given = setting(probe, (7,))
     right = after_an_epoch(given, RATE, MOMENTUM)[1]
     name = f"for a single batch, after a step with a learning rate of {RATE}, {student.name} gave"
@@ -293,7 +293,7 @@ def gradients_never_cleared(model: nn.Module, loader: Loader, optimizer: Optimiz
     return _mean(_planned(model.train(), loader, optimizer, "fbs"))
 
 
-@train_one_epoch.misconception("How many batches does your clearing of the gradients serve?", LOOP, InTraining.STUCK)
+@train_one_epoch.misconception("How often do you clear the gradients in one epoch?", LOOP, InTraining.STUCK)
 def gradients_cleared_once(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """The gradients are cleared once before the loop, and from then on they add up from batch to batch."""
     optimizer.zero_grad()
@@ -315,7 +315,7 @@ def gradients_cleared_before_the_step(model: nn.Module, loader: Loader, optimize
 
 
 @train_one_epoch.misconception(
-    "Which batch's gradient does a step use that comes before backward()?", LOOP, InTraining.STUCK
+    "If the step comes before backward(), which batch's gradient does it use?", LOOP, InTraining.STUCK
 )
 def step_before_backward(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """The step comes before backward(), so it does not use the gradient of its own batch."""
@@ -324,7 +324,7 @@ def step_before_backward(model: nn.Module, loader: Loader, optimizer: Optimizer,
 
 @train_one_epoch.misconception("When the step comes, which batch's gradient does it find?", LOOP, InTraining.STOPS)
 def a_batch_too_late(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """Each step comes before the gradients are cleared and made anew, so it follows the batch before."""
+    """Each step comes before the gradients are cleared and computed anew, so it uses those of the batch before."""
     return _mean(_planned(model.train(), loader, optimizer, "fszb"))
 
 
@@ -342,7 +342,7 @@ def no_backward(model: nn.Module, loader: Loader, optimizer: Optimizer, device: 
 
 @train_one_epoch.misconception("How far is your step indented?", LOOP, InTraining.STUCK)
 def one_step_for_the_whole_epoch(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The step stands behind the loop, so an epoch makes one step along the sum of all gradients."""
+    """The step comes after the loop, so an epoch makes one step along the sum of all gradients."""
     optimizer.zero_grad()
     noted = _planned(model.train(), loader, optimizer, "fb")
     optimizer.step()
@@ -355,16 +355,16 @@ def return_inside_the_loop(model: nn.Module, loader: Loader, optimizer: Optimize
     return _mean(_planned(model.train(), [next(iter(loader))], optimizer))
 
 
-@train_one_epoch.misconception("What becomes of the images that do not fill a batch?", LOOP, InTraining.HIDDEN)
+@train_one_epoch.misconception(
+    "How many batches does the loader give, and how many does your loop use?", LOOP, InTraining.HIDDEN
+)
 def last_batch_left_out(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """Only full batches are used; the images of the last one are never learned from."""
+    """Only full batches are used, so the images of a shorter last batch are never used."""
     batches = list(loader)
     return _mean(_planned(model.train(), [each for each in batches if len(each[1]) == len(batches[0][1])], optimizer))
 
 
-@train_one_epoch.misconception(
-    "In which mode was the model when you got it, and who may have changed that?", LOOP, InTraining.HIDDEN
-)
+@train_one_epoch.misconception("In which mode is the model after it has been evaluated?", LOOP, InTraining.HIDDEN)
 def training_never_switched_on(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """model.train() is never called, so after the first evaluation the model trains without its dropout."""
     return _mean(_planned(model, loader, optimizer))
@@ -372,7 +372,7 @@ def training_never_switched_on(model: nn.Module, loader: Loader, optimizer: Opti
 
 @train_one_epoch.misconception("Does every batch hold as many images as the others?", LOOP)
 def mean_of_batch_means(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The mean of the batches' means is taken, in which each image of a short last batch counts for more."""
+    """The batches' means are averaged, so each image of a short last batch counts for more."""
     noted = _planned(model.train(), loader, optimizer)
     return sum(float(loss) for loss, _ in noted) / len(noted)
 
@@ -397,7 +397,7 @@ def sum_of_batch_means(model: nn.Module, loader: Loader, optimizer: Optimizer, d
 
 
 @train_one_epoch.misconception(
-    "By what has each batch's mean to be multiplied before it is added?", LOOP, InTraining.FLATTERED
+    "By what must each batch's mean be multiplied before it is added?", LOOP, InTraining.FLATTERED
 )
 def batch_means_over_images(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
     """The batches' means are added and divided by the number of images, so the loss looks far too small."""
@@ -413,7 +413,7 @@ def loss_of_the_last_batch(model: nn.Module, loader: Loader, optimizer: Optimize
 
 @train_one_epoch.misconception("What did the model look like when each loss was taken?", LOOP)
 def measured_when_all_is_over(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """After the epoch all batches are measured again, which takes as long and measures a model that has changed."""
+    """After the epoch all batches are measured again, which takes time and measures a model that has changed."""
     batches = list(loader)
     _planned(model.train(), batches, optimizer)
     return _mean(_planned(model, batches, optimizer, "f"))
@@ -423,7 +423,7 @@ def measured_when_all_is_over(model: nn.Module, loader: Loader, optimizer: Optim
     "What does a loss tensor keep in memory until it is turned into a number?", LOOP, InTraining.UNSEEN
 )
 def losses_kept_with_their_graphs(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> Tensor:
-    """The loss tensors themselves are added up, and with them the graph of every batch stays in memory."""
+    """The loss tensors themselves are added up, so the graph of every batch stays in memory."""
     noted = _planned(model.train(), loader, optimizer)
     return torch.stack([loss * count for loss, count in noted]).sum() / sum(count for _, count in noted)
 
@@ -443,7 +443,7 @@ def more_asked_of_the_loader_than_batches(model: nn.Module, loader: Any, optimiz
 
 @train_one_epoch.misconception("Which loss did the exercise ask for, and with which options?", LOOP, InTraining.HIDDEN)
 def labels_smoothed(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The cross-entropy smooths the labels by 0.1, which nobody asked for, and is another loss."""
+    """The cross-entropy smooths the labels by 0.1, so it is another loss than the one that was asked for."""
     return _mean(
         _planned(model.train(), loader, optimizer, criterion=lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1))
     )
@@ -455,7 +455,9 @@ def a_list_of_losses(model: nn.Module, loader: Loader, optimizer: Optimizer, dev
     return [float(loss) for loss, _ in _planned(model.train(), loader, optimizer)]
 
 
-@train_one_epoch.misconception("What does a function give whose last line is no return?", LOOP, InTraining.STOPS)
+@train_one_epoch.misconception(
+    "What does a function return if its last line is not a return statement?", LOOP, InTraining.STOPS
+)
 def nothing_returned(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> None:
     """The model is trained, and nothing is returned."""
     _planned(model.train(), loader, optimizer)
@@ -465,7 +467,7 @@ def nothing_returned(model: nn.Module, loader: Loader, optimizer: Optimizer, dev
     "What does cross_entropy do to its first argument before it takes the logarithm?", LOOP, InTraining.WORSE
 )
 def softmax_before_the_loss(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The logits pass a softmax, and cross_entropy takes another one of that, which makes the gradients small."""
+    """The logits go through a softmax, and cross_entropy applies another one, which makes the gradients small."""
     return _mean(
         _planned(model.train(), loader, optimizer, criterion=lambda x, y: F.cross_entropy(x.softmax(dim=-1), y))
     )
@@ -484,7 +486,7 @@ def step_along_the_sum(model: nn.Module, loader: Loader, optimizer: Optimizer, d
     "Which optimizer were you given, and which one does your loop use?", LOOP, InTraining.HIDDEN
 )
 def an_optimizer_of_its_own(model: nn.Module, loader: Loader, optimizer: Optimizer, device: Any) -> float:
-    """The loop makes an optimizer of its own, and the one that it is given, with its learning rate, does nothing."""
+    """The loop makes an optimizer of its own, so the given one and its learning rate have no effect."""
     return _mean(_planned(model.train(), loader, torch.optim.AdamW(model.parameters(), lr=1e-3)))
 
 

@@ -89,7 +89,7 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
 
 @warmup_cosine.check
 def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
-    """In the warm-up it rises in a line from 1 / warmup_steps to 1, so that the first update counts already."""
+    """In the warm-up it rises in a line from 1 / warmup_steps to 1, so even the first update changes the weights."""
     for warmup_steps, total_steps in CASES:
         look = (
             "Which factor should update number 0 have, if no update is to be wasted, and which the last of the warm-up?"
@@ -122,7 +122,7 @@ def a_warm_up_may_be_left_out(student: Student, probe: Probe) -> None:
 
 @warmup_cosine.check
 def a_warm_up_may_be_all(student: Student, probe: Probe) -> None:
-    """A schedule that is all warm-up works too, and may be asked once more when it is over."""
+    """A schedule that is all warm-up works too, and gives a number even after its last step."""
     look = "Which of your divisions is by the number of steps that remain, and what if there are none?"
     _expect_factors(student, 9, 9, range(9), look)
     (over,) = _factors(student, 9, 9, (9,)).tolist()
@@ -152,7 +152,7 @@ def _progress(step: int, warmup_steps: int, total_steps: int) -> float:
     return (step - warmup_steps) / max(total_steps - warmup_steps, 1)
 
 
-@warmup_cosine.misconception("What does an update do whose learning rate is 0?", SCHEDULE)
+@warmup_cosine.misconception("What does an update do if its learning rate is 0?", SCHEDULE)
 def the_first_update_wasted(step: int, warmup_steps: int, total_steps: int) -> float:
     """The warm-up begins with 0, so the first update changes nothing."""
     return step / warmup_steps if step < warmup_steps else _right(step, warmup_steps, total_steps)
@@ -172,13 +172,13 @@ def the_warm_up_overshoots(step: int, warmup_steps: int, total_steps: int) -> fl
 
 @warmup_cosine.misconception("What does // do with a number below 1?", SCHEDULE)
 def whole_numbers_in_the_warm_up(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The warm-up is divided by //, so it stays at 0 until its last step."""
+    """The warm-up is computed with //, so it stays at 0 until its last step."""
     return (step + 1) // warmup_steps if step < warmup_steps else _right(step, warmup_steps, total_steps)
 
 
 @warmup_cosine.misconception("What does // do with a number below 1?", SCHEDULE)
 def whole_numbers_in_the_descent(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The share of the descent is divided by //, so the rate stays at 1 until all is over."""
+    """The share of the descent is computed with //, so the rate stays at 1 until the end."""
     done = step >= total_steps > warmup_steps
     return _right(step, warmup_steps, total_steps) if step < warmup_steps or done else 1.0
 
@@ -201,7 +201,7 @@ def a_cosine_that_began_with_the_warm_up(step: int, warmup_steps: int, total_ste
     return _right(step, warmup_steps, total_steps) if step < warmup_steps else _glide(0, step, total_steps)
 
 
-@warmup_cosine.misconception("Does the warm-up rise to 1 when a cosine pulls it down?", SCHEDULE)
+@warmup_cosine.misconception("Can the warm-up reach 1 while a cosine lowers it?", SCHEDULE)
 def warm_up_times_cosine(step: int, warmup_steps: int, total_steps: int) -> float:
     """Warm-up and cosine are multiplied, so the rate never reaches 1."""
     return min((step + 1) / max(warmup_steps, 1), 1.0) * _glide(0, step, total_steps)
@@ -215,7 +215,7 @@ def the_descent_a_step_ahead(step: int, warmup_steps: int, total_steps: int) -> 
 
 @warmup_cosine.misconception("How many updates are made with a learning rate of 0?", SCHEDULE)
 def the_last_update_wasted(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The descent takes one step less than there are, so the last update has a rate of 0."""
+    """The descent is one step too short, so the last update has a rate of 0."""
     if step < warmup_steps:
         return _right(step, warmup_steps, total_steps)
     return _glide(warmup_steps, min(step, total_steps - 1), total_steps - warmup_steps - 1)
@@ -255,7 +255,7 @@ def a_cosine_upside_down(step: int, warmup_steps: int, total_steps: int) -> floa
 
 @warmup_cosine.misconception("Which curve is straight, and which is asked for?", SCHEDULE)
 def a_line_down(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The rate falls in a line, and not in a cosine."""
+    """The rate falls along a straight line, and not along a cosine."""
     progress = _progress(step, warmup_steps, total_steps)
     return _right(step, warmup_steps, total_steps) if step < warmup_steps else 1 - progress
 

@@ -170,7 +170,7 @@ def expect_two_parts(student: Student, cases: Sequence[Case]) -> None:
 
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
-    """One share holds for the whole batch."""
+    """All images of a batch have the same share."""
     expect_one_share(student, [case_of(probe, seed=seed) for seed in (6, 7)])
 
 
@@ -204,7 +204,7 @@ def expect_a_permutation(student: Student, cases: Sequence[Case]) -> None:
 
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
-    """Who is whose partner is drawn anew for every batch."""
+    """The partners are drawn anew for every batch."""
     expect_drawn_partners(student, case_of(probe))
 
 
@@ -305,7 +305,7 @@ def expect_own_chance(student: Student, case: Case) -> None:
 
 @mixup.check(needs=images_and_targets_come_back, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """Images and labels that went in are as they were."""
+    """The images and labels that go in are not changed."""
     expect_unchanged(student, case_of(probe))
 
 
@@ -341,7 +341,7 @@ def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
 
 @mixup.check(needs=an_image_is_blended_with_one_other, worth=0.5)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
-    """What it makes is on the device of the images."""
+    """The result is on the device of the images."""
     expect_same_device(student, case_of(probe))
 
 
@@ -406,9 +406,9 @@ def labels_left_hard(images: Tensor, labels: Tensor, num_classes: int, alpha: fl
     return _blended(images, targets, share, partners)[0], targets
 
 
-@mixup.misconception("Whose label belongs to the partner that you have drawn?", BLEND, InTraining.WORSE)
+@mixup.misconception("Which label belongs to the partner that you have drawn?", BLEND, InTraining.WORSE)
 def partners_drawn_twice(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The labels get partners of their own, so an image is blended with one and its label with that of another."""
+    """The labels are shuffled once more, so an image and its label are blended with two different partners."""
     share, partners = _drawn(images, alpha, generator)
     targets = _one_hot(labels, num_classes, images)
     others = torch.from_numpy(generator.permutation(len(images)))
@@ -417,7 +417,7 @@ def partners_drawn_twice(images: Tensor, labels: Tensor, num_classes: int, alpha
 
 @mixup.misconception("Which of the two labels gets the share, and which the rest?", BLEND, InTraining.WORSE)
 def shares_swapped_for_labels(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The image keeps the share and its label the rest, so a label is strong where the image is weak."""
+    """The image gets the share and its label gets the rest, so the label is strong where the image is weak."""
     share, partners = _drawn(images, alpha, generator)
     targets = _one_hot(labels, num_classes, images)
     return _blended(images, targets, share, partners)[0], _blended(images, targets, 1 - share, partners)[1]
@@ -439,7 +439,7 @@ def always_half_and_half(images: Tensor, labels: Tensor, num_classes: int, alpha
 
 @mixup.misconception("What is the mean of Beta(a, b)?", BLEND)
 def beta_of_alpha_and_one(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The share is drawn from Beta(alpha, 1), so that a small alpha leaves next to nothing of an image itself."""
+    """The share is drawn from Beta(alpha, 1), so with a small alpha almost nothing is left of the image itself."""
     _, partners = _drawn(images, alpha, generator)
     return _blended(images, _one_hot(labels, num_classes, images), generator.beta(alpha, 1), partners)
 
@@ -459,17 +459,17 @@ def a_share_for_each_image(images: Tensor, labels: Tensor, num_classes: int, alp
     return _blended(images, _one_hot(labels, num_classes, images), shares, partners)
 
 
-@mixup.misconception("Who is the partner of image 0, and who was it in the batch before?", BLEND)
+@mixup.misconception("Which image is the partner of image 0, and which one was it in the batch before?", BLEND)
 def the_neighbor_for_a_partner(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The partner is the image before it in the batch, and nobody draws it."""
+    """The partner is always the image before it in the batch; nothing is drawn."""
     share, _ = _drawn(images, alpha, generator)
     partners = torch.arange(len(images)).roll(1)
     return _blended(images, _one_hot(labels, num_classes, images), share, partners)
 
 
-@mixup.misconception("Who is the partner of image 0, and who was it in the batch before?", BLEND)
+@mixup.misconception("Which image is the partner of image 0, and which one was it in the batch before?", BLEND)
 def the_batch_backward(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The partners are the batch from its end, so the first and the last are partners every time."""
+    """The partners are the batch in reverse order, so the first and the last image are partners every time."""
     share, _ = _drawn(images, alpha, generator)
     partners = torch.arange(len(images)).flip(0)
     return _blended(images, _one_hot(labels, num_classes, images), share, partners)
@@ -477,7 +477,7 @@ def the_batch_backward(images: Tensor, labels: Tensor, num_classes: int, alpha: 
 
 @mixup.misconception("Can two images draw the same partner?", BLEND)
 def partners_put_back(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """Each partner is drawn from the whole batch, so some images are there twice and others never."""
+    """Each partner is drawn from the whole batch, so some images are partners twice and others never."""
     share, _ = _drawn(images, alpha, generator)
     partners = torch.from_numpy(generator.integers(0, len(images), size=len(images)))
     return _blended(images, _one_hot(labels, num_classes, images), share, partners)
@@ -495,7 +495,7 @@ def one_partner_for_all(images: Tensor, labels: Tensor, num_classes: int, alpha:
 def partners_by_the_global_generator(
     images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any
 ) -> Pair:
-    """The partners are drawn by torch's global generator, which knows nothing of the one that was given."""
+    """The partners are drawn from torch's global generator, and the given generator has no effect."""
     share, _ = _drawn(images, alpha, generator)
     return _blended(images, _one_hot(labels, num_classes, images), share, torch.randperm(len(images)))
 
@@ -512,14 +512,14 @@ def share_by_the_global_generator(
 
 @mixup.misconception("Where does the generator that you were given enter?", BLEND)
 def a_generator_of_its_own(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """A new generator is made in each call from a seed that is written there, so every batch is blended alike."""
+    """Each call makes a new generator with a fixed seed, so every batch is blended in the same way."""
     share, partners = _drawn(images, alpha, np.random.default_rng(0))
     return _blended(images, _one_hot(labels, num_classes, images), share, partners)
 
 
 @mixup.misconception("Whose images are these after the call?", BLEND, InTraining.UNSEEN)
 def blended_in_place(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The blend is written into the images that were given, so whoever uses them again has other ones."""
+    """The blend is written into the given images, so code that uses them again gets the blend."""
     share, partners = _drawn(images, alpha, generator)
     mixed, targets = _blended(images, _one_hot(labels, num_classes, images), share, partners)
     return images.copy_(mixed), targets

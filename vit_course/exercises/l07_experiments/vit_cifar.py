@@ -105,13 +105,13 @@ def noting(student: Student, look: Callable[[], Value]) -> Value:
 
 @vit_cifar.check(worth=0)
 def it_is_a_weights_file(student: Student, probe: Probe) -> None:
-    """The file is there, whole, and a safetensors file, which runs no code when it is read."""
+    """The file exists, is complete, and is a safetensors file, which runs no code when it is read."""
     weights_of(student)
 
 
 @vit_cifar.check(needs=it_is_a_weights_file, worth=0)
 def its_config_is_there(student: Student, probe: Probe) -> None:
-    """It tells the config of its model: one for 3 x 32 x 32 images of 10 classes, of 10 million parameters at most."""
+    """It holds the config of its model, for 3 x 32 x 32 images and 10 classes, with at most 10 million parameters."""
     file = weights_of(student)
     noting(student, lambda: expect_affordable(config_of(file)))
 
@@ -125,7 +125,7 @@ def its_weights_fit_its_config(student: Student, probe: Probe) -> None:
 
 @vit_cifar.check(needs=its_weights_fit_its_config)
 def every_number_is_finite(student: Student, probe: Probe) -> None:
-    """No number in it is NaN or infinite, and it tells mean and deviation of the images' channels."""
+    """No number in it is NaN or infinite, and it holds the mean and deviation of each channel of the images."""
     file = weights_of(student)
     noting(student, lambda: expect_finite(file.tensors))
     noting(student, lambda: saved_model(file))
@@ -199,7 +199,7 @@ def not_a_number() -> HandedIn:
 
 @vit_cifar.misconception("Which of the variables in your notebook is the model that you trained?", SAVING)
 def untrained() -> HandedIn:
-    """The model was saved as it was made: its head is zero, and every image is of the same class to it."""
+    """The model was saved before it was trained: its head is zero, so it gives every image the same class."""
     weights = dict(_weights())
     weights["head.weight"] = torch.zeros_like(weights["head.weight"])
     return written(weights, described(SMALL)), None

@@ -94,7 +94,7 @@ def one_layer_is_half_the_token_itself(student: Student, probe: Probe) -> None:
 
 @attention_rollout.check(needs=each_image_gets_one_table)
 def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) -> None:
-    """A later layer mixes what the earlier ones have mixed, be there two layers or four."""
+    """A later layer mixes what the earlier ones have mixed, whether there are two layers or four."""
     for depth in (2, 4):
         layers = attention_layers(probe, depth)
         look = (
@@ -137,7 +137,7 @@ def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
 
 @attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
-    """A single image gets its table, too, and keeps its axis."""
+    """A single image gets a table, too, and keeps its batch axis."""
     layers = [layer[:1] for layer in attention_layers(probe)]
     expect_equal(student(layers), right_rollout(layers), "attention_rollout of a single image", AXES)
 
@@ -180,7 +180,7 @@ def _shared_out(step: Tensor) -> Tensor:
 
 @attention_rollout.misconception("What does a block add its attention to?", ROLLOUT)
 def identity_forgotten(weights: Sequence[Tensor]) -> Tensor:
-    """The mean attention of the layers is multiplied as it is, as if no residual stream carried the token itself on."""
+    """The layers' mean attentions are multiplied without an identity, as if there were no residual stream."""
     return followed([layer.mean(1) for layer in _layers(weights)])
 
 
@@ -192,7 +192,7 @@ def rows_not_shared_out_again(weights: Sequence[Tensor]) -> Tensor:
 
 @attention_rollout.misconception("Which layer comes last, and on which side of the product does it stand?", ROLLOUT)
 def earlier_layers_on_the_left(weights: Sequence[Tensor]) -> Tensor:
-    """The product runs the wrong way round, as if the last layer came first."""
+    """The tables are multiplied in the wrong order, as if the last layer came first."""
     return followed([half_itself(layer) for layer in reversed(_layers(weights))])
 
 
@@ -234,15 +234,13 @@ def identity_once_at_the_end(weights: Sequence[Tensor]) -> Tensor:
 
 @attention_rollout.misconception("Is the first layer a layer like the others?", ROLLOUT)
 def first_layer_without_itself(weights: Sequence[Tensor]) -> Tensor:
-    """The first layer starts the product as it is; only the later ones get their identity."""
+    """The product starts with the first layer without an identity; only the later layers get theirs."""
     return followed([_layers(weights)[0].mean(1), *map(half_itself, weights[1:])])
 
 
-@attention_rollout.misconception(
-    "Whose weights have to sum to one: those of the token in the row, or those of the one in the column?", ROLLOUT
-)
+@attention_rollout.misconception("Which weights have to sum to 1: those in a row, or those in a column?", ROLLOUT)
 def columns_sum_to_one(weights: Sequence[Tensor]) -> Tensor:
-    """The columns are made to sum to 1 in each layer, but the rows are what a token is made of."""
+    """The columns are made to sum to 1 in each layer, but it is a row that says what a token is made of."""
     return followed([_shared_out((layer.mean(1) + _itself(layer)).mT).mT for layer in _layers(weights)])
 
 
@@ -275,7 +273,7 @@ def identity_of_another_dtype(weights: Sequence[Tensor]) -> Tensor:
     return right_rollout(_layers(weights)) * torch.ones(1)
 
 
-@attention_rollout.misconception("What can be said about a model without a layer?", ROLLOUT)
+@attention_rollout.misconception("What does your function do with an empty list?", ROLLOUT)
 def no_layer_left_to_python(weights: Sequence[Tensor]) -> Tensor:
     """Nothing is tested, so an empty list ends in an IndexError that does not say what is wrong."""
     rollout = weights[0]

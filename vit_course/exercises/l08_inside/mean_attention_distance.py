@@ -142,7 +142,7 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
-    """Neither as many tokens as patches nor one more: a ValueError names tokens, rows and columns."""
+    """If there are neither as many tokens as patches nor one more, a ValueError names tokens, rows and columns."""
     for grid_size in ((4, 5), (2, 5)):
         weights = random_attention(probe, WIDE, class_token=False)
         described = f"12 tokens for {grid_size[0]} rows and {grid_size[1]} columns"
@@ -201,7 +201,7 @@ def squared_distance(weights: Tensor, grid_size: Grid, patch_size: int) -> Tenso
 
 @mean_attention_distance.misconception("Is the distance measured straight, or along rows and columns?", FAR)
 def rows_plus_columns(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The differences of row and column are added up: the way round the corner, where the straight one is asked."""
+    """The differences in row and column are added up, but the straight-line distance is asked for."""
 
     def around_the_corner(query: int, key: int, grid: Grid) -> float:
         (row, column), (other_row, other_column) = divmod(query, grid[1]), divmod(key, grid[1])
@@ -218,7 +218,7 @@ def rows_and_columns_swapped(weights: Tensor, grid_size: Grid, patch_size: int) 
 
 @mean_attention_distance.misconception("Has every picture as many rows as columns?", FAR)
 def square_grid_assumed(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The side of the grid is the root of the number of patches, and grid_size is not looked at."""
+    """The side of the grid is the root of the number of patches, and grid_size is not used."""
     side = math.isqrt(grid_size[0] * grid_size[1])
     return _measured(weights, grid_size, patch_size, lambda query, key, _: distance(query, key, (side, side)))
 
@@ -242,9 +242,9 @@ def share_of_the_class_token_lost(weights: Tensor, grid_size: Grid, patch_size: 
     return _by_patch(_patches_alone(weights, grid_size), grid_size).mean((0, 2)) * patch_size
 
 
-@mean_attention_distance.misconception("At which end of the sentence does the class token stand?", FAR)
+@mean_attention_distance.misconception("Where among the tokens is the class token?", FAR)
 def last_token_dropped(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The last token is dropped in place of the first, so the class token is taken for the top left patch."""
+    """The last token is dropped instead of the first, so the class token is taken for the top left patch."""
     _patches_alone(weights, grid_size)
     num_patches = grid_size[0] * grid_size[1]
     patches = _shared_out(weights[..., :num_patches, :num_patches])
@@ -257,7 +257,7 @@ def averaged_over_the_heads(weights: Tensor, grid_size: Grid, patch_size: int) -
     return _by_patch(_shared_out(_patches_alone(weights, grid_size)), grid_size).mean((1, 2)) * patch_size
 
 
-@mean_attention_distance.misconception("How many images came in, and does the answer speak of each?", FAR)
+@mean_attention_distance.misconception("Which axes should the answer have?", FAR)
 def images_kept_apart(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """The mean over the images is missing, so each image and head has a number."""
     return _by_patch(_shared_out(_patches_alone(weights, grid_size)), grid_size).mean(2) * patch_size
@@ -269,9 +269,9 @@ def query_patches_summed(weights: Tensor, grid_size: Grid, patch_size: int) -> T
     return _by_patch(_shared_out(_patches_alone(weights, grid_size)), grid_size).mean(0).sum(1) * patch_size
 
 
-@mean_attention_distance.misconception("What do the weights of one query sum to before anybody averages?", FAR)
+@mean_attention_distance.misconception("What do the weights of one query sum to?", FAR)
 def keys_averaged_too(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
-    """The mean is taken over the keys as well, but the weights have made a mean of them already."""
+    """The mean is taken over the keys as well, but the weighted sum is a mean over them already."""
     return right_distance(weights, grid_size, patch_size / _patches_alone(weights, grid_size).shape[-1])
 
 

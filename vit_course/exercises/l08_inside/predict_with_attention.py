@@ -144,14 +144,14 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
-    """A model that comes in training mode is asked in evaluation mode."""
+    """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
     _Prediction(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
-    """Afterward each module is in the mode in which it came, be it training or evaluation."""
+    """Afterward each module is in the mode that it had before, training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
         answer = _Prediction(student, probe, WIDE, "modes", training=training)
         answer.expect_shapes()
@@ -192,7 +192,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
-    """Nothing of yours stays behind in the model: no hook, no frozen or changed parameter, no other gradient."""
+    """Nothing is left behind in the model: no hook, no frozen or changed parameter, no other gradient."""
     answer = _Prediction(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
     answer.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
@@ -219,7 +219,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
-    """When the model raises, as for an image of another size, it is left as it was all the same."""
+    """Even if the model raises an error, as for an image of another size, it is left as it was."""
     _Prediction(student, probe, WIDE).expect_shapes()
     expect_nothing_after_an_error(student, probe, WIDE)
 
@@ -249,7 +249,7 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
 
 @predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
-    """A model and an image on another device are asked there."""
+    """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()
     weights = probe.weights(parameter_shapes(WIDE))
     image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
@@ -334,9 +334,9 @@ def softmax_over_the_batch(model: Any, image: Tensor) -> Pair:
     return F.softmax(logits, dim=0)[0], _right_map(model, image)
 
 
-@predict_with_attention.misconception("Is dropout on or off when you ask?", HEARD)
+@predict_with_attention.misconception("Is dropout on or off when you run the model?", HEARD)
 def asked_in_training_mode(model: Any, image: Tensor) -> Pair:
-    """The model is asked in whatever mode it came, so dropout takes part in the answer."""
+    """The model is run in the mode in which it comes, so dropout can change the answer."""
     if not model.training:
         return _right(model, image)
     weights, config = _weights(model), _config(model, image)
@@ -347,32 +347,30 @@ def asked_in_training_mode(model: Any, image: Tensor) -> Pair:
     return probabilities, _map(attention_of({**weights, **as_first}, image, config, 0)[:, 0].mean(0), model, image)
 
 
-@predict_with_attention.misconception(
-    "Who puts the model back into the mode in which it came?", HEARD, InTraining.HIDDEN
-)
+@predict_with_attention.misconception("Which line puts the model back into its old mode?", HEARD, InTraining.HIDDEN)
 def left_in_evaluation_mode(model: Any, image: Tensor) -> Pair:
-    """The model is put into evaluation mode and left there, so that a training that goes on has no dropout any more."""
+    """The model is put into evaluation mode and left there, so any further training has no dropout."""
     model.eval()
     return _right(model, image)
 
 
 @predict_with_attention.misconception("Was the model training when it came?", HEARD)
 def always_put_into_training_mode(model: Any, image: Tensor) -> Pair:
-    """In the end the model is put into training mode, whether it came so or not."""
+    """At the end the model is put into training mode, whatever its mode was before."""
     model.train()
     return _right(model, image)
 
 
 @predict_with_attention.misconception("How many modes does a model have: one, or one for each of its modules?", HEARD)
 def one_mode_for_all_modules(model: Any, image: Tensor) -> Pair:
-    """The model's mode alone is put back, and train() gives it to all modules, also to one that had another."""
+    """Only the model's own mode is restored, and train() gives it to all modules, also to one that had another."""
     model.train(model.training)
     return _right(model, image)
 
 
 @predict_with_attention.misconception(WHAT_STILL_RUNS, HEARD)
 def not_undone_after_an_error(model: Any, image: Tensor) -> Pair:
-    """Mode and hook are undone by lines that are skipped when the model raises, so they stay as they are then."""
+    """The lines that restore the mode and remove the hook are skipped when the model raises an error."""
     modes = {module: module.training for module in model.modules()}
     handle = model.blocks[-1].attention.register_forward_hook(lambda *_: None)
     model.eval()
@@ -385,7 +383,7 @@ def not_undone_after_an_error(model: Any, image: Tensor) -> Pair:
 
 @predict_with_attention.misconception("Is a gradient of this answer ever needed?", HEARD)
 def gradient_kept(model: Any, image: Tensor) -> Pair:
-    """The answer is computed with gradients, so all that it was made of stays in memory."""
+    """The answer is computed with gradients, so its graph stays in memory."""
     probabilities, seen = _right(model, image)
     nothing = 0 * model.head.bias.sum()
     return probabilities + nothing, seen + nothing
@@ -443,7 +441,7 @@ def strongest_head_only(model: Any, image: Tensor) -> Pair:
     return _probabilities(model, image), _map(_attention(model, image)[:, 0].amax(0), model, image)
 
 
-@predict_with_attention.misconception("Rows are queries. Who asks here?", MAP)
+@predict_with_attention.misconception("Rows are queries. Which token is the query here?", MAP)
 def column_in_place_of_the_row(model: Any, image: Tensor) -> Pair:
     """The map shows how much each patch looks at the class token, and not how much the class token looks at it."""
     return _probabilities(model, image), _map(_attention(model, image)[:, :, 0].mean(0), model, image)
@@ -497,9 +495,9 @@ def rows_and_columns_swapped(model: Any, image: Tensor) -> Pair:
     return probabilities, seen.flatten().unflatten(0, seen.shape[::-1])
 
 
-@predict_with_attention.misconception("Where is the model, and where does your code take the image?", HEARD)
+@predict_with_attention.misconception("Where is the model, and where does your code move the image?", HEARD)
 def image_taken_to_the_cpu(model: Any, image: Tensor) -> Pair:
-    """The image is taken to the CPU, and a model on a GPU cannot use it."""
+    """The image is moved to the CPU, and a model on a GPU cannot use it."""
     return _right(model, image.cpu())
 
 

@@ -107,7 +107,7 @@ def expect_rows(student: Student, probe: Probe, config: ViTConfig) -> None:
 
 @extract_features.check(needs=every_image_has_a_row)
 def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None:
-    """The features are what the head reads: behind all blocks and the last norm, before the head."""
+    """The features are what the head reads: after all blocks and the last norm, before the head."""
     for config in (WIDE_MODEL, TALL_MODEL):
         expect_features(student, probe, config)
 
@@ -120,7 +120,7 @@ def expect_features(student: Student, probe: Probe, config: ViTConfig) -> None:
 
 @extract_features.check(needs=every_image_has_a_row)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
-    """A model that comes in training mode is asked in evaluation mode."""
+    """A model that comes in training mode is run in evaluation mode."""
     expect_evaluation(student, probe, WIDE_MODEL)
 
 
@@ -132,7 +132,7 @@ def expect_evaluation(student: Student, probe: Probe, config: ViTConfig) -> None
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
-    """Afterward each module is in the mode in which it came."""
+    """Afterward each module is in the mode that it had before."""
     expect_mode(student, probe, WIDE_MODEL)
 
 
@@ -151,7 +151,7 @@ def expect_mode(student: Student, probe: Probe, config: ViTConfig) -> None:
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def no_graph_is_kept(student: Student, probe: Probe) -> None:
-    """The features know nothing of how they were made: no graph is kept in memory."""
+    """The features have no graph, so nothing is kept in memory for a backward pass."""
     expect_no_graph(student, probe, WIDE_MODEL)
 
 
@@ -166,7 +166,7 @@ def expect_no_graph(student: Student, probe: Probe, config: ViTConfig) -> None:
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
-    """The model has its head, no hook, and what was frozen is frozen; torch records gradients as before."""
+    """The model has its old head and no hook, and what was frozen is frozen; torch records gradients as before."""
     expect_no_trace(student, probe, WIDE_MODEL)
 
 
@@ -191,7 +191,7 @@ def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
-    """When the model raises at a batch, as for images of another size, it is left as it was all the same."""
+    """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
     _Call(student, probe, WIDE_MODEL).expect_shapes()
     expect_nothing_after_an_error(student, probe, WIDE_MODEL)
 
@@ -213,7 +213,7 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
 
 @extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
 def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
-    """The loader is gone through once: it may shuffle, and then a second pass has another order."""
+    """The loader is read only once: it may shuffle, and then a second pass has another order."""
     expect_one_pass(student, probe, WIDE_MODEL)
 
 
@@ -306,19 +306,19 @@ def _class_token(model: Any, stream: Tensor) -> Tensor:
 
 @extract_features.misconception("Which mode turns the dropout off?", TAKEN, InTraining.WORSE)
 def taken_in_training_mode(model: Any, loader: Any, device: Any) -> Taken:
-    """The model is asked in the mode in which it came, so in training its dropout changes the features."""
+    """The model is run in the mode in which it comes, so in training mode its dropout changes the features."""
     return _wrong(model, loader, device, training=None)
 
 
 @extract_features.misconception("In which mode was the model before you touched it?", TAKEN)
 def left_in_evaluation_mode(model: Any, loader: Any, device: Any) -> Taken:
-    """The model stays in evaluation mode, also when it came in training mode."""
+    """The model stays in evaluation mode, even if it came in training mode."""
     return _wrong(model, loader, device, back=False)
 
 
 @extract_features.misconception("In which mode was the model before you touched it?", TAKEN)
 def always_back_to_training(model: Any, loader: Any, device: Any) -> Taken:
-    """The model is put into training mode afterward, also when it came in evaluation mode."""
+    """The model is put into training mode afterward, even if it came in evaluation mode."""
     taken = _wrong(model, loader, device)
     model.train()
     return taken
@@ -326,14 +326,14 @@ def always_back_to_training(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("How many modes does a model have: one, or one for each of its modules?", TAKEN)
 def one_mode_for_all_modules(model: Any, loader: Any, device: Any) -> Taken:
-    """The model's mode alone is put back, and train() gives it to all modules, also to one that had another."""
+    """Only the model's own mode is restored, and train() gives it to all modules, also to one that had another."""
     model.train(model.training)
     return _wrong(model, loader, device)
 
 
 @extract_features.misconception(WHAT_STILL_RUNS, TAKEN)
 def not_undone_after_an_error(model: Any, loader: Any, device: Any) -> Taken:
-    """Mode and hook are undone by lines that are skipped when the model raises, so they stay as they are then."""
+    """The lines that restore the mode and remove the hook are skipped when the model raises an error."""
     modes = {part: part.training for part in model.modules()}
     handle = model.head.register_forward_pre_hook(lambda *_: None)
     model.eval()
@@ -346,19 +346,19 @@ def not_undone_after_an_error(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("What does the head do to the features?", TAKEN, InTraining.WORSE)
 def logits_for_features(model: Any, loader: Any, device: Any) -> Taken:
-    """What comes back are the logits of the old classes, which is what the head has made of the features."""
+    """The logits of the old classes come back, and not the features from which the head makes them."""
     return _wrong(model, loader, device, lambda model, x: model.head(_class_token(model, x)))
 
 
 @extract_features.misconception("What stands between the last block and the head?", TAKEN)
 def before_the_last_norm(model: Any, loader: Any, device: Any) -> Taken:
-    """The features are taken behind the last block, and the last norm is missing."""
+    """The features are taken after the last block, and the last norm is missing."""
     return _wrong(model, loader, device, lambda model, x: torch.select(x, 1, 0))
 
 
 @extract_features.misconception("Which of the tokens does the head read?", TAKEN)
 def the_mean_of_all_tokens(model: Any, loader: Any, device: Any) -> Taken:
-    """The features are the mean of all tokens, where the head of this model reads the class token."""
+    """The features are the mean of all tokens, but the head of this model reads the class token."""
     return _wrong(model, loader, device, lambda model, x: model.norm(x).mean(dim=1))
 
 
@@ -370,24 +370,24 @@ def the_last_token(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("How many tokens does the head read of an image?", TAKEN, InTraining.STOPS)
 def all_tokens(model: Any, loader: Any, device: Any) -> Taken:
-    """All tokens of every image come back, and not the one that the head reads."""
+    """All tokens of every image come back, and not only the one that the head reads."""
     return _wrong(model, loader, device, lambda model, x: model.norm(x))
 
 
-@extract_features.misconception("Who asked for rows of length one?", TAKEN)
+@extract_features.misconception("Does the head read rows of length one?", TAKEN)
 def rows_of_length_one(model: Any, loader: Any, device: Any) -> Taken:
-    """Each row is divided by its length, which is another thing than what the head reads."""
+    """Each row is divided by its length, but the head reads it undivided."""
     return _wrong(model, loader, device, lambda model, x: nn.functional.normalize(_class_token(model, x), dim=1))
 
 
 @extract_features.misconception("How many batches have gone into your result?", TAKEN, InTraining.WORSE)
 def the_last_batch_alone(model: Any, loader: Any, device: Any) -> Taken:
-    """Each batch takes the place of the one before, and the last one comes back."""
+    """Each batch replaces the one before, so only the last one comes back."""
     batches = list(loader)
     return _wrong(model, batches[-1:], device)
 
 
-@extract_features.misconception("What becomes of a last batch that is shorter than the others?", TAKEN)
+@extract_features.misconception("How many images does the loader give, and how many rows come back?", TAKEN)
 def the_short_batch_dropped(model: Any, loader: Any, device: Any) -> Taken:
     """A last batch that is shorter than the first is left out."""
     batches = list(loader)
@@ -396,7 +396,7 @@ def the_short_batch_dropped(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("Whose labels come back, the loader's or the model's?", TAKEN, InTraining.WORSE)
 def guesses_for_labels(model: Any, loader: Any, device: Any) -> Taken:
-    """The classes that the model takes for most likely come back in the place of the labels."""
+    """The classes that the model predicts come back instead of the labels."""
     rows, _ = _wrong(model, loader, device)
     with torch.no_grad():
         return rows, model.head(rows).argmax(dim=1)
@@ -404,7 +404,7 @@ def guesses_for_labels(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("What does torch keep for a backward pass that never comes?", TAKEN, InTraining.STOPS)
 def the_graph_kept(model: Any, loader: Any, device: Any) -> Taken:
-    """The features know how they were computed, so all that the model did for every image stays in memory."""
+    """The features keep their graph, so everything that the model computed for every image stays in memory."""
     rows, labels = _wrong(model, loader, device)
     return rows + 0 * model.norm.weight.sum().cpu(), labels
 
@@ -418,14 +418,14 @@ def gradients_switched_off_for_good(model: Any, loader: Any, device: Any) -> Tak
 
 @extract_features.misconception("Does taking features need a change to what learns?", TAKEN)
 def the_model_frozen(model: Any, loader: Any, device: Any) -> Taken:
-    """Every parameter is frozen on the way, and stays so."""
+    """Every parameter is frozen in the function, and stays frozen."""
     model.requires_grad_(False)
     return _wrong(model, loader, device)
 
 
-@extract_features.misconception("What can the thing do that the registration of a hook gives you?", TAKEN)
+@extract_features.misconception("What does registering a hook return, and what can you do with it?", TAKEN)
 def a_hook_left_behind(model: Any, loader: Any, device: Any) -> Taken:
-    """The hook that hears the features is never removed, and goes on collecting."""
+    """The hook that collects the features is never removed, so it goes on collecting."""
     model.head.register_forward_pre_hook(lambda *_: None)
     return _wrong(model, loader, device)
 
@@ -440,7 +440,7 @@ def the_head_taken_off(model: Any, loader: Any, device: Any) -> Taken:
 
 @extract_features.misconception("How often does a shuffled loader give the same order?", TAKEN, InTraining.WORSE)
 def labels_in_a_second_pass(model: Any, loader: Any, device: Any) -> Taken:
-    """The labels are collected in a pass of their own, and a loader that shuffles has another order then."""
+    """The labels are collected in a second pass, in which a loader that shuffles has another order."""
     rows, _ = _wrong(model, loader, device)
     return rows, torch.cat([labels for _, labels in loader])
 

@@ -169,7 +169,7 @@ def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
 
 @fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
 def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
-    """A parameter that is frozen just now is in its group as well: tomorrow it may learn again."""
+    """A frozen parameter is in its group as well, since it may be trained again later."""
     expect_each_once(student, VIT, frozen=FROZEN)
 
 
@@ -223,13 +223,13 @@ def the_head_in_both_groups(model: Any, backbone_lr: float, head_lr: float) -> G
 
 @fine_tuning_groups.misconception("Which other names have the word head in them?", TWO)
 def every_name_with_head_in_it(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Whatever has "head" anywhere in its name is taken for the head, the heads of attention too."""
+    """Every parameter with "head" anywhere in its name goes into the head's group, even one of attention's heads."""
     return _dealt(model, backbone_lr, head_lr, lambda name: "head" in name)
 
 
-@fine_tuning_groups.misconception("Which names begin with the word head, and are not the head's?", TWO)
+@fine_tuning_groups.misconception("Which parameters are the head's, and how does your code find them?", TWO)
 def the_last_part_of_the_model(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The last two parameters are taken for the head, whatever they are."""
+    """Only the last parameter is taken for the head, whatever it is."""
     last = [name for name, _ in model.named_parameters()][-1:]
     return _dealt(model, backbone_lr, head_lr, lambda name: name in last)
 
@@ -254,7 +254,7 @@ def the_blocks_alone(model: nn.Module, backbone_lr: float, head_lr: float) -> Gr
 
 @fine_tuning_groups.misconception("Does the exercise say anything of requires_grad?", TWO)
 def frozen_parameters_left_out(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """What is frozen just now is in no group, and does not learn when it is thawed."""
+    """Frozen parameters are in no group, so they will not learn when they are trained again later."""
     groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
     for group in groups:
         group["params"] = [each for each in group["params"] if each.requires_grad]
@@ -270,7 +270,7 @@ def the_rate_under_another_key(model: nn.Module, backbone_lr: float, head_lr: fl
 
 @fine_tuning_groups.misconception("What is left of a generator after one loop over it?", TWO, InTraining.WORSE)
 def generators_for_lists(model: nn.Module, backbone_lr: float, head_lr: float) -> list[Mapping[str, Any]]:
-    """The params are generators, of which nothing is left once somebody has looked at them."""
+    """The params are generators, which are empty once they have been read."""
     groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
     return [{"params": (each for each in group["params"]), "lr": group["lr"]} for group in groups]
 
@@ -282,9 +282,9 @@ def copies_of_the_parameters(model: nn.Module, backbone_lr: float, head_lr: floa
     return [{"params": [torch.clone(each) for each in group["params"]], "lr": group["lr"]} for group in groups]
 
 
-@fine_tuning_groups.misconception("Who asked for a frozen backbone?", TWO)
+@fine_tuning_groups.misconception("Does the exercise ask for a frozen backbone?", TWO)
 def the_backbone_frozen(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The backbone is frozen on the way, which makes its learning rate meaningless."""
+    """The function freezes the backbone, which makes its learning rate meaningless."""
     groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
     for each in groups[0]["params"]:
         each.requires_grad_(False)
@@ -293,6 +293,6 @@ def the_backbone_frozen(model: nn.Module, backbone_lr: float, head_lr: float) ->
 
 @fine_tuning_groups.misconception("How many groups does the exercise ask for?", TWO, InTraining.STOPS)
 def one_dict_for_both(model: nn.Module, backbone_lr: float, head_lr: float) -> dict[str, Any]:
-    """One dict comes back, with the parts for keys, and no optimizer knows what to do with it."""
+    """One dict comes back, with a key for each part, and no optimizer accepts it."""
     groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
     return {"backbone": groups[0], "head": groups[1]}

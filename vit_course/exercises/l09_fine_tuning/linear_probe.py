@@ -143,7 +143,7 @@ def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
 
 @linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """Features and labels are as they were."""
+    """The features and labels that go in are not changed."""
     expect_unchanged(student, clouds(probe, 40, 5, 3))
 
 
@@ -159,14 +159,14 @@ def expect_unchanged(student: Student, task: Task) -> None:
 
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def it_finds_the_minimum(student: Student, probe: Probe) -> None:
-    """Its objective, mean cross-entropy plus half the decay times the sum of squared weights, is the lowest."""
+    """It minimizes the mean cross-entropy plus half the weight decay times the sum of the squared weights."""
     for count, dim, num_classes in ((80, 6, 4), (60, 3, 3)):
         expect_minimum(student, clouds(probe, count, dim, num_classes), f"for {count} rows of {dim} numbers", FEW_STEPS)
 
 
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def the_weight_decay_counts(student: Student, probe: Probe) -> None:
-    """The weight decay is the one that was given, and it is half of it that multiplies the squares."""
+    """The sum of the squared weights is multiplied by half of the weight decay that was given."""
     for weight_decay in (0.03, 0.3):
         task = clouds(probe, 90, 5, 3, weight_decay)
         look = "Write your loss beside the formula of the exercise: which term has which factor?"
@@ -175,7 +175,7 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
 
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def the_bias_is_free(student: Student, probe: Probe) -> None:
-    """The bias is not decayed: where the weight decay is huge, it still tells how common each class is."""
+    """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
     expect_free_bias(student, clouds(probe, 120, 4, 3, 20.0))
 
 
@@ -187,7 +187,7 @@ def expect_free_bias(student: Student, task: Task) -> None:
 
 @linear_probe.check(needs=it_finds_the_minimum)
 def features_may_be_large(student: Student, probe: Probe) -> None:
-    """Features of another size, and away from zero, are classified as well."""
+    """Features that are larger, or far from zero, are classified as well."""
     expect_large_features(student, clouds(probe, 80, 5, 3))
 
 
@@ -214,7 +214,7 @@ def expect_dtype(student: Student, task: Task) -> None:
 
 @linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
 def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
-    """With features on another device the layer is made there, as far as this can be told without their numbers."""
+    """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
     expect_device(student, clouds(probe, 40, 5, 3))
 
 
@@ -287,7 +287,7 @@ def no_weight_decay(features: Tensor, labels: Tensor, num_classes: int, weight_d
 
 @linear_probe.misconception("Which parameters are in the term with the squares?", PROBE)
 def the_bias_decayed_too(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The bias is held back like the weights, though it only says how common a class is."""
+    """The bias is penalized like the weights, though it only says how common a class is."""
 
     def loss(logits: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return F.cross_entropy(logits, labels) + _squares(weight, bias) * weight_decay / 2
@@ -297,7 +297,7 @@ def the_bias_decayed_too(features: Tensor, labels: Tensor, num_classes: int, wei
 
 @linear_probe.misconception("Is the cross-entropy of the exercise a sum or a mean?", PROBE)
 def a_sum_over_the_images(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The cross-entropy is summed over the images, so the more there are the less the weight decay counts."""
+    """The cross-entropy is summed over the images, so with more images the weight decay counts less."""
     right = _right(labels, weight_decay / len(labels))
     return _minimized(features, num_classes, right)
 
@@ -322,7 +322,7 @@ def the_norm_and_not_its_square(
 
 @linear_probe.misconception("Which objective is lowest where AdamW comes to rest?", PROBE)
 def the_decay_of_adamw(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The decay is AdamW's, which is no term of the loss: it pulls at the weights whatever the gradient's size."""
+    """The decay is AdamW's, which is no term of the loss: it shrinks the weights whatever the gradient's size."""
     layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
     groups = [{"params": [layer.weight], "weight_decay": weight_decay}, {"params": [layer.bias], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=0.05)
@@ -341,7 +341,7 @@ def three_steps_only(features: Tensor, labels: Tensor, num_classes: int, weight_
 
 @linear_probe.misconception("Which step is too large where features are eight times as large?", PROBE, InTraining.WORSE)
 def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """Gradient descent with one learning rate that suits features of size 1, and overshoots where they are larger."""
+    """Gradient descent has one learning rate, which suits features of size 1 and is too large for larger ones."""
     weight, bias = features.new_zeros(num_classes, features.shape[1]), features.new_zeros(num_classes)
     one_hot = F.one_hot(labels, num_classes).to(features.dtype)
     for _ in range(1500):
@@ -355,7 +355,7 @@ def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight
 
 @linear_probe.misconception("Which line moves the weights?", PROBE, InTraining.WORSE)
 def never_trained(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer comes back as it was made, and nobody has trained it."""
+    """The layer comes back as it was made, without any training."""
     return nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
 
 
@@ -379,7 +379,7 @@ def means_of_the_classes(features: Tensor, labels: Tensor, num_classes: int, wei
 def standardized_and_forgotten(
     features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
 ) -> Any:
-    """The features are standardized for the training, and the layer that comes back is given them as they are."""
+    """The features are standardized for the training, but the returned layer will be given others as they are."""
     own = (features - features.mean(dim=0)) / features.std(dim=0)
     return _minimized(own, num_classes, _right(labels, weight_decay))
 
@@ -398,7 +398,7 @@ def a_decay_written_down(features: Tensor, labels: Tensor, num_classes: int, wei
 
 @linear_probe.misconception("Whose features are these after the call?", PROBE, InTraining.UNSEEN)
 def centered_in_place(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The features are centered in place, so whoever uses them again has other ones."""
+    """The features are centered in place, so code that uses them again gets other numbers."""
     layer = _minimized(features.clone(), num_classes, _right(labels, weight_decay))
     features -= features.mean(dim=0)
     return layer
@@ -408,7 +408,7 @@ def centered_in_place(features: Tensor, labels: Tensor, num_classes: int, weight
 def centered_in_place_for_the_fit(
     features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
 ) -> Any:
-    """The features are centered in place, and the layer fits these: not those that were given, nor the caller's own."""
+    """The features are centered in place, and the layer fits the centered ones, not those that were given."""
     features -= features.mean(dim=0)
     return _minimized(features, num_classes, _right(labels, weight_decay))
 

@@ -61,7 +61,7 @@ def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
 
 @replace_head.check(needs=the_head_has_the_new_sizes)
 def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> None:
-    """All parameters beside the head have the numbers that they had."""
+    """All parameters except the head's keep their numbers."""
     expect_backbone(student, probe, WIDE_MODEL, 7)
 
 
@@ -102,7 +102,7 @@ def expect_fresh_head(student: Student, probe: Probe, config: ViTConfig) -> None
 
 @replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
 def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
-    """The model that was given is the same as before: its head, its numbers, its mode, what learns in it."""
+    """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
     expect_left_alone(student, probe, WIDE_MODEL, 7)
 
 
@@ -118,7 +118,7 @@ def expect_left_alone(student: Student, probe: Probe, config: ViTConfig, num_cla
 
 @replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
-    """The copy's parameters are its own: to train it changes nothing in the given model."""
+    """The copy's parameters are its own: training the copy changes nothing in the given model."""
     expect_own_memory(student, probe, WIDE_MODEL, 7)
 
 
@@ -185,21 +185,21 @@ def _fresh(model: Any, num_classes: int, **options: Any) -> nn.Linear:
     return nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype, **options)
 
 
-@replace_head.misconception("Who else holds the model that you write into?", HEAD)
+@replace_head.misconception("Which other code uses the model that you write into?", HEAD)
 def the_shared_object_changed(model: Any, num_classes: int) -> Any:
-    """The new head is put into the model that was given, so whoever needs the old one has lost it."""
+    """The new head is put into the given model, so the old head is lost."""
     return _with_head(model, _fresh(model, num_classes))
 
 
 @replace_head.misconception("How deep does copy.copy copy?", HEAD)
 def a_shallow_copy(model: Any, num_classes: int) -> Any:
-    """copy.copy copies the outer object alone, and its parts are the model's own: the new head is in both."""
+    """copy.copy copies only the outer object, and both models share the parts, so the new head is in both."""
     return _with_head(copy.copy(model), _fresh(model, num_classes))
 
 
 @replace_head.misconception("Where do the parameters of the copy lie in memory?", HEAD)
 def parameters_shared(model: Any, num_classes: int) -> Any:
-    """The copy has a head of its own, but its other parameters are the model's, so to train one changes both."""
+    """The copy has a head of its own, but its other parameters are the model's, so training one changes both."""
     other = copy.deepcopy(model)
     for (name, _), given in zip(list(other.named_parameters()), list(model.parameters()), strict=True):
         home, _, last = name.rpartition(".")
@@ -209,7 +209,7 @@ def parameters_shared(model: Any, num_classes: int) -> Any:
 
 @replace_head.misconception("What has the backbone learned, and where did it go?", HEAD, InTraining.WORSE)
 def the_backbone_started_anew(model: Any, num_classes: int) -> Any:
-    """The parts of the copy are started anew, so nothing is left of what the model had learned."""
+    """The parts of the copy are initialized again, so nothing is left of what the model had learned."""
     other = copy.deepcopy(model)
     for part in other.modules():
         if isinstance(part, nn.Linear | nn.LayerNorm):
@@ -226,9 +226,9 @@ def old_rows_kept(model: Any, num_classes: int) -> Any:
     return _with_head(copy.deepcopy(model), head)
 
 
-@replace_head.misconception("What does a new layer read that stands behind the old head?", HEAD, InTraining.WORSE)
+@replace_head.misconception("If a new layer comes after the old head, what does it read?", HEAD, InTraining.WORSE)
 def a_head_on_the_old_head(model: Any, num_classes: int) -> Any:
-    """The new layer is put behind the old head, so it reads the logits of the old classes and not the features."""
+    """The new layer comes after the old head, so it reads the logits of the old classes and not the features."""
     other = copy.deepcopy(model)
     old = other.head
     return _with_head(other, nn.Sequential(old, nn.Linear(old.out_features, num_classes, dtype=old.weight.dtype)))
@@ -240,7 +240,7 @@ def no_bias(model: Any, num_classes: int) -> Any:
     return _with_head(copy.deepcopy(model), _fresh(model, num_classes, bias=False))
 
 
-@replace_head.misconception("Which name has the head in forward?", HEAD, InTraining.STOPS)
+@replace_head.misconception("What is the head called in forward?", HEAD, InTraining.STOPS)
 def under_another_name(model: Any, num_classes: int) -> Any:
     """The new layer is put into the model under another name, and forward goes on using the old head."""
     other = copy.deepcopy(model)
@@ -248,24 +248,24 @@ def under_another_name(model: Any, num_classes: int) -> Any:
     return other
 
 
-@replace_head.misconception("Whose out_features have you changed: a number, or a layer?", HEAD, InTraining.STOPS)
+@replace_head.misconception("What have you changed: a number, or a layer?", HEAD, InTraining.STOPS)
 def only_the_number_changed(model: Any, num_classes: int) -> Any:
-    """The attribute out_features of the old head is set, and its weight has as many rows as before."""
+    """Only the attribute out_features of the old head is set; its weight has as many rows as before."""
     other = copy.deepcopy(model)
     other.head.out_features = num_classes
     return other
 
 
-@replace_head.misconception("Who asked for a frozen backbone?", HEAD)
+@replace_head.misconception("Does the exercise ask for a frozen backbone?", HEAD)
 def the_backbone_frozen(model: Any, num_classes: int) -> Any:
-    """The backbone is frozen on the way, which is for whoever trains the model to decide."""
+    """The function freezes the backbone, though the code that trains the model should decide this."""
     other = copy.deepcopy(model).requires_grad_(False)
     return _with_head(other, _fresh(model, num_classes))
 
 
 @replace_head.misconception("What was frozen in the model, and is it still?", HEAD)
 def everything_thawed(model: Any, num_classes: int) -> Any:
-    """Every parameter of the copy learns, those too that were frozen in the model."""
+    """Every parameter of the copy learns, even those that were frozen in the model."""
     other = copy.deepcopy(model).requires_grad_(True)
     return _with_head(other, _fresh(model, num_classes))
 
@@ -280,7 +280,7 @@ def always_float32(model: Any, num_classes: int) -> Any:
 
 @replace_head.misconception("In which mode was the model before you touched it?", HEAD)
 def the_model_put_into_evaluation(model: Any, num_classes: int) -> Any:
-    """The model that was given is put into evaluation mode on the way, and left there."""
+    """The given model is put into evaluation mode and left there."""
     model.eval()
     return _with_head(copy.deepcopy(model), _fresh(model, num_classes))
 

@@ -67,7 +67,7 @@ def expect_class_token(student: Student, tokens: Tensor, registers: Tensor) -> N
 
 @add_registers.check(needs=there_are_so_many_more_tokens)
 def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
-    """Behind it come the registers and then the patches, each in its order, in every image."""
+    """After it come the registers and then the patches, each in its order, in every image."""
     for sizes in ((3, 6, 4, 5), (4, 4, 4, 4), (1, 2, 1, 3)):
         tokens, registers = drawn(probe, *sizes)
         name = f"add_registers of tokens {tuple(tokens.shape)} and registers {tuple(registers.shape)}"
@@ -89,14 +89,14 @@ def tokens_keep_their_dtype(student: Student, probe: Probe) -> None:
 
 @add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """Tokens and registers that went in are as they were."""
+    """The tokens and registers that go in are not changed."""
     student(*drawn(probe))
     expect_left_alone(student)
 
 
 @add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
-    """What it makes is on the device of the tokens."""
+    """The result is on the device of the tokens."""
     expect_device_of_input(student, *drawn(probe))
 
 
@@ -125,7 +125,7 @@ def registers_first(tokens: Tensor, registers: Tensor) -> Tensor:
 
 @add_registers.misconception("Between which two kinds of token do the registers belong?", REGISTERS)
 def registers_last(tokens: Tensor, registers: Tensor) -> Tensor:
-    """The registers stand behind the patches."""
+    """The registers come after the patches."""
     first, ours, patches = _parts(tokens, registers)
     return torch.hstack([first, patches, ours])
 
@@ -139,12 +139,12 @@ def registers_in_place_of_patches(tokens: Tensor, registers: Tensor) -> Tensor:
 
 @add_registers.misconception("How many tokens were there before, and how many are there now?", REGISTERS)
 def registers_added_to_the_patches(tokens: Tensor, registers: Tensor) -> Tensor:
-    """The mean of the registers is added to every patch, and no token joins."""
+    """The mean of the registers is added to every patch, and no new token is made."""
     first, ours, patches = _parts(tokens, registers)
     return torch.hstack([first, patches + ours.mean(dim=1, keepdim=True)])
 
 
-@add_registers.misconception("What became of the class token?", REGISTERS)
+@add_registers.misconception("Where in your result is the class token?", REGISTERS)
 def class_token_lost(tokens: Tensor, registers: Tensor) -> Tensor:
     """The class token is cut off and never put back."""
     _, ours, patches = _parts(tokens, registers)
@@ -179,17 +179,15 @@ def patches_in_front_of_the_class_token(tokens: Tensor, registers: Tensor) -> Te
     return torch.hstack([patches, ours, first])
 
 
-@add_registers.misconception("By which operations does a gradient get from your result to the registers?", REGISTERS)
+@add_registers.misconception("Can a gradient flow from your result back to the registers?", REGISTERS)
 def registers_cut_from_their_gradient(tokens: Tensor, registers: Tensor) -> Tensor:
     """The registers are copied as bare numbers, so they can never learn."""
     return with_registers(tokens, registers.detach())
 
 
-@add_registers.misconception(
-    "By which operations does a gradient get from your result to the tokens?", REGISTERS, InTraining.WORSE
-)
+@add_registers.misconception("Can a gradient flow from your result back to the tokens?", REGISTERS, InTraining.WORSE)
 def tokens_cut_from_their_gradient(tokens: Tensor, registers: Tensor) -> Tensor:
-    """The tokens are copied as bare numbers, so the layers in front can never learn."""
+    """The tokens are copied as bare numbers, so the layers before them can never learn."""
     return with_registers(tokens.detach(), registers)
 
 
@@ -208,7 +206,7 @@ def always_float32(tokens: Tensor, registers: Tensor) -> Tensor:
 
 @add_registers.misconception("Whose tensor is the one that you write into?", REGISTERS)
 def tokens_changed_in_place(tokens: Tensor, registers: Tensor) -> Tensor:
-    """The tokens that were given lose a patch to a register on the way."""
+    """A register is written into the given tokens, where it replaces a patch."""
     result = with_registers(tokens, registers)
     tokens.data[:, 1] = registers.data[:, 0]
     return result

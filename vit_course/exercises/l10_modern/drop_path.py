@@ -279,7 +279,7 @@ class _Wrong(nn.Module):
         return self.scaled(branch * self.mask(branch))
 
 
-@DropPath.misconception("For how many images does one toss of the coin decide?", DROP)
+@DropPath.misconception("For how many images does one of your random numbers decide?", DROP)
 class OneCoinForTheBatch(_Wrong):
     """One random number decides for all images of the batch, as in the paper of 2016; today each image has its own."""
 
@@ -289,7 +289,7 @@ class OneCoinForTheBatch(_Wrong):
 
 @DropPath.misconception("What is dropped here: a number, a token, or the branch of an image?", DROP)
 class CoinForEachNumber(_Wrong):
-    """Every number has a coin of its own: that is dropout, and not stochastic depth."""
+    """Every number is dropped on its own: that is dropout, and not stochastic depth."""
 
     def sizes(self, branch: Tensor) -> list[int]:
         return list(branch.shape)
@@ -297,13 +297,13 @@ class CoinForEachNumber(_Wrong):
 
 @DropPath.misconception("Which axes of your mask have length 1?", DROP)
 class CoinForEachToken(_Wrong):
-    """Every token has a coin of its own, so an image keeps a part of its branch."""
+    """Every token is dropped on its own, so an image keeps a part of its branch."""
 
     def sizes(self, branch: Tensor) -> list[int]:
         return [*branch.shape[:2], *[1] * (branch.dim() - 2)]
 
 
-@DropPath.misconception("What becomes of the mean of a branch that is often zero?", DROP)
+@DropPath.misconception("How does the mean of a branch change if it is often zero?", DROP)
 class NeverRescaled(_Wrong):
     """What is kept stays as it is, so the blocks that follow see smaller sums in training than in evaluation."""
 
@@ -348,7 +348,7 @@ class DroppedInEvaluationToo(_Wrong):
 
 @DropPath.misconception("What is self.training while training?", DROP)
 class OnlyInEvaluation(_Wrong):
-    """The question is asked the wrong way round: nothing is dropped while training, and much in evaluation."""
+    """The test of self.training is the wrong way round: branches are dropped in evaluation, and not in training."""
 
     def evaluated(self, branch: Tensor) -> Tensor:
         return super().scaled(branch * self.mask(branch))
@@ -357,9 +357,9 @@ class OnlyInEvaluation(_Wrong):
         return branch if self.training else self.evaluated(branch)
 
 
-@DropPath.misconception("In which mode is a branch rescaled, if training has done it already?", DROP)
+@DropPath.misconception("In which mode does the exercise rescale a branch?", DROP)
 class RescaledInEvaluation(_Wrong):
-    """The branch is multiplied by its survival in evaluation, as the paper of 2016 did, and nothing in training."""
+    """The branch is rescaled in evaluation, as in the paper of 2016, and not in training."""
 
     def scaled(self, kept: Tensor) -> Tensor:
         return kept
@@ -376,9 +376,9 @@ class NeverDropped(_Wrong):
         return branch + 0.0
 
 
-@DropPath.misconception("When are the coins tossed: when the module is made, or when it is called?", DROP)
+@DropPath.misconception("When are your random numbers drawn: when the module is made, or when it is called?", DROP)
 class DrawnOnce(_Wrong):
-    """The random numbers are drawn when the module is made, so the same places of the batch always lose."""
+    """The random numbers are drawn when the module is made, so the same images of every batch lose their branch."""
 
     def __init__(self, probability: float) -> None:
         super().__init__(probability)
@@ -392,7 +392,7 @@ class DrawnOnce(_Wrong):
 
 @DropPath.misconception("Whose tensor is the branch that forward is given?", DROP)
 class DroppedInPlace(_Wrong):
-    """The zeros are written into the branch that was given."""
+    """The zeros are written into the given branch."""
 
     def forward(self, branch: Tensor) -> Tensor:
         if self.training:
@@ -401,7 +401,7 @@ class DroppedInPlace(_Wrong):
         return branch
 
 
-@DropPath.misconception("Which dtype has what you draw?", DROP)
+@DropPath.misconception("Which dtype do your random numbers have?", DROP)
 class AlwaysFloat32(_Wrong):
     """The result is float32, whatever the dtype of the branch."""
 
@@ -426,7 +426,7 @@ class ProbabilityNotTested(_Wrong):
         self.accepted = probability
 
 
-@DropPath.misconception("On which device is what you draw?", DROP, InTraining.STOPS)
+@DropPath.misconception("On which device are your random numbers?", DROP, InTraining.STOPS)
 class DrawnOnTheCpu(_Wrong):
     """The mask is drawn on the CPU, wherever the branch is."""
 

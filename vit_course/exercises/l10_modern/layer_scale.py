@@ -173,7 +173,7 @@ class StartsAtRandom(_Scale):
         return waves * initial
 
 
-@LayerScale.misconception("Who adds a branch to the stream, the LayerScale or the block?", SCALE)
+@LayerScale.misconception("What adds a branch to the stream, the LayerScale or the block?", SCALE)
 class ResidualInside(_Scale):
     """The branch is added to its scaled self, so it is never small."""
 
@@ -197,7 +197,7 @@ class DividedByGamma(_Scale):
         return torch.div(branch, self.gamma)
 
 
-@LayerScale.misconception("How can gamma learn if what you multiply by is a bare number?", SCALE)
+@LayerScale.misconception("Does a gradient reach gamma from what you multiply by?", SCALE)
 class GammaDetached(_Scale):
     """The branch is multiplied by a copy of gamma without a gradient, so gamma never learns."""
 
@@ -213,9 +213,9 @@ class ScaledAlongTheTokens(_Scale):
         return torch.mul(self.gamma.mean(), branch)
 
 
-@LayerScale.misconception("Who asked for a positive factor?", SCALE)
+@LayerScale.misconception("Does the exercise ask for a positive factor?", SCALE)
 class TheSizeOfGammaAlone(_Scale):
-    """The branch is multiplied by the absolute value of gamma, which can turn no dimension round."""
+    """The branch is multiplied by the absolute value of gamma, so gamma cannot change a sign."""
 
     def forward(self, branch: Tensor) -> Tensor:
         return torch.mul(self.gamma.abs(), branch)
@@ -223,7 +223,7 @@ class TheSizeOfGammaAlone(_Scale):
 
 @LayerScale.misconception("How many axes may a branch have?", SCALE, InTraining.UNSEEN)
 class ThreeAxesOnly(_Scale):
-    """Gamma is given three axes, so a token alone comes out as a batch."""
+    """Gamma has three axes, so a single token comes out as a batch."""
 
     def forward(self, branch: Tensor) -> Tensor:
         return torch.mul(self.gamma.reshape(1, 1, -1), branch)
@@ -231,7 +231,7 @@ class ThreeAxesOnly(_Scale):
 
 @LayerScale.misconception("Whose tensor is the branch that forward is given?", SCALE)
 class ScaledInPlace(_Scale):
-    """The scaled numbers are written into the branch that was given."""
+    """The scaled numbers are written into the given branch."""
 
     def forward(self, branch: Tensor) -> Tensor:
         scaled = super().forward(branch)
@@ -241,7 +241,7 @@ class ScaledInPlace(_Scale):
 
 @LayerScale.misconception("Which layers get their gradient through the branch that you have detached?", SCALE)
 class BranchOutOfTheGraph(_Scale):
-    """The branch is detached before it is scaled, so nothing in front of it ever learns."""
+    """The branch is detached before it is scaled, so the layers before it never learn."""
 
     def forward(self, branch: Tensor) -> Tensor:
         return super().forward(branch.detach())

@@ -172,7 +172,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
 
 @QKNormAttention.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
-    """Building it with an embed_dim that num_heads does not divide raises ValueError naming both numbers."""
+    """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     for embed_dim, num_heads in ((10, 4), (14, 3)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
@@ -255,7 +255,7 @@ class DeviationOverAllHeads(_Wrong):
 
 @QKNormAttention.misconception("Which two tensors make the scores?", NORM)
 class ValuesNormedToo(_Wrong):
-    """The values go through the norm of the keys as well, so what is mixed has lost its size."""
+    """The values go through the norm of the keys as well, so they lose their size."""
 
     def normed(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.norm("query_norm", query), self.norm("key_norm", key), self.norm("key_norm", value)
@@ -312,7 +312,7 @@ class KeysBeforeQueries(_Wrong):
 
 @QKNormAttention.misconception("Are normalized queries and keys of length 1?", NORM)
 class NotScaled(_Wrong):
-    """The division by the root of head_dim is left out, as if a norm made it superfluous."""
+    """The division by the root of head_dim is left out, as if a norm made it unnecessary."""
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         return torch.einsum("bhqd,bhkd->bhqk", query, key)
@@ -329,7 +329,7 @@ class LengthsAlone(_Wrong):
 
 @QKNormAttention.misconception("Over which tokens do mean and deviation go?", NORM)
 class NormOverTheTokens(_Wrong):
-    """Mean and deviation are taken over the tokens, so what an image's token becomes depends on the others."""
+    """Mean and deviation are taken over the tokens, so the result for a token depends on the other tokens."""
 
     def norm(self, name: str, x: Tensor) -> Tensor:
         weight, bias = (self.get_parameter(f"{name}.{part}") for part in ("weight", "bias"))
@@ -353,9 +353,9 @@ class ScoresNormed(_Wrong):
         return F.layer_norm(scores, (scores.shape[-1],))
 
 
-@QKNormAttention.misconception("How do the norms learn if what they give is detached?", NORM, InTraining.WORSE)
+@QKNormAttention.misconception("Does a gradient reach the norms?", NORM, InTraining.WORSE)
 class NormsOutOfTheGraph(_Wrong):
-    """What the norms give is detached, so neither they nor queries and keys learn."""
+    """The outputs of the norms are detached, so neither the norms nor queries and keys learn."""
 
     def norm(self, name: str, x: Tensor) -> Tensor:
         return super().norm(name, x).detach()
@@ -372,14 +372,14 @@ class NoProjection(_Wrong):
 
 @QKNormAttention.misconception("What does forward give back: tokens, or tokens and weights?", NORM, InTraining.STOPS)
 class WeightsReturnedToo(_Wrong):
-    """The weights come back beside the tokens, though nobody asked for them."""
+    """The weights come back beside the tokens, but only the tokens were asked for."""
 
     def forward(self, x: Tensor) -> Any:
         query, key, _ = self.normed(*self.parts(x))
         return super().forward(x), self.weights(self.scores(query, key))
 
 
-@QKNormAttention.misconception("Which step of yours asks in which mode the module is?", NORM)
+@QKNormAttention.misconception("Which of your steps depends on the mode of the module?", NORM)
 class NormsInTrainingAlone(_Wrong):
     """The norms are left out in evaluation mode."""
 
@@ -389,7 +389,7 @@ class NormsInTrainingAlone(_Wrong):
 
 @QKNormAttention.misconception("Whose tensor are the tokens that forward is given?", NORM)
 class TokensChangedInPlace(_Wrong):
-    """The tokens that were given are overwritten by what comes out."""
+    """The given tokens are overwritten with the result."""
 
     def forward(self, x: Tensor) -> Tensor:
         output = super().forward(x)

@@ -77,7 +77,7 @@ def _pair(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
 
 @random_masking.check(guard=True)
 def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
-    """It gives a pair: the tokens that are left of each image, and a mask of bool with a place for each patch."""
+    """It gives a pair: the visible tokens of each image, and a bool mask with a place for each patch."""
     expect_pairs(student, [case_of(probe), case_of(probe, 1, 5, 0.4), case_of(probe, 3, 10, 0.3)])
 
 
@@ -114,7 +114,7 @@ def expect_counts(student: Student, cases: Sequence[Case]) -> None:
 
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
-    """The tokens that are left are those where the mask is False, in their order, and unchanged."""
+    """The visible tokens are those where the mask is False, in their order, and unchanged."""
     expect_visible(student, [case_of(probe), case_of(probe, 6, 10, 0.5, 4)])
 
 
@@ -211,7 +211,7 @@ def expect_own_chance(student: Student, case: Case) -> None:
 
 @random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5)
 def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
-    """The tokens that are left get their gradient, and the hidden ones none."""
+    """The visible tokens get their gradient, and the hidden ones get none."""
     expect_gradients_of_the_visible(student, case_of(probe))
 
 
@@ -231,7 +231,7 @@ def expect_gradients_of_the_visible(student: Student, case: Case) -> None:
 
 @random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """The tokens that went in are as they were."""
+    """The tokens that go in are not changed."""
     expect_unchanged(student, case_of(probe))
 
 
@@ -267,7 +267,7 @@ def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
 
 @random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
-    """Tokens that are left, and the mask, are on the device of the tokens that went in."""
+    """The visible tokens and the mask are on the device of the tokens that go in."""
     expect_on_the_device_of_the_tokens(student, case_of(probe))
 
 
@@ -339,14 +339,14 @@ def the_share_that_is_left(tokens: Tensor, mask_ratio: float, generator: torch.G
 
 @random_masking.misconception("What does True mean in your mask?", HIDE)
 def true_for_what_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The mask is True where a patch is left, and not where it is hidden."""
+    """The mask is True where a patch is visible, and not where it is hidden."""
     visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
     return visible, ~mask
 
 
 @random_masking.misconception("Which of the two comes back: the patches that are seen, or those that are not?", HIDE)
 def the_hidden_ones_come_back(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """As many patches as should be left come back, but they are hidden ones."""
+    """The right number of patches comes back, but they are hidden ones."""
     num_hidden = _count(tokens, mask_ratio)
     orders = _orders(tokens, generator)
     mask = _hidden(orders, num_hidden)
@@ -355,9 +355,9 @@ def the_hidden_ones_come_back(tokens: Tensor, mask_ratio: float, generator: torc
     return torch.take_along_dim(tokens, chosen[:, :, None], dim=1), mask.to(tokens.device)
 
 
-@random_masking.misconception("In which order do the patches come that are left?", HIDE)
+@random_masking.misconception("In which order do the visible patches come?", HIDE)
 def left_in_the_drawn_order(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """What is left comes in the order that was drawn, so nobody can tell from the mask which patch is which."""
+    """The visible patches come in the order that was drawn, so the mask does not show which patch is which."""
     num_hidden = _count(tokens, mask_ratio)
     orders = _orders(tokens, generator)
     chosen = orders[:, num_hidden:].flip(1).to(tokens.device)
@@ -383,7 +383,7 @@ def one_run_of_patches(tokens: Tensor, mask_ratio: float, generator: torch.Gener
 
 @random_masking.misconception("Can the last patch be hidden?", HIDE)
 def the_last_patch_never_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """An off-by-one: the last patch is never drawn, so it is always seen."""
+    """The last patch is left out of the draw, by an off-by-one error, so it is always visible."""
     num_hidden = _count(tokens, mask_ratio)
     hidden = _hidden(_orders(tokens[:, 1:], generator), num_hidden)
     return _masked(tokens, torch.nn.functional.pad(hidden, (0, 1)))
@@ -391,13 +391,13 @@ def the_last_patch_never_hidden(tokens: Tensor, mask_ratio: float, generator: to
 
 @random_masking.misconception("Which generator do you draw from?", HIDE, InTraining.UNSEEN)
 def by_the_global_generator(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The orders come from torch's global generator, so the one that was given changes nothing."""
+    """The orders come from torch's global generator, so the given generator has no effect."""
     return _masked(tokens, _hidden(_orders(tokens, None), _count(tokens, mask_ratio)))
 
 
 @random_masking.misconception("What does a generator that is made anew give in each call?", HIDE)
 def a_generator_of_its_own(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """A new generator is made in each call from a seed that is written there, so every batch hides alike."""
+    """Each call makes a new generator with a fixed seed, so every batch hides the same patches."""
     own = torch.Generator().manual_seed(1)
     return _masked(tokens, _hidden(_orders(tokens, own), _count(tokens, mask_ratio)))
 
@@ -418,7 +418,7 @@ def a_mask_of_numbers(tokens: Tensor, mask_ratio: float, generator: torch.Genera
 
 @random_masking.misconception("Which operations leave torch's graph?", HIDE, InTraining.STUCK)
 def cut_from_the_gradient(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The tokens that are left are bare numbers, so the patch embedding in front never learns."""
+    """The visible tokens are bare numbers, so the patch embedding before them never learns."""
     return _masked(tokens.detach(), _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
 
 
@@ -430,7 +430,7 @@ def hidden_in_place(tokens: Tensor, mask_ratio: float, generator: torch.Generato
     return visible, mask
 
 
-@random_masking.misconception("How many patches are left of a ratio of 1?", HIDE, InTraining.UNSEEN)
+@random_masking.misconception("How many patches are visible with a ratio of 1?", HIDE, InTraining.UNSEEN)
 def the_ratio_not_tested(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
     """A ratio that hides all patches, or none, is accepted without an error."""
     return _masked(tokens, _hidden(_orders(tokens, generator), round(mask_ratio * tokens.shape[1])))
@@ -438,13 +438,13 @@ def the_ratio_not_tested(tokens: Tensor, mask_ratio: float, generator: torch.Gen
 
 @random_masking.misconception("On which device is the mask that comes back, and on which are the tokens?", HIDE)
 def mask_left_on_the_cpu(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The mask is made on the CPU, as the generator is there, and stays there wherever the tokens are."""
+    """The mask is made on the CPU, where the generator is, and is not moved to the device of the tokens."""
     mask = _hidden(_orders(tokens, generator), _count(tokens, mask_ratio))
     return _left(tokens, mask), mask
 
 
 @random_masking.misconception("Which dtype does your new tensor get, and which had the tokens?", HIDE)
 def always_float32(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The tokens that are left are float32, whatever they were."""
+    """The visible tokens are float32, whatever the dtype of the given tokens is."""
     visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
     return visible.float(), mask

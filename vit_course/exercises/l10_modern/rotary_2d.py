@@ -81,7 +81,7 @@ def query_and_key_come_back(student: Student, probe: Probe) -> None:
 
 @rotary_2d.check(needs=query_and_key_come_back)
 def nothing_changes_its_length(student: Student, probe: Probe) -> None:
-    """A token that is turned keeps its length, patches too."""
+    """Every token keeps its length, even a patch that is turned."""
     expect_lengths(student, *drawn(probe, (3, 4)), (3, 4))
 
 
@@ -97,7 +97,7 @@ def expect_lengths(student: Student, query: Tensor, key: Tensor, grid_size: Grid
 
 @rotary_2d.check(needs=query_and_key_come_back, guard=True)
 def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
-    """A class token, and registers, stand in front of the patches and come out as they went in."""
+    """A class token and registers, which stand in front of the patches, come out unchanged."""
     for in_front in (1, 4):
         expect_front(student, *drawn(probe, (3, 4), in_front), (3, 4))
 
@@ -125,7 +125,7 @@ def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
 
 @rotary_2d.check(needs=query_and_key_come_back)
 def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
-    """Two patches with the same numbers have the same dot product wherever they are, if they are equally far apart."""
+    """The dot product of two patches depends on their numbers and on the offset between them, not on their places."""
     expect_offsets(student, probe.normal(8), probe.normal(8), (4, 5))
 
 
@@ -186,14 +186,14 @@ def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) 
 
 @rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
-    """Queries and keys that went in are as they were."""
+    """The queries and keys that go in are not changed."""
     both(student, *drawn(probe, (2, 3)), (2, 3))
     expect_left_alone(student)
 
 
 @rotary_2d.check(guard=True)
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
-    """A head_dim that 4 does not divide, and fewer tokens than patches, raise a ValueError that names the number."""
+    """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
     for head_dim in (6, 9):
         inputs = (*drawn(probe, (2, 3), 1, head_dim), (2, 3))
         expect_value_error(student, inputs, (head_dim,), f"a head_dim of {head_dim}")
@@ -203,7 +203,7 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
 
 @rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
-    """What it makes is on the device of the query."""
+    """The result is on the device of the query."""
     expect_device_of_input(student, *drawn(probe, (2, 3)), (2, 3))
 
 
@@ -254,9 +254,9 @@ def _both(query: Tensor, key: Tensor, angles: Tensor) -> Pair:
     return _rotated(query, angles), _rotated(key, angles)
 
 
-@rotary_2d.misconception("Which half of head_dim was promised to the row?", TURN)
+@rotary_2d.misconception("Which half of head_dim is for the row?", TURN)
 def rows_and_columns_swapped(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """The first half tells the column and the second the row."""
+    """The first half encodes the column and the second half the row."""
     return _both(query, key, _angles(query, grid_size, lambda row, column, pairs: _axial(column, row, pairs)))
 
 
@@ -315,7 +315,7 @@ def two_pairings_mixed(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 
 @rotary_2d.misconception("Where do the two numbers of a pair stand in what comes back?", TURN)
 def pairs_not_put_together(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """The right numbers come back, first those of all pairs' first places and then those of their second ones."""
+    """The numbers are right, but their order is not: the first numbers of all pairs come before the second ones."""
     first, second = _both(query, key, _angles(query, grid_size))
     return tuple(each.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) for each in (first, second))
 
@@ -342,19 +342,19 @@ def one_long_row(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 
 @rotary_2d.misconception("Which of your angles depend on the column?", TURN)
 def the_row_in_both_halves(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """Both halves tell the row, and nothing tells the column."""
+    """Both halves encode the row, and nothing encodes the column."""
     return _both(query, key, _angles(query, grid_size, lambda row, column, pairs: _axial(row, row, pairs)))
 
 
-@rotary_2d.misconception("Which of the two is turned, and what does their dot product tell then?", TURN)
+@rotary_2d.misconception("Which of the two is turned, and on what does their dot product depend then?", TURN)
 def the_key_left_alone(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """Only the query is turned, so dot products tell where the query is and not how far away the key."""
+    """Only the query is turned, so a dot product depends on the query's place, not on the distance to the key."""
     return _rotated(query, _angles(query, grid_size)), key.clone()
 
 
 @rotary_2d.misconception("In which direction is the key turned?", TURN)
 def the_key_turned_back(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """The key is turned by the opposite angle, so dot products tell the sum of two places, not their difference."""
+    """The key is turned by the opposite angle, so dot products depend on the sum of two places, not the difference."""
     angles = _angles(query, grid_size)
     return _rotated(query, angles), _rotated(key, -angles)
 
@@ -435,13 +435,13 @@ def always_float32(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 
 @rotary_2d.misconception("Which operations leave torch's graph?", TURN, InTraining.STUCK)
 def cut_from_the_gradient(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """The turned numbers are new ones without a graph, so queries and keys never learn."""
+    """The turned numbers have no graph, so queries and keys never learn."""
     return _both(query.detach(), key.detach(), _angles(query, grid_size))
 
 
 @rotary_2d.misconception("Whose tensors do you write into?", TURN)
 def turned_in_place(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """The turned numbers are written into the tensors that were given."""
+    """The turned numbers are written into the given tensors."""
     result = _both(query, key, _angles(query, grid_size))
     query.data.copy_(result[0].data)
     key.data.copy_(result[1].data)
