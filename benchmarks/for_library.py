@@ -11,6 +11,13 @@ from told_apart import RIGHT_MODEL, SAME
 if TYPE_CHECKING:
     from broken_vit import Row
 
+# in the library's sentences
+TRAINED = {
+    "model": "a small ViT",
+    "data": "CIFAR-10",
+    "test_data": "CIFAR-10's test images",
+    "bugs_in": "a Vision Transformer",
+}
 LIBRARY = Path(__file__).parents[1] / "vit_course" / "exercises" / "in_training.json"
 
 
@@ -28,7 +35,8 @@ def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes:
     mistakes = {row.name: _outcome(row) for row in wrong if row.seeds} | {
         key: _not_trained(reason) for key, reason in reasons.items()
     }
-    return {"right": finding | {"classes": num_classes}, "mistakes": dict(sorted(mistakes.items()))}
+    right_one = finding | {"classes": num_classes}
+    return {"trained": TRAINED, "right": right_one, "mistakes": dict(sorted(mistakes.items()))}
 
 
 def _outcome(row: Row) -> dict[str, Any]:

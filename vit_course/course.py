@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
 from vit_course.exercises.hunt_stand_in import HUNTS
+from vit_course.exercises.simulated_answers import SIMULATION
 
 if TYPE_CHECKING:
     from exercise_kit.engine.call_rules import Rule
@@ -54,6 +55,25 @@ _HOMES = {
     "attention_rollout": "vit_course.interpret",
 }
 
+# in the README.md of a class folder
+_ON_RESULTS = """\
+Lesson 07 is handed in as a folder: the notebook, and beside it `vit_cifar.safetensors`, the weights that the student
+has trained. They are measured on test images of CIFAR-10, the same for the whole class; nothing is downloaded for it.
+Name the folder that holds them (`cifar10.npz`, or what torchvision has put there) before you grade:
+
+    export VIT_COURSE_DATA=/path/to/data
+
+Without them that exercise is not graded yet, and the grader says so. When they are there, grade again: with nbgrader
+by `--force`, since it skips whom it has graded.
+
+These test images are public: whoever trains on them earns all points of that exercise, and no file betrays it. Compare
+with the accuracies that the notebook shows and with the answers to its questions, and let those whose model surprises
+you train once more beside you. Or measure on labeled photos of your own of the ten classes, 250 or more: a
+`cifar10.npz` with `test_images` (N, 32, 32, 3) as uint8, `test_labels`, and the names of the ten `classes` in \
+CIFAR-10's order.
+
+"""
+
 
 def _exercises() -> Mapping[str, Exercise]:
     from vit_course.exercises.catalog import EXERCISES
@@ -98,7 +118,7 @@ COURSE = Course(
     modules=_MODULES,
     homes=_HOMES,
     references=_references,
-    results=Results(_measure, _stamp, _results),
+    results=Results(_measure, _stamp, _results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
     practices=tuple(f"vit_course.exercises.{each}_fixtures" for each in _PRACTICES),
@@ -116,4 +136,5 @@ COURSE = Course(
     title="The Vision Transformer, by hand",
     highlights={"test-accuracy": "{:.1f} % right on test images, by a model of my own"},
     site="https://vit-course.github.io/vit_course/",
+    simulation=SIMULATION,
 )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from exercise_kit.engine.course import package
-from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception
+from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception, Trained, what_was_trained
 from exercise_kit.engine.library import with_their_own
 from exercise_kit.engine.run import usage
 
@@ -75,12 +75,13 @@ def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
 def _in_training(looks: Looks) -> str:
     name, meaning = SYMPTOMS[looks.kind]
     text = f"**{_upper(looks.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
-    if looks.accuracy is None or looks.right is None:
+    trained = what_was_trained()
+    if trained is None or looks.accuracy is None or looks.right is None:
         return text
-    return f"{text}\n{_bars(looks.accuracy, looks.right)}\n"
+    return f"{text}\n{_bars(trained, looks.accuracy, looks.right)}\n"
 
 
-def _bars(accuracy: float, right: float) -> str:
+def _bars(trained: Trained, accuracy: float, right: float) -> str:
     """Two bars as HTML, with their text inside; the link tells what was trained."""
 
     def row(label: str, share: float, kind: str) -> str:
@@ -92,8 +93,9 @@ def _bars(accuracy: float, right: float) -> str:
     rows = row("with this mistake", accuracy, "wrong") + row("the right model", right, "right")
     return (
         f'```{{raw}} html\n<div class="bars">{rows}</div>\n```\n\n'
-        "Accuracy on CIFAR-10's test images of a small ViT, trained with it and without it "
-        "(guessing reaches 10%): [how this was measured](/mistakes/index.md#how-this-was-measured).\n"
+        f"Accuracy on {trained.test_data} of {trained.model}, trained with it and without it "
+        f"(guessing reaches {trained.guessing:.0%}): "
+        "[how this was measured](/mistakes/index.md#how-this-was-measured).\n"
     )
 
 
@@ -107,7 +109,9 @@ def _of_exercise(exercise: Exercise) -> str:
 
 
 def _of_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
-    about = f"Bugs in a Vision Transformer: {kind}. A list of known mistakes, each with a page."
+    trained = what_was_trained()
+    bugs = f"Bugs in {trained.bugs_in}" if trained else "Bugs"
+    about = f"{bugs}: {kind}. A list of known mistakes, each with a page."
     lines = [_head(about), f"# {_upper(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
     for exercise in exercises:
         found = [wrong for wrong in exercise.misconceptions if wrong.looks.kind == kind]
@@ -177,8 +181,8 @@ def redirects(published: str) -> dict[str, str]:
     """Where the pages lead that were published once and are no more.
 
     Args:
-        published: a line for each page, "patchify/column-order", and for one that moved, where to: "patchify/columns ->
-            patchify/column-order".
+        published: a line for each page, "moving_average/summed-up", and for one that moved, where to:
+            "moving_average/added -> moving_average/summed-up".
 
     Raises:
         PagesError: a page is lost, or leads nowhere.

@@ -62,12 +62,14 @@ class Results:
 
     Attributes: ``measure(secret)`` for all who are graded with that secret; ``stamp()``, which changes with what is
     measured with; ``fixture(student, probe, measure)``, what hidden checks get as ``results``, with a measure that is
-    made up where there is None.
+    made up where there is None; ``readme``, paragraphs for a class folder's README.md: what is handed in, and what has
+    to be there to measure it.
     """
 
     measure: Callable[[bytes], Measure]
     stamp: Callable[[], object]
     fixture: Callable[[Student, Probe, Measure | None], object]
+    readme: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,18 @@ class Modules:
         if name in self.answers:
             return self.answers[name] < lesson
         return name in self.shared or name.partition("/")[0] in self.shared
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What simulated students of a course write.
+
+    Attributes: ``stand_ins``, by the exercise's name, for calls that an answer to it may not make ("F.relu") the source
+    of the function that their cells define and call in the place; ``short_answers`` to questions.
+    """
+
+    stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    short_answers: tuple[str, ...] = ("I did not get that far.", "Не уверена.", "no idea, sorry")
 
 
 class Deferred(Mapping[str, Item]):
@@ -131,7 +145,7 @@ class Course:
     asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
     predictions what a card says of their results, as "{:.1f} % right"; ``own``, the exercises of the class's own, which
     are among ``exercises`` and ``references()``; ``site``, the address, with a slash at its end, of a site that has a
-    page for each known mistake ("": there is none).
+    page for each known mistake ("": there is none); ``simulation``, what a simulated class writes.
     """
 
     exercises: Mapping[str, Exercise]
@@ -151,6 +165,7 @@ class Course:
     highlights: Mapping[str, str] = field(default_factory=dict)
     own: ClassExercises | None = None
     site: str = ""
+    simulation: Simulation = field(default_factory=Simulation)
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -194,7 +209,8 @@ def _course(named: str, of_class: ClassFiles) -> Course:
 
 def _named(named: str) -> Course:
     module, _, name = named.partition(":")
-    advice = f'{VARIABLE} is {named!r}; it names a module and a Course in it, as "{DEFAULT}" does'
+    said = f"{VARIABLE} is {named!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
+    advice = f'{said}; it names a module and a Course in it, as "{DEFAULT}" does'
     try:
         found = getattr(import_module(module), name, None)
     except (ImportError, ValueError) as error:

@@ -1,8 +1,7 @@
 """An exercise: its public checks, its worked examples, its known mistakes, and how each of these looks in training.
 
-"In training" means lesson 06: square color pictures, float32, the course's loop; for weights that are loaded it is the
-fine-tuning that follows. What an architecture mistake does was measured by benchmarks/broken_vit.py, which trains
-every one of them and writes exercises/in_training.json. All others were decided one by one.
+A course may have trained its model with one mistake after the other: what came of it stands in its package, in
+``exercises/in_training.json``. How all others look was decided one by one.
 """
 
 from __future__ import annotations
@@ -50,11 +49,32 @@ class InTraining(StrEnum):
 
 
 @dataclass(frozen=True)
+class Trained:
+    """What a course has trained with each mistake, in words, as its in_training.json says under "trained".
+
+    Attributes: ``model``, as "a small model"; ``data``, the data set's name; ``test_data``, what was counted on;
+    ``bugs_in``, what the mistakes are bugs in; ``guessing``, the accuracy of who guesses.
+    """
+
+    model: str
+    data: str
+    test_data: str
+    bugs_in: str
+    guessing: float
+
+
+def what_was_trained() -> Trained | None:
+    """What the course has trained; None where nobody has measured."""
+    found = _findings()
+    return Trained(**found["trained"], guessing=1 / found["right"]["classes"]) if "right" in found else None
+
+
+@dataclass(frozen=True)
 class Looks:
     """How one mistake looks in training.
 
-    Attributes: ``kind``; where somebody trained a small ViT with it, the ``accuracy`` that it came to on CIFAR-10's
-    test images (0 to 1), and that of the ``right`` model, trained alike.
+    Attributes: ``kind``; where somebody trained a model with it, the ``accuracy`` that it came to on test data (0 to
+    1), and that of the ``right`` model, trained alike.
     """
 
     kind: InTraining
@@ -64,20 +84,22 @@ class Looks:
     @property
     def sentence(self) -> str:
         """A sentence for the one who made the mistake; empty where nobody has measured."""
-        if self.accuracy is None or self.right is None:
+        trained = what_was_trained()
+        if trained is None or self.accuracy is None or self.right is None:
             return ""
-        return f"Trained with it, a small ViT reaches {self.accuracy:.1%} on CIFAR-10, and {self.right:.1%} without it."
+        reached = f"{trained.model} reaches {self.accuracy:.1%} on {trained.data}"
+        return f"Trained with it, {reached}, and {self.right:.1%} without it."
 
 
 NOT_MEASURED = Looks(InTraining.UNMEASURED)
 
 
 def looks(key: str, known: dict[str, Any] | None = None) -> Looks:
-    """How an architecture mistake looks, by its key ("Mlp: no activation"), as the benchmark found.
+    """How a mistake looks that a model was trained with.
 
     Args:
-        key: the name of its exercise and its own.
-        known: the benchmark's findings, those of the package unless given.
+        key: the name of its exercise and its own, as "moving_average: summed up".
+        known: what was found, by the course's package unless given.
     """
     known = _findings() if known is None else known
     found = known["mistakes"].get(key, {})
@@ -234,7 +256,7 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
 class Exercise:
     """What a student writes in one cell.
 
-    Attributes: ``name`` (exact, as in ``check("patchify", patchify)``), ``lesson``, ``objects`` (names of what
+    Attributes: ``name`` (exact, as in ``check("one_hot", one_hot)``), ``lesson``, ``objects`` (names of what
     ``check`` is given, the exercise's own name by default), ``is_class`` (the objects are nn.Module classes),
     ``file`` (what is asked for in the place of code, where there is no cell to write), ``checks`` in the order in which
     a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured); of an
@@ -321,7 +343,7 @@ class Exercise:
 
         Args:
             question: what the student should ask themselves; never the answer.
-            section: where it is treated, as "01_patchify, What a token is".
+            section: where it is treated, as "00_numbers, What a window is".
             in_training: how it looks in training, where that is not what holds for most of the exercise.
             before: right implementations of the exercise's objects that come before this one.
             after: right implementations of those that come after it.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception
+from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception, what_was_trained
 from exercise_kit.engine.verdict import addresses
 
 if TYPE_CHECKING:
@@ -81,8 +81,10 @@ def as_table() -> Table:
 
 def _of_the_right_model() -> str:
     measured = (wrong.looks.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
-    right = next((each for each in measured if each is not None), None)
-    return "" if right is None else f"; a small ViT on CIFAR-10, where the right one reaches {right:.1%}"
+    right, trained = next((each for each in measured if each is not None), None), what_was_trained()
+    if right is None or trained is None:
+        return ""
+    return f"; {trained.model} on {trained.data}, where the right one reaches {right:.1%}"
 
 
 def _word(looks: Looks) -> str:

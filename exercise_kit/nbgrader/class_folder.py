@@ -12,6 +12,7 @@ from string import Template
 from uuid import uuid4
 
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
+from exercise_kit.engine.course import course, package
 
 TEMPLATES = files("exercise_kit") / "templates"
 OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
@@ -97,9 +98,18 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
         "nbgrader_config.py.txt",
         code_stub=repr(CODE_STUB),
         text_stub=repr(TEXT_STUB),
+        package=package(),
         lesson=names[0],
     )
-    _write(folder / "README.md", "README.md", lesson=names[0], lessons=", ".join(names))
+    results = course().results
+    _write(
+        folder / "README.md",
+        "README.md",
+        package=package(),
+        results=results.readme if results else "",
+        lesson=names[0],
+        lessons=", ".join(names),
+    )
 
 
 def _copy_checks(checks: Path, target: Path) -> None:

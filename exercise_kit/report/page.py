@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from exercise_kit.engine.exercise import what_was_trained
 from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
@@ -161,6 +162,7 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         students=students,
         questions=discriminations(found.exercises),
         LEAST_STUDENTS=LEAST_STUDENTS,
+        trained=what_was_trained(),
         flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
         next=found.mistakes[:NEXT],
         cards=[_card(each, examples) for each in found.mistakes[:EXAMPLES]],

@@ -11,7 +11,7 @@ from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import unrecognized_pair
 from exercise_kit.engine.two_mistakes import pairs_of
-from exercise_kit.simulate.answers import STAND_INS, Kind, Outcome, SimulatedAnswer, crashing, hostile
+from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, crashing, hostile
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
@@ -157,7 +157,7 @@ class AnswerPool:
 
     @property
     def _stand_ins(self) -> Mapping[str, str]:
-        return STAND_INS.get(self.exercise.name, {})
+        return course().simulation.stand_ins.get(self.exercise.name, {})
 
 
 class LessonPools:

@@ -80,7 +80,7 @@ class _Stripped(ast.NodeTransformer):
 
 
 def _root(node: ast.expr) -> str:
-    """The first name of a decorator, or of a base: ``patchify`` of ``@patchify.misconception(...)``."""
+    """The first name of a decorator, or of a base: ``one_hot`` of ``@one_hot.misconception(...)``."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.conventions import check_grade_id
+from exercise_kit.engine.course import course
 from exercise_kit.nbgrader.demo_class import model_answers
 from exercise_kit.simulate.answer_pool import LessonPools, Variants
 from exercise_kit.simulate.answers import SimulatedAnswer
@@ -31,15 +32,6 @@ COMMENTS = (
     "# версия 3, теперь правильно",
     "# 这样对吗？",
     "# à revoir : pourquoi transpose ?",
-)
-SHORT_ANSWERS = (
-    "Because the cost grows with the square of the number of tokens, so twice as many tokens are four times the work.",
-    "I think it would still learn, only slower. I did not have time to run the experiment twice.",
-    "Das Modell sieht dann nicht mehr, *wo* ein Patch liegt, nur noch, *dass* er da ist.",
-    "Не уверена, но думаю, что дело в порядке осей.",
-    "Otherwise $\\sqrt{d}$ would be too large and the softmax saturates.",
-    "我认为是因为它们的尺度不同。",
-    "no idea, sorry",
 )
 
 
@@ -177,7 +169,7 @@ class SimulatedLesson:
         text = self._models[name]
         if draw.random() >= _SHORT:
             return text
-        return f"{text.partition(chr(10))[0]}\n\n{draw.choice(SHORT_ANSWERS)}"
+        return f"{text.partition(chr(10))[0]}\n\n{draw.choice(course().simulation.short_answers)}"
 
     def write(self, folder: Path, submitted: Submitted) -> None:
         """Write a submission below a ``submitted`` folder."""

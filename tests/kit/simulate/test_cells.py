@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-from exercise_kit.simulate.answers import STAND_INS
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
@@ -14,6 +13,7 @@ from vit_course.exercises.l01_patchify import patchify
 from vit_course.exercises.l01_patchify.patchify import patches_of
 from vit_course.exercises.l03_attention import scaled_dot_product_attention
 from vit_course.exercises.l05_vit import vision_transformer
+from vit_course.exercises.simulated_answers import SIMULATION
 
 
 def run(source):
@@ -46,7 +46,7 @@ def test_a_class_brings_its_bases_and_may_import_what_is_kept():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = cell_of({name: scaled_dot_product_attention.scaling_forgotten}, name, instead=STAND_INS[name])
+    source = cell_of({name: scaled_dot_product_attention.scaling_forgotten}, name, instead=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
     wanted = scaled_dot_product_attention.scaling_forgotten(*inputs)
