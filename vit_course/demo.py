@@ -24,7 +24,7 @@ from torch import Tensor
 
 from exercise_kit.authoring.build import build
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import LESSON, Graded, rehearse
+from exercise_kit.nbgrader.demo_class import Graded, model_answers, rehearse
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.plots import plot_history, show_attention
@@ -109,6 +109,39 @@ def _attention_figure(model: VisionTransformer, validation: ImageDataset, num_im
     return figure
 
 
+LESSON = "01_patchify"
+
+STRIPS = """\
+def patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by patch_size {patch_size}")
+    tokens = (height // patch_size) * (width // patch_size)
+    return images.reshape(batch, tokens, channels * patch_size**2)
+"""
+COLUMN_ORDER = """\
+def fix_patchify(images, patch_size):
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    return patches.permute(0, 4, 2, 1, 3, 5).reshape(batch, rows * columns, -1)
+"""
+
+
+def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
+    """The invented students of a released class: what their work is like, and their answers by exercise."""
+    right = model_answers(class_dir, LESSON)
+    half = {name: right[name] for name in ("patchify", "unpatchify", "patches-or-pixels")}
+    classic = right | {"patchify": STRIPS, "fix_patchify": COLUMN_ORDER}
+    return {
+        "ada": ("everything right", right),
+        "ben": ("the first half right, the rest not begun", half),
+        "cleo": ("a plain reshape for patchify, the bug not found", classic),
+        "dan": ("nothing written", {}),
+    }  # fmt: skip
+
+
 MARKER = ".vit-course-demo"
 # the order in which a student reads a message's parts; in a saved notebook they are sorted by name
 PARTS = ("Seen", "Expected", "Likely cause", "Where to look")
@@ -127,7 +160,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         console: where progress and results are printed.
 
     Raises:
-        TourError: ``out`` holds something that no demo wrote.
+        DemoError: ``out`` holds something that no demo wrote.
         AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
     """
     _clear(out)
@@ -138,7 +171,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader")
     class_dir = new_class(out / "class", root).path
     with console.status("nbgrader") as status:
-        graded = rehearse(class_dir, lambda words: _tell(console, status, words))
+        graded = rehearse(class_dir, LESSON, students, lambda words: _tell(console, status, words))
     console.print(_table(graded))
 
     _headline(console, 3, "What each student reads")

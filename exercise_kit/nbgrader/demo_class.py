@@ -1,4 +1,4 @@
-"""A class of four invented students, handed in and graded by nbgrader's own commands: the main job, to look at."""
+"""A class of invented students, handed in and graded by nbgrader's own commands: the main job, to look at."""
 
 from __future__ import annotations
 
@@ -76,25 +76,7 @@ def _answer_cells(notebook: NotebookNode) -> dict[str, NotebookNode]:
     return {role["grade_id"]: cell for cell, role in roles if role.get("solution")}
 
 
-LESSON = "01_patchify"
 LOG = "nbgrader.log"
-
-STRIPS = """\
-def patchify(images, patch_size):
-    batch, channels, height, width = images.shape
-    for side in (height, width):
-        if side % patch_size:
-            raise ValueError(f"{side} is not divisible by patch_size {patch_size}")
-    tokens = (height // patch_size) * (width // patch_size)
-    return images.reshape(batch, tokens, channels * patch_size**2)
-"""
-COLUMN_ORDER = """\
-def fix_patchify(images, patch_size):
-    batch, channels, height, width = images.shape
-    rows, columns = height // patch_size, width // patch_size
-    patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
-    return patches.permute(0, 4, 2, 1, 3, 5).reshape(batch, rows * columns, -1)
-"""
 
 
 class RehearsalError(Exception):
@@ -118,37 +100,35 @@ class Graded:
     feedback: Path
 
 
-def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
-    """The invented students of a released class: what their work is like, and their answers by exercise."""
-    right = model_answers(class_dir, LESSON)
-    half = {name: right[name] for name in ("patchify", "unpatchify", "patches-or-pixels")}
-    classic = right | {"patchify": STRIPS, "fix_patchify": COLUMN_ORDER}
-    return {
-        "ada": ("everything right", right),
-        "ben": ("the first half right, the rest not begun", half),
-        "cleo": ("a plain reshape for patchify, the bug not found", classic),
-        "dan": ("nothing written", {}),
-    }  # fmt: skip
+# a line about what somebody hands in, and the source of each cell that they filled in, by its name
+HandedIn = tuple[str, Mapping[str, str]]
 
 
-def rehearse(class_dir: Path, tell: Callable[[str], None]) -> list[Graded]:
-    """Release lesson 01, hand it in for the invented students, and grade it.
+def rehearse(
+    class_dir: Path,
+    lesson: str,
+    students: Callable[[Path], Mapping[str, HandedIn]],
+    tell: Callable[[str], None],
+) -> list[Graded]:
+    """Release a lesson, hand it in for invented students, and grade it.
 
     Args:
         class_dir: a fresh folder made by ``new_class``.
+        lesson: the lesson's name.
+        students: gives, of a class folder where the lesson is released, what each of them hands in.
         tell: receives what goes on, in a few words.
 
     Raises:
         RehearsalError: an nbgrader command failed.
     """
-    _nbgrader(class_dir, tell, "generate_assignment", LESSON)
+    _nbgrader(class_dir, tell, "generate_assignment", lesson)
     cast = students(class_dir)
-    write_submissions(class_dir, LESSON, {name: answers for name, (_, answers) in cast.items()})
-    _nbgrader(class_dir, tell, "autograde", LESSON)
-    _nbgrader(class_dir, tell, "generate_feedback", LESSON)
+    write_submissions(class_dir, lesson, {name: answers for name, (_, answers) in cast.items()})
+    _nbgrader(class_dir, tell, "autograde", lesson)
+    _nbgrader(class_dir, tell, "generate_feedback", lesson)
     _nbgrader(class_dir, tell, "export")
     with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
-        return [_graded(class_dir, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
+        return [_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
 
 
 def _nbgrader(class_dir: Path, tell: Callable[[str], None], *command: str) -> None:
@@ -169,10 +149,10 @@ def _nbgrader(class_dir: Path, tell: Callable[[str], None], *command: str) -> No
         raise RehearsalError(f"'nbgrader {' '.join(command)}' failed with exit status {done.returncode}; see {log}")
 
 
-def _graded(class_dir: Path, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
-    notebook = gradebook.find_submission_notebook(LESSON, LESSON, student)
+def _graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
+    notebook = gradebook.find_submission_notebook(lesson, lesson, student)
     grades = {grade.name: grade for grade in notebook.grades}
-    notebook_file = class_dir / "autograded" / student / LESSON / f"{LESSON}.ipynb"
+    notebook_file = class_dir / "autograded" / student / lesson / f"{lesson}.ipynb"
     reports = tuple(_reports(notebook_file))
     exercises = tuple(
         (report["name"], float(grades[name].score), float(grades[name].max_score))
@@ -180,7 +160,7 @@ def _graded(class_dir: Path, gradebook: Gradebook, student: str, handed_in: str)
         if (name := check_grade_id(report["name"])) in grades
     )
     score, worth = (sum(column) for column in list(zip(*exercises, strict=True))[1:])
-    feedback = class_dir / "feedback" / student / LESSON / f"{LESSON}.html"
+    feedback = class_dir / "feedback" / student / lesson / f"{lesson}.html"
     return Graded(student, handed_in, score, worth, exercises, reports, feedback)
 
 

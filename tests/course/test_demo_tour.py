@@ -7,9 +7,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from exercise_kit.nbgrader.demo_class import STRIPS, Graded
+from exercise_kit.nbgrader.demo_class import Graded
 from vit_course import check
-from vit_course.demo import DemoError, _show_reading, _table, run_demo
+from vit_course.demo import STRIPS, DemoError, _show_reading, _table, run_demo
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
+from vit_course.demo import STRIPS
 
 pytestmark = needs_chromium
 ROOT = Path(__file__).parents[2]

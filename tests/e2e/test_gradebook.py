@@ -27,7 +27,7 @@ from sqlalchemy import create_engine, text
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import STRIPS, model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.browser import jupyter_lab
 from tests.e2e.button import click
 from tests.e2e.guides import Block, blocks_of
@@ -35,6 +35,7 @@ from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
 from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
 from tests.e2e.test_nbgrader_agrees import short_lesson
 from vit_course.cli import app
+from vit_course.demo import STRIPS
 
 pytestmark = pytest.mark.sampled
 STUDENTS = 12

@@ -7,8 +7,8 @@ from pathlib import Path
 import playwright.sync_api as playwright
 import pytest
 
-from exercise_kit.nbgrader.demo_class import STRIPS
 from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
+from vit_course.demo import STRIPS
 
 ROOT = Path(__file__).parents[2]
 LESSON = ROOT / "notebooks" / "01_patchify.ipynb"
