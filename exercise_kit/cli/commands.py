@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -26,7 +25,7 @@ from exercise_kit.cli.report import report
 from exercise_kit.cli.roster import roster
 from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
-from exercise_kit.engine.course import VARIABLE, CourseError, course
+from exercise_kit.engine.course import CourseError, course
 from exercise_kit.files import write
 from exercise_kit.how_far import how_far
 from exercise_kit.submission.released import remember_class
@@ -194,10 +193,9 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def run(app: typer.Typer, name: str) -> None:
-    """Run a course's command line under its name; a course in the environment that is not there ends it."""
-    if VARIABLE in os.environ:
-        try:
-            course()
-        except CourseError as error:
-            sys.exit(str(error))
+    """Run a course's command line under its name; a course that is not there ends it."""
+    try:
+        course()
+    except CourseError as error:
+        sys.exit(str(error))
     app(prog_name=name)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from exercise_kit.engine.course import package
 from exercise_kit.judge.result import legible
 
 
@@ -17,11 +18,11 @@ def needs(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package in ("vit_course", "exercise_kit"):
+        missing = (error.name or "").partition(".")[0]
+        if missing in (package(), "exercise_kit"):
             raise
         install = f'pip install "vit-course[{extra}]"'
-        raise stop(f"This command needs {package}, which is not installed. Install it with: {install}") from None
+        raise stop(f"This command needs {missing}, which is not installed. Install it with: {install}") from None
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The same seed makes the same class, byte for byte.")] = 1,
     lesson: Annotated[
         list[str] | None,
-        typer.Option(help="A lesson that they hand in, as 01_patchify; again for more. All by default."),
+        typer.Option(help="A lesson that they hand in, as 01_topic; again for more. All by default."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Grade what is not graded yet, and compare all grades with the truth.")

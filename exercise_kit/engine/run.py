@@ -235,7 +235,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     Your objects are called on fresh inputs; nothing of yours is changed.
 
     Args:
-        exercise: the exercise's name, as "patchify".
+        exercise: the exercise's name, as "one_hot".
         objects: what you wrote for it: the function or class itself, not the result of calling it; the path of a
             file, where one is asked for.
         points: what the exercise is worth; set in graded cells.
@@ -266,7 +266,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
 
 def report_on(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
     """What the public checks of an exercise find about objects of the right kind."""
-    watch = Watch(_COURSE)
+    watch = Watch(_COURSE, (package(), "exercise_kit"))
     rule = course().rules.get(known.name)
     with Watchdog(known.name, OURS, LIBRARIES):
         results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)

@@ -65,7 +65,7 @@ class Watch:
         packages: the names of the two.
     """
 
-    def __init__(self, course: str | None, packages: Iterable[str] = ("vit_course", "exercise_kit")) -> None:
+    def __init__(self, course: str | None, packages: Iterable[str]) -> None:
         homes = [os.path.join(os.path.abspath(course), name, "") for name in packages] if course else []
         self._homes = tuple(homes)
         self._names: dict[str, None] = {}

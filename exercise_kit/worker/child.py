@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import audit, policy, requests
+from . import audit, outputs, policy, requests
 from . import device as compute
 from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
@@ -31,6 +31,7 @@ def live(
     status = BROKEN
     try:
         _apply_sandbox(channel, scratch, sandbox_policy, request)
+        outputs.know_packages(request["packages"])
         if request["view"]:
             sys.path.insert(0, request["view"])
             for module in request["records"].values():  # before a student's cell can change what imports

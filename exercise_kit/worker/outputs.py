@@ -10,7 +10,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -23,17 +23,30 @@ _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
 _CELL = re.compile(r"<cell [0-9]+>|<the example>")
 _HERE = os.path.dirname(__file__) + os.sep
-_PATH = re.compile(
-    r"(?:/[^\s/\"':]{1,80}){1,20}/(worker|site-packages|vit_course|exercise_kit)/"
-)  # no folder of the grader's
 _PACKAGE_HOMES = {folder for folder in sys.path if folder.count(os.sep) > 1}
 _HOMES = tuple(
     f"{home}{os.sep}"
     for home in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_HOMES, key=len, reverse=True))
 )
-_OUR_PACKAGES = ("/vit_course/", "/exercise_kit/")
 _mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
+
+
+class _Packages:
+    """The packages in which errors name places, without the folders that hold them, which are the grader's."""
+
+    names: tuple[str, ...]
+    folders: re.Pattern[str]
+
+
+def know_packages(names: Iterable[str]) -> None:
+    """From here on errors name places in the packages of these names."""
+    _Packages.names = tuple(names)
+    homes = "|".join(("worker", "site-packages", *_Packages.names))
+    _Packages.folders = re.compile(rf"(?:/[^\s/\"':]{{1,80}}){{1,20}}/({homes})/")
+
+
+know_packages(["exercise_kit"])
 
 
 def name_of_cell(index: int) -> str:
@@ -70,7 +83,7 @@ def words_of(error: BaseException) -> str:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
         for home in _HOMES:
             words = words.replace(home, "")
-        return _PATH.sub(r"\1/", words)[:_MOST_WORDS]
+        return _Packages.folders.sub(r"\1/", words)[:_MOST_WORDS]
     except MemoryError:
         raise
     except BaseException:  # __str__ is the student's code too
@@ -97,9 +110,9 @@ def _place(name: str, number: int, function: str) -> str:
     where = "" if function == "<module>" else f", in {function}"
     if _CELL.fullmatch(name):
         return f"  {name[1:-1]}, line {number}{where}:  {_line(name, number)}"
-    for package in _OUR_PACKAGES:
-        if package in name:
-            return f"  {package[1:]}{name.rpartition(package)[2]}, line {number}{where}"
+    for package in _Packages.names:
+        if (home := f"/{package}/") in name:
+            return f"  {package}/{name.rpartition(home)[2]}, line {number}{where}"
     return ""
 
 

@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# answers (also other people's ViTs), other graders, and what leads out of the folder
+# answers (also other people's models), other graders, and what leads out of the folder
 HIDDEN = (
     "vit_course",
     "exercise_kit",

@@ -1,9 +1,13 @@
-"""Another course than ours, of three exercises without a Vision Transformer: all commands, from lesson to report."""
+"""Another course than ours, of three exercises without a Vision Transformer: all commands, from lesson to report.
+
+Nothing of vit_course can be imported while they run: the kit is all that they have.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +18,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "second_course"
 LESSON = "00_numbers"
+# sitecustomize.py, which Python runs before anything else
+WITHOUT_OURS = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "vit_course":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Finder())
+"""
 Run = Callable[..., str]
 
 
@@ -23,13 +38,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(home: Path) -> Run:
+def without_ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of processes that cannot import vit_course."""
+    folder = tmp_path_factory.mktemp("without ours")
+    (folder / "sitecustomize.py").write_text(WITHOUT_OURS)
+    paths = os.pathsep.join([str(folder), str(SOURCE.parents[1])])
+    return os.environ | {"PYTHONPATH": paths, "XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
+
+
+@pytest.fixture(scope="module")
+def run(home: Path, without_ours: dict[str, str]) -> Run:
     """Runs Python where the operator has named the other course, and gives what it prints."""
-    environment = os.environ | {
+    environment = without_ours | {
         "VIT_COURSE_COURSE": "numbers_course.course:COURSE",
-        "PYTHONPATH": os.pathsep.join([str(home), str(SOURCE.parents[1])]),
-        "XDG_CONFIG_HOME": str(home / "config"),
-        "COLUMNS": "200",
+        "PYTHONPATH": os.pathsep.join([without_ours["PYTHONPATH"], str(home)]),
     }
 
     def called(*arguments: object, folder: Path = home) -> str:
@@ -43,8 +65,8 @@ def run(home: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def class_dir(home: Path, run: Run) -> Path:
-    run("-m", "vit_course", "build", "--root", home)
-    run("-m", "vit_course", "new-class", home / "class", "--root", home)
+    run("-m", "exercise_kit", "build", "--root", home)
+    run("-m", "exercise_kit", "new-class", home / "class", "--root", home)
     return home / "class"
 
 
@@ -68,9 +90,13 @@ def graded(class_dir: Path, run: Run) -> dict[str, dict]:
         summed=("width, 1).mean(dim=2)", "width, 1).sum(dim=2)"),
         turned=("torch.eye(num_classes)[labels]", "torch.eye(num_classes)[labels].T"),
     )
-    run("-m", "vit_course", "grade", "submitted", "--json", "graded.json", folder=class_dir)
+    run("-m", "exercise_kit", "grade", "submitted", "--json", "graded.json", folder=class_dir)
     results = json.loads((class_dir / "graded.json").read_text())["submissions"]
     return {each["student"]: each for each in results}
+
+
+def test_ours_is_not_there(run: Run) -> None:
+    run("-c", "import pytest\nwith pytest.raises(ModuleNotFoundError): import vit_course.course")
 
 
 def test_its_own_references_pass_its_hidden_checks(home: Path, run: Run) -> None:
@@ -91,6 +117,25 @@ def test_right_answers_get_all_points_and_wrong_ones_their_names(graded: dict[st
     assert "*classes first*" in told
 
 
+def test_the_readme_of_its_class_tells_of_nothing_that_it_does_not_have(class_dir: Path) -> None:
+    text = (class_dir / "README.md").read_text()
+    assert text.startswith("# A class of numbers_course\n")
+    assert "## What earns points\n\nThe scores come from the hidden checks" in text
+
+
+def test_its_students_get_a_release(class_dir: Path, home: Path, run: Run) -> None:
+    assert "no solutions" in run("-m", "exercise_kit", "release", home / "for students", "--root", home)
+    released = home / "for students"
+    assert sorted(path.suffix for path in released.iterdir() if path.is_file()) == ["", ".md", ".md", ".whl"]
+    assert "unfold" not in (released / "notebooks" / f"{LESSON}.ipynb").read_text()
+
+
+def test_its_mistakes_have_pages_without_a_word_of_ours(run: Run) -> None:
+    told = run("-c", "from exercise_kit.authoring.mistake_pages import pages; print(*pages().values())")
+    assert "summed up" in told
+    assert not re.search(r"\bViT\b|CIFAR|Vision Transformer", told)
+
+
 def test_nbgrader_grades_it_too(class_dir: Path, graded: dict[str, dict], run: Run) -> None:
     run("-m", "nbgrader", "generate_assignment", LESSON, folder=class_dir)
     run("-m", "nbgrader", "autograde", LESSON, folder=class_dir)
@@ -100,21 +145,32 @@ def test_nbgrader_grades_it_too(class_dir: Path, graded: dict[str, dict], run: R
 
 
 def test_the_report_tells_of_its_mistakes(class_dir: Path, graded: dict[str, dict], run: Run) -> None:
-    run("-m", "vit_course", "report", ".", folder=class_dir)
-    assert "classes first" in (class_dir / "report.html").read_text()
+    run("-m", "exercise_kit", "report", ".", folder=class_dir)
+    page = (class_dir / "report.html").read_text()
+    assert "classes first" in page
+    assert "</strong> was decided by reading" in page
 
 
 def test_a_simulated_class_gets_the_grades_that_it_has_to(home: Path, run: Run) -> None:
-    run("-m", "vit_course", "simulate", home / "simulated", "--root", home, "--students", 4)
-    told = run("-m", "vit_course", "simulate", home / "simulated", "--root", home, "--check")
+    run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--students", 4)
+    told = run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--check")
     assert "are what they have to be" in told
 
 
 @pytest.mark.parametrize("named", ["nowhere.course:COURSE", "vit_course.course:NONE", "vit_course"])
 def test_a_course_that_is_not_there_is_a_sentence(named: str) -> None:
-    command = [sys.executable, "-m", "vit_course", "misconceptions"]
-    environment = os.environ | {"VIT_COURSE_COURSE": named}
+    said = told_of_no_course(os.environ | {"VIT_COURSE_COURSE": named})
+    assert f"VIT_COURSE_COURSE is {named!r}" in said
+
+
+def test_without_ours_and_without_another_the_kit_says_what_to_set(without_ours: dict[str, str]) -> None:
+    assert "VIT_COURSE_COURSE is not set; it names a module and a Course in it" in told_of_no_course(without_ours)
+
+
+def told_of_no_course(environment: dict[str, str]) -> str:
+    """What a command of the kit says where there is no course."""
+    command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert f"VIT_COURSE_COURSE is {named!r}" in done.stderr
     assert "Traceback" not in done.stderr
+    return done.stderr
