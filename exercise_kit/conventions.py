@@ -24,7 +24,7 @@ _MARK = re.compile(r"""\.exercise\(\s*["']([^"']+)["']""")
 
 
 def marked_exercises(content: bytes) -> set[str]:
-    """The exercises that a check file's marks name, as in ``@pytest.mark.exercise("patchify", points=2)``.
+    """The exercises that a check file's marks name, as in ``@pytest.mark.exercise("one_hot", points=2)``.
 
     Args:
         content: of the file, which need not be Python without an error.

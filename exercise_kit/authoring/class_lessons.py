@@ -3,13 +3,13 @@
 In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own or takes the place of ours, and
 ``class.toml`` changes ours where they stand::
 
-    leave_out = ["conv_from_linear", "09_fine_tuning"]   # exercises, questions or whole lessons
+    leave_out = ["one_hot", "09_labels"]   # exercises, questions or whole lessons
 
     [points]
-    patchify = 5
+    moving_average = 5
 
     [order]
-    05_vit = ["count_parameters", "VisionTransformer"]   # the sections ("## ") that hold them change places
+    00_numbers = ["Standardize", "moving_average"]   # the sections ("## ") that hold them change places
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def read_settings(class_dir: Path) -> Settings:
     leave_out, points, order = found.pop("leave_out", []), found.pop("points", {}), found.pop("order", {})
     problems = [f"it has no {key!r}; there are leave_out, [points] and [order]" for key in found]
     if not _are_names(leave_out):
-        problems.append('leave_out is a list of names, as ["conv_from_linear"]')
+        problems.append('leave_out is a list of names, as ["count_tokens"]')
     if not isinstance(points, dict) or not all(_is_number(each) for each in points.values()):
-        problems.append("[points] gives a number above 0 for each name, as patchify = 5")
+        problems.append("[points] gives a number above 0 for each name, as count_tokens = 5")
     if not isinstance(order, dict) or not all(_are_names(each) for each in order.values()):
-        problems.append('[order] gives a list of exercises for a lesson, as 05_vit = ["count_parameters"]')
+        problems.append('[order] gives a list of exercises for a lesson, as 05_topic = ["count_tokens"]')
     if problems:
         raise AuthoringError([Problem(Path(SETTINGS), each) for each in problems])
     return Settings(tuple(leave_out), points, order)

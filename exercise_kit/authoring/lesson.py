@@ -2,8 +2,8 @@
 
 A role stands in the header of a cell and nowhere else::
 
-    # %% exercise="patchify"
-    # %% check="patchify" points=8
+    # %% exercise="one_hot"
+    # %% check="one_hot" points=8
     # %% [markdown] question="why-scale" points=2
     # %% tags=["experiment"]
 """

@@ -67,7 +67,7 @@ def sheet(result: Result) -> RenderableType:
 
 
 def waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """For each place that submissions wait for how many do: "2 wait for hidden/test_patchify.py:14".
+    """For each place that submissions wait for how many do: "2 wait for hidden/test_one_hot.py:14".
 
     Args:
         waiting: of each submission, as :attr:`Result.waits_for`.

@@ -247,7 +247,7 @@ def expect_equal(
     Args:
         actual: what the student's code returned.
         expected: the right answer.
-        name: what returned it, opens the message ("patchify", "the weights").
+        name: what returned it, opens the message ("one_hot", "the weights").
         axes: a name for every axis of ``expected``, to say where the first difference is.
         describe: may say it better: gets (actual, expected), gives (seen, expected) or None.
         look: where to look next when the values differ.

@@ -43,7 +43,7 @@ def keep(*names: str) -> None:
     """Put answers that have passed their checks into your file, for the lessons that follow; say what became of each.
 
     Args:
-        names: of exercises, as "patchify".
+        names: of exercises, as "one_hot".
     """
     place = _place()
     kept = []
@@ -66,7 +66,7 @@ def own(*names: str) -> Any:
     """Your own parts out of your file, where they pass their checks, and the course's where not; it says which.
 
     Args:
-        names: of functions or classes, as "patchify".
+        names: of functions or classes, as "one_hot".
 
     Returns:
         the part, or a tuple of the parts in the order of their names.

@@ -110,7 +110,7 @@ class Student:
         """Let the first object work as a practice of that name asks it to; Failure when it raises.
 
         Args:
-            practice: see :mod:`vit_course.exercises.training_fixtures`.
+            practice: see :mod:`exercise_kit.engine.training_fixtures`.
             judged: the keys of the notes that the check looks at, which go on record; all of them by default.
             fields: what the practice is made of.
 

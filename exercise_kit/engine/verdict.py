@@ -33,7 +33,7 @@ class Failure(Exception):
     """A check found something wrong.
 
     Args:
-        seen: what the student's code did, as a clause ("patchify returned None").
+        seen: what the student's code did, as a clause ("one_hot returned None").
         expected: what was expected, as a clause ("a tensor of shape (2, 10, 48)"), or "" when ``seen`` says all.
         look: where to look next, as a sentence or a question; never the answer.
         reason: what kind of failure it is.

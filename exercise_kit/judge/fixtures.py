@@ -191,7 +191,7 @@ def student(request: pytest.FixtureRequest, exercise: str) -> Student:
 
 @pytest.fixture
 def reference(exercise: str) -> SimpleNamespace:
-    """Right implementations by name: ``reference.patchify``, ``reference.EncoderBlock``."""
+    """Right implementations by name: ``reference.one_hot``, ``reference.Standardize``."""
     return right_objects(exercise)
 
 

@@ -127,13 +127,13 @@ class _NoCase:
 
 
 def place_of_item(item: pytest.Item) -> str:
-    """test_patchify.py:12: test_tokens_run_row_by_row."""
+    """test_one_hot.py:12: test_each_label_is_a_row."""
     path, line, name = item.location
     return f"{path}:{(line or 0) + 1}: {name}"
 
 
 def in_words(error: BaseException, folder: Path, file: Path | None = None) -> str:
-    """An exception with the innermost line of a file of checks, as "test_patchify.py:12: NameError: ...".
+    """An exception with the innermost line of a file of checks, as "test_one_hot.py:12: NameError: ...".
 
     Args:
         error: what was raised.

@@ -336,7 +336,7 @@ class GradingSession:
             self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
 
     def _called(self, index: int) -> str:
-        """The cell of patchify; cell 7, where it holds no answer."""
+        """The cell of one_hot; cell 7, where it holds no answer."""
         name = self._exercise_of(index)
         return f"the cell of {name}" if name else f"cell {index + 1}"
 

@@ -293,13 +293,13 @@ def _cell(cell: dict[str, Any]) -> ReleasedCell:
 
 
 def checked_objects(check: str) -> tuple[str, ...]:
-    """The names that a check cell hands over: ``check("split_heads", split_heads, merge_heads)`` → both functions."""
+    """The names that a check cell hands over: ``check("split", split, merge)`` → both functions."""
     arguments = _arguments_of_check(check)
     return tuple(argument.id for argument in arguments[1:] if isinstance(argument, ast.Name))
 
 
 def checked_file(check: str) -> tuple[str, str] | None:
-    """The exercise and the file that a check cell hands over by its name: ``check("vit_cifar", "a.safetensors")``."""
+    """The exercise and the file that a check cell hands over by its name: ``check("weights", "a.safetensors")``."""
     match _arguments_of_check(check):
         case [ast.Constant(str(exercise)), ast.Constant(str(file))] if file and file == Path(file).name:
             return exercise, file

@@ -20,7 +20,7 @@ from exercise_kit.engine.course import course, package
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse
 
-# statements beyond those that the lesson shows; patchify, unpatchify and a training step have four or five
+# statements beyond those that the lesson shows; a reshape or a training step has four or five
 LEAST_STATEMENTS = 7
 # several times as many as the longest function of the reference has
 MOST_NODES = 3000

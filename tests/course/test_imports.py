@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import exercise_kit
 import vit_course
+from vit_course.exercises.catalog import EXERCISES
 
 PACKAGE, KIT = Path(vit_course.__file__).parent, Path(exercise_kit.__file__).parent
 LAYERS: dict[str, set[str]] = {"config": set()}
@@ -209,6 +211,47 @@ def imports_of_kit() -> list[str]:
 def test_the_kit_imports_nothing_of_the_course() -> None:
     """All that it has to know of one comes as a Course (:mod:`exercise_kit.engine.course`)."""
     assert imports_of_kit() == []
+
+
+# the exercises of ours that are called by a word that everybody uses
+WORDS = {"evaluate"}
+# as they stand anywhere in a text, and the names of our exercises and of what students write in them
+_NAMES = {part for each in EXERCISES.values() for part in (each.name, *each.objects)} - WORDS
+OURS = re.compile(rf"(?i:patchify|cifar|vision transformer)|\bViTs?\b|(?<!\w)(?:{'|'.join(sorted(_NAMES))})(?!\w)")
+
+
+def about_ours(folder: Path) -> list[str]:
+    """The lines of a folder's modules and templates that tell of our course."""
+    texts = [path for path in sorted(folder.rglob("*")) if path.suffix not in (".pyc", ".png") and path.is_file()]
+    lines = ((path, *line) for path in texts for line in enumerate(path.read_text("utf-8").splitlines(), 1))
+    return [f"{path.relative_to(folder)}:{number}: {line.strip()}" for path, number, line in lines if OURS.search(line)]
+
+
+def test_no_word_of_the_kit_is_about_our_course() -> None:
+    """Neither code nor comments nor what users read: another course's students and instructors would read it too.
+
+    The names vit-course and vit_course may stand there. The one distribution that holds the kit is called so, and with
+    it the command that a message shows, the extras to install, the variables of the environment and the folders that
+    classes made long ago have; and a course that the operator does not name has to be called by some name.
+    """
+    assert about_ours(KIT) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# as 01_patchify", 'f"a small ViT reaches {x}"', "ViTs learn", "on CIFAR-10", "EncoderBlock = 1", "fix_block()"],
+)
+def test_a_word_about_our_course_is_seen(tmp_path: Path, text: str) -> None:
+    (tmp_path / "page.html.jinja").write_text(text)
+    assert len(about_ours(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["run vit-course build", "VIT_COURSE_DATA", "to evaluate", "plain_layer_norms", "split"]
+)
+def test_other_words_are_not(tmp_path: Path, text: str) -> None:
+    (tmp_path / "module.py").write_text(text)
+    assert about_ours(tmp_path) == []
 
 
 FLAT = (*LAYERS, "recording", "interpret", "metrics")
