@@ -1,7 +1,11 @@
-"""A class folder made by the release before the kit: its configuration and its checks name modules that have moved."""
+"""A class folder made by an earlier release: its configuration and its checks name modules that may have moved.
+
+Kept of it are the release before the kit, and the kit's first; files of the latter end in ``_of_kit``.
+"""
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +18,9 @@ from tests.e2e.test_nbgrader import GradedClass, nbgrader
 
 HERE, ROOT = Path(__file__).parent / "old_class", Path(__file__).parents[2]
 LESSON = "01_patchify"
-IMPORTS = (HERE / "imports.txt").read_text().splitlines()
+IMPORTS = [line for file in ("imports.txt", "imports_of_kit.txt") for line in (HERE / file).read_text().splitlines()]
+CONFIGURATION = (HERE / "nbgrader_config_of_kit.py.txt").read_text()
+CONFIGURED = [name for name in re.findall(r'"([\w.]+)"', CONFIGURATION) if name.startswith("exercise_kit.")]
 
 
 @pytest.mark.parametrize("line", IMPORTS, ids=[line.split()[1] for line in IMPORTS])
@@ -22,6 +28,12 @@ def test_what_its_hidden_checks_import_is_there(line):
     module, names = line.removeprefix("from ").split(" import ")
     found = importlib.import_module(module)
     assert all(hasattr(found, name) for name in names.split(", "))
+
+
+@pytest.mark.parametrize("name", [*CONFIGURED, "exercise_kit.nbgrader.autograde.install"])
+def test_what_its_configuration_names_is_there(name):
+    module, _, last = name.rpartition(".")
+    assert hasattr(importlib.import_module(module), last)
 
 
 def test_a_name_that_a_release_never_had_is_not_found():
