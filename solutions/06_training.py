@@ -311,8 +311,7 @@ check("train_one_epoch", train_one_epoch)
 # %% [markdown]
 # Two notes on other people's code. Their loader is usually a `torch.utils.data.DataLoader`: it gives such pairs too, so
 # your function works with it as it is. And on a GPU each `.item()` makes the program wait until the GPU has caught up.
-# Fast loops add up the losses on the device and ask for the number rarely (the course's own does:
-# `vit_course/training/tally.py`).
+# Fast loops add up the losses on the device and ask for the number rarely, as the course's own does.
 #
 # ### Overfit one batch
 #

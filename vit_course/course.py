@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
-from vit_course.exercises.hunt_stand_in import HUNTS
 from vit_course.exercises.simulated_answers import SIMULATION
 
 if TYPE_CHECKING:
@@ -16,7 +15,36 @@ if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
     from vit_course.exercises.l07_experiments.model_accuracy import ModelAccuracy
 
-_TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "atomic_files", "progress", "muon")
+# what stands in the place of `hunt` while the judge grades: it draws nothing
+_HUNTS = '''"""Stands where the bug hunts are while a student works: every ground of theirs holds an answer."""
+
+
+class Suspect:
+    """What a hunt gives while the judge grades: nothing to be read or run."""
+
+    code = ""
+
+    def __call__(self, *inputs: object, **options: object) -> object:
+        """There is no program here."""
+        raise RuntimeError("bug hunts are not there while grading; no point depends on them")
+
+    program = __call__
+
+    def check(self, mended: object = None) -> "Suspect":
+        """Decide nothing."""
+        return self
+
+    def __repr__(self) -> str:
+        return "a bug hunt is not shown while grading; no point depends on it"
+
+
+def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
+    """Draw nothing."""
+    return Suspect()
+'''
+
+
+_TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "progress", "muon")
 _MODULES = Modules(
     shared=(
         *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "famous", "trained"),
@@ -28,7 +56,7 @@ _MODULES = Modules(
         **{"pretrained": 5, "interpret": 8, "fine_tuning": 9, "modern": 10},
     },
     tools={
-        **dict.fromkeys(("training/loop", "training/tally", "training/early_stopping", "training/optimizers"), 6),
+        **dict.fromkeys(("training/loop", "training/early_stopping", "training/optimizers"), 6),
         "data/splits": 6,
     },
     fixtures={
@@ -41,7 +69,7 @@ _MODULES = Modules(
     stand_ins={
         "exercises/__init__.py": "",
         "exercises/checks/__init__.py": "",
-        "hunts/__init__.py": HUNTS,
+        "hunts/__init__.py": _HUNTS,
         "recipes/__init__.py": "",
     },
 )

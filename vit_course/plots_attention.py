@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course import plots
-from vit_course.training.atomic_files import CannotWriteError, write_atomically
+from vit_course.training.checkpoints import CannotWriteError, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""The module names of earlier releases: before the kit had a package of its own, and lesson 06 became two.
+"""The module names of earlier releases: before the kit had a package of its own, lesson 06 became two, modules merged.
 
 A class folder made then names them, in its ``nbgrader_config.py`` and in its hidden checks, and goes on grading.
 """
@@ -99,6 +99,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vit_course.files": ("exercise_kit.files",),
     "vit_course.reasons": ("exercise_kit.reasons",),
     "vit_course.supported": ("exercise_kit.versions",),
+    "vit_course.data.loaders": ("vit_course.data.image_dataset",),
+    "vit_course.data.superclasses": ("vit_course.data.torchvision_sets",),
+    "vit_course.training.atomic_files": ("vit_course.training.checkpoints",),
+    "vit_course.training.tally": ("vit_course.training.loop",),
 }
 # module → what could once be imported from it, and the module where that is now
 MOVED = {

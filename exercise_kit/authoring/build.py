@@ -1,8 +1,15 @@
-"""Build every lesson's two notebooks, or say which are stale."""
+"""Build every lesson's two notebooks, and the course's outline, or say which are stale.
+
+The outline has the lessons' titles, their points, and the minutes that their exercises are set at. It goes with the
+package, so that a student's own progress can be told where the lessons' sources are not.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +18,11 @@ from nbformat import NotebookNode
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
-from exercise_kit.authoring.outline import FILE as OUTLINE
-from exercise_kit.authoring.outline import outline_of
 from exercise_kit.engine.course import package
 from exercise_kit.files import write
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
+OUTLINE = Path("exercises") / "outline.json"
 
 
 @dataclass(frozen=True)
@@ -129,3 +135,30 @@ def _content(path: Path) -> bytes | None:
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, content)
+
+
+def outline_of(lessons: Iterable[Lesson]) -> bytes:
+    """The outline as a JSON file."""
+    facts = {lesson.name: _facts(lesson) for lesson in lessons}
+    return f"{json.dumps(facts, indent=1, ensure_ascii=False)}\n".encode()
+
+
+def _facts(lesson: Lesson) -> dict[str, object]:
+    first = lesson.cells[0].source
+    title = first.partition("\n")[0].lstrip("# ")
+    return {
+        "title": re.sub(r"^\d\d\s*·\s*", "", title),
+        "minutes": _minutes(first),
+        "points": {cell.name: cell.points for cell in lesson.of_role(Role.CHECK)},
+        "questions": {cell.name: cell.points for cell in lesson.of_role(Role.QUESTION)},
+    }
+
+
+def _minutes(text: str) -> int:
+    """The sum of the column "minutes" of a lesson's table; of "1 to 10" the last number."""
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.split("\n") if line.startswith("|")]
+    if not rows or "minutes" not in rows[0]:
+        return 0
+    column = rows[0].index("minutes")
+    numbers = (re.findall(r"\d+", row[column]) for row in rows[1:] if len(row) > column)
+    return sum(int(found[-1]) for found in numbers if found)

@@ -26,9 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, BuildReport, built_files
+from exercise_kit.authoring.build import OUTLINE, SOURCES, STUDENT_FOLDER, BuildReport, built_files
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
-from exercise_kit.authoring.outline import FILE as OUTLINE
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import write

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.authoring.figures import FigureError, check_links, figures_in
 from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Role
+from exercise_kit.authoring.notebook import FigureError, check_links, figures_in
 from exercise_kit.authoring.predictions import prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
 from exercise_kit.submission.released import checked_file

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -20,21 +22,20 @@ from exercise_kit.cli.class_lessons import (
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.cli.export import export
-from exercise_kit.cli.progress import progress
-from exercise_kit.cli.report import report
-from exercise_kit.cli.roster import roster
-from exercise_kit.cli.similarity import similarity
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import CourseError, course
 from exercise_kit.files import write
 from exercise_kit.how_far import how_far
-from exercise_kit.submission.released import remember_class
+from exercise_kit.judge.result import legible, one_line
+from exercise_kit.submission.released import CONFIG, current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # where the lessons are, when this is an editable install of a clone
 CLONE = Path(__file__).resolve().parents[2]
+BOOK, PAGE = "gradebook.db", "similarity.html"  # in a class folder
+_MOST_NAMES = 10
 
 
 def _clone(root: Path) -> Path:
@@ -164,6 +165,156 @@ def grade(
         raise stop("Stopped. What was graded is kept; the same command goes on from there.", 130) from None
     if not every_one:
         raise typer.Exit(1)
+
+
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A class folder, or a JSON file that vit-course grade wrote.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The page's file; else report.html in the class folder.")] = None,
+    lesson: Annotated[str | None, typer.Option(help="Report on this lesson alone.")] = None,
+    names: Annotated[
+        Path | None, typer.Option(help="Write a second page to this file, which tells who is who: keep it private.")
+    ] = None,
+) -> None:
+    """Write one page about a class: scores, mistakes, what to teach next; without names, to be shown in a lecture."""
+    with needs("grading"):
+        from exercise_kit.report.collect import ReportError
+        from exercise_kit.report.page import write_report
+    with in_words(ReportError), needs("grading"):
+        written = write_report(directory, out, lesson, names)
+    # a path is never broken over two lines: it is there to be copied
+    console = Console(highlight=False, soft_wrap=True)
+    for sentence in written.sentences:
+        console.print(sentence, markup=False)
+    book = written.work.manual_grading
+    if book and book.problem:
+        console.print(legible(f"What waits to be graded by hand is not known: {book.problem}."), markup=False)
+        console.print("Names that it alone knows may stand in the answers shown: look before you show the page.")
+    console.print(f"\nThe report: {written.page}", markup=False)
+    if written.names:
+        console.print(f"Who is who, for you alone: {written.names}", markup=False)
+
+
+def roster(
+    file: Annotated[Path, typer.Argument(help="A CSV file whose first line is id,first,last,email.")],
+    class_dir: Annotated[
+        Path | None,
+        typer.Option("--class", metavar="DIR", help="Your class folder; else the one that the command runs in."),
+    ] = None,
+) -> None:
+    """Tell nbgrader who is in the class: ids (the folders in submitted/), names, addresses."""
+    with needs("grading"):
+        from exercise_kit.nbgrader.roster import RosterError, import_roster, read_roster
+    folder = class_dir or current_class()
+    if folder is None or not is_class(folder):
+        raise stop(f"{folder or 'This'} is no class folder: it has no {CONFIG}; name yours with --class DIR")
+    with in_words(RosterError):
+        read = read_roster(file)
+        done = import_roster(read, folder.resolve())
+    console = Console(highlight=False, soft_wrap=True)
+    counts = f"{len(done.new)} new, {len(done.changed)} changed, {len(done.unchanged)} as before"
+    console.print(f"In the gradebook from {file.name}: {counts}.", markup=False)
+    for sentence in (
+        *(f"{file.name}, {problem}." for problem in read.problems),
+        *_listed("in the class, but not in the file", done.unlisted),
+        *_listed("in the file, but without work in submitted/", done.without_work),
+    ):
+        console.print(one_line(sentence), markup=False)
+    if read.problems:
+        raise typer.Exit(1)
+
+
+def _listed(what: str, names: tuple[str, ...]) -> Iterable[str]:
+    if names:
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        yield f"{len(names)} {what}: {', '.join(names[:_MOST_NAMES])}{more}."
+
+
+def similarity(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A class folder.")],
+    lesson: Annotated[str | None, typer.Option(help="Compare the answers to this lesson alone.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The page's file; else similarity.html in the class folder.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write no page, but files for JPlag, Dolos or compare50 to this new folder.")
+    ] = None,
+) -> None:
+    """Show pairs of submissions that are alike beyond what the task forces: to ask about, never a score."""
+    with needs("similarity"):
+        from exercise_kit.report import similarity as engine
+    console = Console(highlight=False, soft_wrap=True)
+    with in_words(engine.SimilarityError):
+        if export is None:
+            target = out or directory / PAGE
+            count = engine.write_page(directory, target, lesson)
+            console.print(f"{count} {'pair' if count == 1 else 'pairs'} alike, for you alone: {target}", markup=False)
+            return
+        found = engine.texts_of(directory, lesson)
+        count = engine.export(found, export)
+    console.print(f"{count} students' answers are in {export}. For instance:", markup=False)
+    for name in found:
+        home = shlex.quote(str(export / name))
+        for command in (
+            f"java -jar jplag.jar -l python3 -bc {home}/basecode {home}/submissions",
+            f"dolos run -l python --ignore {home}/basecode/basecode.py {home}/submissions/*.py",
+            f"compare50 {home}/submissions/*.py -d {home}/basecode/*.py",
+        ):
+            console.print(f"  {command}", markup=False)
+
+
+def progress(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where your notebooks are; else this folder, or your Drive.")
+    ] = None,
+    card: Annotated[Path | None, typer.Option(help="Draw a card with your numbers to this file: .png or .svg.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete what is kept of your progress.")] = False,
+) -> None:
+    """Show what is done, what it earned, and what comes next; kept in a file of yours, for nobody else."""
+    from exercise_kit.progress.log import FILE, LogError
+    from exercise_kit.progress.log import delete as delete_log
+
+    console = Console(highlight=False)
+    folder = _folder_of_log(directory, FILE)
+    if delete:
+        with in_words():
+            gone = delete_log(folder / FILE)
+        names = ", ".join(str(each) for each in gone)
+        console.print(
+            f"Deleted: {names}" if gone else f"No progress is kept in {folder}.", markup=False, soft_wrap=True
+        )
+        return
+    if not (folder / FILE).exists():
+        raise stop(f"No progress is kept in {folder}: the lessons' checks write {FILE} there while you work.")
+    from exercise_kit.progress.show import show
+    from exercise_kit.progress.summary import progress_in
+
+    with in_words(LogError):
+        found = progress_in(folder)
+    show(found, console)
+    if card:
+        if card.suffix.lower() not in (".png", ".svg"):
+            raise stop(f"{card}: a card is a .png or an .svg")
+        picture = io.BytesIO()
+        found.card().savefig(picture, format=card.suffix[1:].lower(), dpi=150)
+        with in_words():
+            write(card, picture.getvalue())
+        console.print(f"Drawn: {card}", markup=False, soft_wrap=True)
+
+
+def _folder_of_log(directory: Path | None, file: str) -> Path:
+    """Where the log is: in the folder, beside it where each lesson has its own, or among the notebooks of a clone."""
+    if directory is None:
+        from exercise_kit.engine.own_parts import own_folder
+
+        directory = own_folder()
+    if not directory.exists():
+        raise stop(f"there is no folder {directory}")
+    if not directory.is_dir():
+        raise stop(f"{directory} is not a folder; name the one that your notebooks are in")
+    if (directory / CONFIG).exists() or (directory / BOOK).exists():
+        raise stop(f"{directory} is a class folder, with many students; for them: vit-course report {directory}")
+    around = (directory, directory / "notebooks", directory.resolve().parent)
+    return next((each for each in around if (each / file).is_file()), directory)
 
 
 def misconceptions(

@@ -19,7 +19,6 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
-from exercise_kit.engine.cells_not_run import older_than_its_cell
 from exercise_kit.engine.compare import kind_of, listed, quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
@@ -27,8 +26,8 @@ from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
+from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
 from exercise_kit.engine.probes import quiet, uncompiled
-from exercise_kit.engine.script import printed_in_a_script
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching

@@ -42,8 +42,7 @@ from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
-from exercise_kit.nbgrader.grader_notes import Noted, noted
-from exercise_kit.nbgrader.same_file import note_same_file
+from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class

@@ -4,12 +4,15 @@ The flags lie in the metadata of the autograded notebook, where no page shows th
 the lesson's source when formgrader opens a submission, so that an edited one counts at once. formgrader and
 `generate_feedback` make their pages with the same exporter; what formgrader alone hands over tells them apart, so that
 no student reads a note.
+
+One flag depends on all submissions, that of students who handed in one trained model, and the judge's result is kept
+for each alone. So it is noted after grading, and taken back where it does not hold any more.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -22,9 +25,12 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
+from exercise_kit.files import write
 from exercise_kit.judge.result import Result, legible, one_line
-from exercise_kit.submission.flags import MEANINGS, explained
-from exercise_kit.submission.released import cell_source
+from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
+from exercise_kit.submission.notebook_file import Unreachable
+from exercise_kit.submission.released import ReleasedLesson, cell_source
+from exercise_kit.submission.result_file import find_result
 
 NOTES = "vit_course_notes"
 _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
@@ -127,3 +133,45 @@ def _rubric_box(markdown: str) -> str:
 
 def _box(title: str, html: str) -> str:
     return f'<div style="{_BOX}"><strong>{title}</strong> {html}</div>'
+
+
+def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
+    """Bring the flag up to date in all autograded notebooks of a lesson, and give the students who have it.
+
+    Args:
+        course: the class; whoever handed in counts, graded or not yet.
+        lesson: as it was released.
+
+    Raises:
+        OSError: a notebook cannot be written.
+    """
+    files = [each.file for each in lesson.exercises if each.file]
+    submitted = Path(course.root) / course.submitted_directory
+    found: list[tuple[str, set[str]]] = []
+    for folder in sorted(submitted.glob(f"*/{lesson.name}")) if files else ():
+        if not folder.is_symlink() and noted(_page(course, folder.parent.name, lesson.name)).graded:
+            found.append((folder.parent.name, _digests(folder, files)))
+    shared = flag_same_file(found)
+    for (student, _), same in zip(found, shared, strict=True):
+        _flag_page(_page(course, student, lesson.name), same)
+    return {student for (student, _), same in zip(found, shared, strict=True) if same}
+
+
+def _page(course: CourseDirectory, student: str, lesson: str) -> Path:
+    return Path(course.format_path(course.autograded_directory, student, lesson)) / f"{lesson}.ipynb"
+
+
+def _digests(folder: Path, files: Sequence[str]) -> set[str]:
+    with suppress(Unreachable):  # what is the matter with the folder, its own result says
+        return {result.digest for name in files if (result := find_result(folder, name)).digest}
+    return set()
+
+
+def _flag_page(page: Path, wanted: bool) -> None:
+    if not page.is_file() or wanted == (SAME_FILE in noted(page).flags):
+        return
+    notebook = json.loads(page.read_bytes())
+    if notes := notebook["metadata"].get(NOTES):  # an older version of the kit noted nothing
+        others = [flag for flag in notes["flags"] if flag != SAME_FILE]
+        notes["flags"] = [*others, SAME_FILE] if wanted else others
+        write(page, json.dumps(notebook, indent=1).encode())

@@ -93,9 +93,9 @@ class Progress:
 
     def card(self) -> Figure:
         """A picture of it all."""
-        from exercise_kit.progress.card import draw
+        from exercise_kit.progress.show import draw_card
 
-        return draw(self)
+        return draw_card(self)
 
     def __str__(self) -> str:
         from exercise_kit.progress.show import as_text

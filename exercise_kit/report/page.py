@@ -19,11 +19,10 @@ from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
-from exercise_kit.report.discrimination import LEAST_STUDENTS, discriminations
 from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
 from exercise_kit.report.plots import course, exercises, mistakes, scores, seconds
-from exercise_kit.report.tally import Mistake, Tally, UnexplainedGroup, tally
+from exercise_kit.report.tally import LEAST_STUDENTS, Mistake, Tally, UnexplainedGroup, discriminations, tally
 from exercise_kit.report.term import LessonRow, class_size, lesson_rows
 from exercise_kit.submission import flags
 

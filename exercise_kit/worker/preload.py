@@ -1,18 +1,20 @@
 """What the warm process imports and makes ready once, so that no child pays for it.
 
 Its memory is gathered into large pages: a fork and a child's end then touch hundreds of entries, not a hundred
-thousand. Where the kernel cannot do that, a fork takes longer, and that is all.
+thousand. Where the kernel cannot do that, a fork takes longer, and that is all. A DataLoader loads without worker
+processes from then on: a submission has none to give.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _LARGE = 2 << 20  # bytes of a large page on x86-64, and on ARM with pages of 4 KiB
@@ -73,12 +75,11 @@ def preload_first(device: str = "cpu") -> Any:
 
         torch.set_num_threads(1)  # before any operation: a child of a process with more threads would hang
     _import(_FIRST)
-    from . import dataloader
     from .shell import make_shell
 
     shell = make_shell()
     _warm_up(backward=device == "cpu")
-    dataloader.without_workers(shell.note)
+    _load_without_workers(shell.note)
     warnings.formatwarning = _without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell
@@ -108,3 +109,36 @@ def _warm_up(*, backward: bool) -> None:
 
 def _without_path(message: Warning | str, category: type[Warning], *_: object, **__: object) -> str:
     return f"{category.__name__}: {message}\n"
+
+
+_ONLY_WITH_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout")
+
+
+def _load_without_workers(note: Callable[[str], None]) -> None:
+    """From here on every DataLoader loads in this process; the first that asked for workers leaves a ``note``."""
+    from torch.utils.data import DataLoader
+
+    begin = DataLoader.__init__
+    noted_once: list[bool] = []
+
+    @functools.wraps(begin)
+    def init(loader: Any, *inputs: Any, num_workers: int = 0, **options: Any) -> None:
+        inputs, num_workers = _by_position(inputs, num_workers)
+        if num_workers:
+            for name in _ONLY_WITH_WORKERS:
+                options.pop(name, None)
+            if not noted_once:
+                noted_once.append(True)
+                note("DataLoader loads without workers while grading")
+        begin(loader, *inputs, **options)
+
+    kind: Any = DataLoader
+    kind.__init__ = init
+
+
+def _by_position(inputs: tuple[Any, ...], num_workers: int) -> tuple[tuple[Any, ...], int]:
+    """The positional arguments of DataLoader with no workers among them, and how many were asked for."""
+    place = 5  # dataset, batch_size, shuffle, sampler, batch_sampler, num_workers
+    if len(inputs) <= place:
+        return inputs, num_workers
+    return (*inputs[:place], 0, *inputs[place + 1 :]), inputs[place]

@@ -17,8 +17,8 @@ from matplotlib.image import imread
 from torch import Tensor
 
 from vit_course import plots_attention as plots
-from vit_course.training import atomic_files
-from vit_course.training.atomic_files import CannotWriteError
+from vit_course.training import checkpoints
+from vit_course.training.checkpoints import CannotWriteError
 
 
 def rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
         ) as why:
             plots.save_every_head(rgb(), [maps(3, 2, 3)], tmp_path / "heads")
     assert why.value._render_traceback_() == [str(why.value)]
-    monkeypatch.setattr(atomic_files, "write", refused)
+    monkeypatch.setattr(checkpoints, "write", refused)
     with pytest.raises(
         CannotWriteError, match=r"cannot write .*block_0_head_0\.png, .*: Permission denied\. Make room"
     ):

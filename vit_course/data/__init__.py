@@ -13,29 +13,28 @@ if TYPE_CHECKING:
     from vit_course.data.bundled import SHAPES, digits, draw_shapes, photo, shapes
     from vit_course.data.folder import FolderBatches, folder_batches, is_class_folder, load_folder
     from vit_course.data.image_dataset import (
+        Batches,
         DatasetError,
         ImageDataset,
         MissingDatasetError,
         channel_statistics,
         train_validation_split,
     )
-    from vit_course.data.loaders import Batches
     from vit_course.data.sources import data_folder, holds_dataset, load_dataset, load_npz
     from vit_course.data.splits import split_indices
-    from vit_course.data.superclasses import SUPERCLASSES, grouped
+    from vit_course.data.torchvision_sets import SUPERCLASSES, grouped
 
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
     "bundled": ("SHAPES", "digits", "draw_shapes", "photo", "shapes"),
     "folder": ("FolderBatches", "folder_batches", "is_class_folder", "load_folder"),
     "image_dataset": (
-        *("DatasetError", "ImageDataset", "MissingDatasetError"),
+        *("Batches", "DatasetError", "ImageDataset", "MissingDatasetError"),
         *("channel_statistics", "train_validation_split"),
     ),
-    "loaders": ("Batches",),
     "sources": ("data_folder", "holds_dataset", "load_dataset", "load_npz"),
     "splits": ("split_indices",),
-    "superclasses": ("SUPERCLASSES", "grouped"),
+    "torchvision_sets": ("SUPERCLASSES", "grouped"),
 }
 
 __all__ = [

@@ -20,8 +20,14 @@ from torch.utils.data import DataLoader, Dataset
 
 from vit_course.data.augmentation import Augmentation, augment, drawing_from, mix
 from vit_course.data.decoding import fit_to_square, read_image, read_images
-from vit_course.data.image_dataset import Channels, DatasetError, ImageDataset, MissingDatasetError, channel_statistics
-from vit_course.data.loaders import generator_of
+from vit_course.data.image_dataset import (
+    Channels,
+    DatasetError,
+    ImageDataset,
+    MissingDatasetError,
+    channel_statistics,
+    generator_of,
+)
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".ppm", ".pgm", ".tif", ".tiff")
 TEST_NAMES = ("test", "val", "valid", "validation")

@@ -22,7 +22,7 @@ from vit_course.recipes.recipe import Recipe
 from vit_course.recipes.result import RunResult, definition, device_in_words
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
-from vit_course.training.atomic_files import write_atomically
+from vit_course.training.checkpoints import write_atomically
 from vit_course.training.loop import evaluating
 from vit_course.vit import VisionTransformer
 

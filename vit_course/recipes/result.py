@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vit_course.recipes.recipe import Recipe, RecipeError
-from vit_course.training.atomic_files import write_atomically
+from vit_course.training.checkpoints import write_atomically
 
 VERSION = 1
 

@@ -18,7 +18,7 @@ from vit_course.recipes.images import Images, load_images, name_of, split_valida
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.result import RunResult, definition, read_result, write_json, write_result
 from vit_course.training import History, OutOfMemoryError, TrainingDivergedError, TrainingSettings, fit
-from vit_course.training.atomic_files import CannotWriteError
+from vit_course.training.checkpoints import CannotWriteError
 from vit_course.training.hardware import choose_precision, device_named, is_main_process
 from vit_course.training.progress import TrackerError
 

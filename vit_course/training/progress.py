@@ -18,7 +18,7 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
 
-    from vit_course.training.tally import Tally
+    from vit_course.training.loop import Tally
 
 
 WIDE = 120  # columns of a terminal in which the whole bar has room

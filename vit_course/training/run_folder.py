@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from vit_course.training.atomic_files import (
+from vit_course.training.checkpoints import (
+    RUN_KEY,
     CannotWriteError,
     CheckpointError,
+    describe,
     read_tensors,
+    save_weights,
     write_atomically,
     write_tensors,
 )
-from vit_course.training.checkpoints import RUN_KEY, describe, save_weights
 from vit_course.training.history import History, RunFolderError
 from vit_course.training.settings import TrainingSettings
 

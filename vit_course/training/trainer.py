@@ -14,19 +14,17 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from vit_course.data.loaders import generator_of
-from vit_course.training.atomic_files import CheckpointError
-from vit_course.training.checkpoints import check_fits
+from vit_course.data.image_dataset import generator_of
+from vit_course.training.checkpoints import CheckpointError, check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
 from vit_course.training.hardware import Fusible, Processes, advice, autocast, choose_precision, largest_that_fits
 from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
-from vit_course.training.loop import measure
+from vit_course.training.loop import Tally, measure
 from vit_course.training.optimizers import build_optimizers, warmup_cosine
 from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
 from vit_course.training.settings import TrainingSettings
-from vit_course.training.tally import Tally
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from vit_course.training import CheckpointError, TrainingSettings, atomic_files, fit, load_model, save_model
+from vit_course.training import CheckpointError, TrainingSettings, checkpoints, fit, load_model, save_model
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ class TestBadFiles:
         def refused(*_: object) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(atomic_files, "write", refused)  # root may write everywhere
+        monkeypatch.setattr(checkpoints, "write", refused)  # root may write everywhere
         with pytest.raises(
             CheckpointError, match=r"cannot write .*m\.safetensors, .*: Permission denied\. Make"
         ) as why:

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, shapes
 from vit_course.training import TrainingSettings
-from vit_course.training.tally import Tally
+from vit_course.training.loop import Tally
 from vit_course.training.trainer import Updates
 from vit_course.vit import VisionTransformer
 

@@ -60,7 +60,7 @@ TOO_FULL = [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 G
 
 
 @pytest.mark.parametrize("error", TOO_FULL, ids=["allocating", "opening the device"])
-@pytest.mark.parametrize("what", ["vit_course.data.loaders.Batches.__init__", "torch.nn.Module.to"])
+@pytest.mark.parametrize("what", ["vit_course.data.image_dataset.Batches.__init__", "torch.nn.Module.to"])
 def test_no_room_before_the_first_step_is_reported(
     what: str, error: Exception, random_dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ def test_a_training_that_keeps_nothing_needs_torch_and_nothing_heavier() -> None
 
 
 def test_fit_and_checkpoints_can_be_imported_where_lesson_06_is_graded() -> None:
-    hidden = ["loop", "tally", "early_stopping", "optimizers"]
+    hidden = ["loop", "early_stopping", "optimizers"]
     code = (
         f"import sys; sys.modules |= {{f'vit_course.training.{{name}}': None for name in {hidden}}}\n"
         "from vit_course.training import History, TrainingSettings, draws_progress, fit, load_model, save_model\n"

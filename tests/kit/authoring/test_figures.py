@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from exercise_kit.authoring.figures import FigureError, check_links, inline_figures
+from exercise_kit.authoring.notebook import FigureError, check_links, inline_figures
 
 from .conftest import DOT
 

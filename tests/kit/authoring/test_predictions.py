@@ -8,10 +8,9 @@ import json
 import nbformat
 import pytest
 
-from exercise_kit.authoring.build import build
+from exercise_kit.authoring.build import build, outline_of
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import problems_of
-from exercise_kit.authoring.outline import outline_of
 from exercise_kit.authoring.predictions import without_guesses
 from exercise_kit.engine.course import package
 

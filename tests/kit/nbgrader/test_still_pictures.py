@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from exercise_kit.nbgrader.still_pictures import MOST_PIXELS, base64_png, still_outputs
+from exercise_kit.nbgrader.cleaning import MOST_PIXELS, base64_png, still_outputs
 
 WORDS = "<script>attack()</script>"
 

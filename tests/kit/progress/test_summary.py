@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.cli.progress import progress as command
+from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
 from exercise_kit.progress.show import as_html
 from exercise_kit.progress.summary import LessonProgress, Progress, summary

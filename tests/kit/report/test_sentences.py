@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from exercise_kit.cli.report import report
+from exercise_kit.cli.commands import report
 from tests.kit.report.conftest import exercise, failed
 
 app = typer.Typer()

@@ -12,10 +12,9 @@ import pytest
 from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
 from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, State, SubmittedWork
-from exercise_kit.report.discrimination import LEAST_STUDENTS, discriminations
 from exercise_kit.report.page import lecture_page, private_page, signed
 from exercise_kit.report.people import Why, to_talk_to
-from exercise_kit.report.tally import KnownMistake, tally
+from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, discriminations, tally
 from exercise_kit.report.term import lesson_rows
 from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
 from tests.kit.report.conftest import exercise, failed

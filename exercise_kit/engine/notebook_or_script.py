@@ -1,22 +1,29 @@
-"""A cell that runs before its exercise's cell, or after one with a syntax error: a sentence says so.
+"""Where checks are called from: a notebook, whose cells run in any order, or a plain script.
 
-Of a name that is not there yet Jupyter shows which cell to run, and no traceback. IPython asks a handler about every
-NameError. One that is not about a name of the course is shown as ever, and so is one inside a function. It stays an
-error, also for nbgrader. After a restart of the kernel nothing of ours is there to do this until the setup cell has
-run: so a check's cell says the same in a comment, which the traceback shows (:mod:`exercise_kit.authoring.notebook`).
+A cell that runs before its exercise's cell, or after one with a syntax error: a sentence says so. Of a name that is not
+there yet Jupyter shows which cell to run, and no traceback. IPython asks a handler about every NameError. One that is
+not about a name of the course is shown as ever, and so is one inside a function. It stays an error, also for nbgrader.
+After a restart of the kernel nothing of ours is there to do this until the setup cell has run: so a check's cell says
+the same in a comment, which the traceback shows (:mod:`exercise_kit.authoring.notebook`).
+
+In a script nobody shows the value of a line, so a report is printed.
 """
 
 from __future__ import annotations
 
 import ast
+import dis
+import functools
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from types import TracebackType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, ParamSpec
 
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.verdict import Report
 
 _CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
 
@@ -79,3 +86,31 @@ def _line_of_syntax_error(shell: Any, source: str) -> int:
     except (SyntaxError, ValueError) as error:  # of a NUL without a line, and in Python 3.11 a ValueError
         return getattr(error, "lineno", None) or source.partition("\0")[0].count("\n") + 1
     return 0
+
+
+_Arguments = ParamSpec("_Arguments")
+
+
+def printed_in_a_script(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+    """Decorate a check that returns a report: the report is printed where a script calls it and drops the result."""
+
+    @functools.wraps(check)
+    def printing(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+        report = check(*arguments, **options)
+        caller = sys._getframe(1)
+        if _is_of_a_script(caller) and _is_dropped(caller):
+            print(report)
+        return report
+
+    return printing
+
+
+def _is_of_a_script(caller: FrameType) -> bool:
+    """Whether Python runs a file, and this is a line of it; a notebook's module has no file."""
+    return caller.f_globals.get("__name__") == "__main__" and "__file__" in caller.f_globals
+
+
+def _is_dropped(caller: FrameType) -> bool:
+    """Whether the caller does nothing with what the call that it is at gives."""
+    following = (each.opname for each in dis.get_instructions(caller.f_code) if each.offset > caller.f_lasti)
+    return next(following, "") == "POP_TOP"

@@ -7,9 +7,9 @@ from types import CodeType, SimpleNamespace
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from exercise_kit.engine import cells_not_run
-from exercise_kit.engine.cells_not_run import older_than_its_cell, sentence
+from exercise_kit.engine import notebook_or_script
 from exercise_kit.engine.course import course
+from exercise_kit.engine.notebook_or_script import older_than_its_cell, sentence
 
 
 def words_for(code: str | CodeType) -> str:
@@ -37,7 +37,7 @@ def words_after(*cells: str, name: str = "patchify") -> str:
     try:
         shell.history_manager.input_hist_raw = ["", *cells]
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(cells_not_run, "_shell", lambda: shell)
+            patched.setattr(notebook_or_script, "_shell", lambda: shell)
             return older_than_its_cell(course().exercises[name])
     finally:
         shell.history_manager.end_session()
@@ -87,7 +87,7 @@ def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
 def test_without_a_history_nothing_is_told(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells_not_run, "_shell", lambda: shell)
+    monkeypatch.setattr(notebook_or_script, "_shell", lambda: shell)
     assert older_than_its_cell(course().exercises["patchify"]) == ""
 
 
