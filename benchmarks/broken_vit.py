@@ -29,6 +29,7 @@ from for_library import LIBRARY, findings
 from told_apart import sorted_out
 from wrong_models import WrongModel, wrong_models
 
+from exercise_kit import files
 from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset, load_npz
 from vit_course.training import TrainingDivergedError, TrainingSettings, fit
@@ -153,9 +154,7 @@ def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, 
 def write(path: Path, result: dict[str, Any]) -> None:
     """``result`` as JSON, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    unfinished.replace(path)
+    files.write(path, (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def table(rows: list[Row], reasons: dict[str, str]) -> str:

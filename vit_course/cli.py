@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.commands import CLONE, Lessons, add_commands, run
+from exercise_kit.cli.commands import Lessons, add_commands, run
 from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.submission.released import CLONE
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)

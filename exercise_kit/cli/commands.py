@@ -27,13 +27,11 @@ from exercise_kit.engine.course import CourseError, course
 from exercise_kit.files import write
 from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import legible, one_line
-from exercise_kit.submission.released import CONFIG, current_class, is_class, remember_class
+from exercise_kit.submission.released import CLONE, CONFIG, current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
-# where the lessons are, when this is an editable install of a clone
-CLONE = Path(__file__).resolve().parents[2]
 BOOK, PAGE = "gradebook.db", "similarity.html"  # in a class folder
 _MOST_NAMES = 10
 

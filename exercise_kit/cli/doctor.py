@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from exercise_kit.submission.released import CLONE
 from exercise_kit.versions import problem_with
 from exercise_kit.worker.capabilities import SandboxCapabilities, probe_capabilities
 
@@ -138,7 +139,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-CLONE = Path(__file__).resolve().parents[2]
 COLORS: dict[Verdict, str] = {"fine": "green", "weaker": "yellow", "missing": "bold red"}
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from exercise_kit.cli.errors import in_words, needs
 from exercise_kit.files import write
 from exercise_kit.judge.result import one_line
+from exercise_kit.submission.released import CLONE
 
 if TYPE_CHECKING:
     from exercise_kit.exports.gradescope import Visibility
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # where the lessons are, when this is an editable install of a clone
-CLONE = Path(__file__).resolve().parents[2]
 _PRIVATE = 0o600  # who may read grades: their owner
 
 

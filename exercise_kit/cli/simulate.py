@@ -15,14 +15,13 @@ from rich.console import Console
 from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
 from exercise_kit.cli.errors import in_words, needs, stop
 from exercise_kit.how_far import how_far
-from exercise_kit.submission.released import remember_class
+from exercise_kit.submission.released import CLONE, remember_class
 
 if TYPE_CHECKING:
     from exercise_kit.simulate.simulate import Simulated
 
 
 # where the lessons are, when this is an editable install of a clone
-CLONE = Path(__file__).resolve().parents[2]
 _console = Console(highlight=False, soft_wrap=True)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 _MOST_DIFFERENCES = 40

@@ -16,7 +16,7 @@ from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check
 from exercise_kit.files import own_folder, write
 from exercise_kit.submission.slice import parse
 
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[2]  # where the lessons are, when this is an editable install of a clone
 CONFIG = "nbgrader_config.py"
 SUBMITTED = "submitted"
 _STUDENT_FOLDERS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})

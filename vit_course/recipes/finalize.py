@@ -22,7 +22,7 @@ from vit_course.recipes.recipe import Recipe
 from vit_course.recipes.result import RunResult, definition, device_in_words
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
-from vit_course.training.checkpoints import write_atomically
+from vit_course.training.checkpoints import read_tensors, write_atomically
 from vit_course.training.loop import evaluating
 from vit_course.vit import VisionTransformer
 
@@ -97,9 +97,7 @@ def predict(model: nn.Module, dataset: ImageDataset, device: torch.device) -> Te
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Put the weights of a file that `vit_course.training.fit` wrote into a model of the same recipe."""
-    from safetensors.torch import load_file
-
-    model.load_state_dict(load_file(path))
+    model.load_state_dict(read_tensors(path)[0])
 
 
 @dataclass(frozen=True)

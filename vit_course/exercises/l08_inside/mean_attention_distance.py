@@ -203,11 +203,7 @@ def squared_distance(weights: Tensor, grid_size: Grid, patch_size: int) -> Tenso
 def rows_plus_columns(weights: Tensor, grid_size: Grid, patch_size: int) -> Tensor:
     """The differences in row and column are added up, but the straight-line distance is asked for."""
 
-    def around_the_corner(query: int, key: int, grid: Grid) -> float:
-        (row, column), (other_row, other_column) = divmod(query, grid[1]), divmod(key, grid[1])
-        return abs(row - other_row) + abs(column - other_column)
-
-    return _measured(weights, grid_size, patch_size, around_the_corner)
+    return _measured(weights, grid_size, patch_size, _around_the_corner)
 
 
 @mean_attention_distance.misconception("Which patch comes after the last one of a row?", FAR)
