@@ -1,6 +1,6 @@
 """How long a student waits for `check`: the first one in a fresh kernel, and one after the other.
 
-    python benchmarks/check_latency.py --output benchmarks/results/check_latency.json
+    python benchmarks/check_latency.py
 
 The first check of each lesson is timed in a process of its own, which has imported torch and `check` before, as the
 setup cell does. Then every exercise is checked in one process; the median of a few rounds counts. All of this for right
@@ -25,6 +25,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 
 FIRST, WARM = 2.0, 0.3  # seconds that we want to stay under: one fresh check, and 95 % of the others
+RESULTS = Path(__file__).parent / "results" / "check_latency.json"
 ANSWERS = ("right", "wrong")  # the model solution, and the first known mistake, whose name is then searched for
 
 
@@ -97,7 +98,7 @@ def tell(answer: str, found: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--only", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
@@ -109,8 +110,7 @@ def main() -> None:
     found = rounded(measured(arguments.rounds))
     for answer in ANSWERS:
         tell(answer, found[answer])
-    if arguments.output:
-        arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, practice_called
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
-from exercise_kit.worker.observe import observe, observe_parts
+from exercise_kit.worker.observe import observe, observe_parts, pull_back
 
 NO_OPTIONS: Mapping[str, Any] = {}
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -141,7 +141,7 @@ class LocalModule:
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return CallResult(dict.fromkeys(self._parameters()))
-        _, error = _attempt(output.backward, (cotangent,), NO_OPTIONS)
+        _, error = _attempt(pull_back, ([output], [cotangent]), NO_OPTIONS)
         return CallResult({name: each.grad for name, each in self._parameters().items()}, error)
 
     def _parameters(self) -> dict[str, nn.Parameter]:

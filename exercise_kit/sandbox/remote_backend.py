@@ -17,6 +17,7 @@ from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.sandbox.reply import Reply, WorkerConnection, sizes, value_of
 from exercise_kit.sandbox.sandbox import Worker
+from exercise_kit.worker.observe import weighted_sum
 
 
 class RemoteStudent(Student):
@@ -102,7 +103,8 @@ class RemoteModule:
         """
         pulled: Sequence[Tensor | None] = [None] * len(self._outputs)
         if output.requires_grad:
-            pulled = torch.autograd.grad(output, self._outputs, cotangent, allow_unused=True) if self._outputs else ()
+            number = weighted_sum(output, cotangent)
+            pulled = torch.autograd.grad(number, self._outputs, allow_unused=True) if self._outputs else ()
             if all(each is None for each in pulled):
                 raise ValueError("a module in a worker can be differentiated from its last output only")
         with self._line.reading():

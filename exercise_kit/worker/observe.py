@@ -71,9 +71,19 @@ def cotangent(output: Tensor, seed: int = 0) -> Tensor:
 
 def pull_back(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> None:
     """Run the backward pass from outputs that require a gradient; the graph stays for another."""
-    pairs = [(output, each) for output, each in zip(outputs, cotangents, strict=True) if each is not None]
-    if pairs:
-        torch.autograd.backward([output for output, _ in pairs], [each for _, each in pairs], retain_graph=True)
+    pairs = zip(outputs, cotangents, strict=True)
+    numbers = [weighted_sum(output, each) for output, each in pairs if each is not None]
+    if numbers:
+        torch.autograd.backward(numbers, retain_graph=True)
+
+
+def weighted_sum(output: Tensor, cotangent: Tensor) -> Tensor:
+    """A number whose gradients are those of ``output``, pulled back from ``cotangent``.
+
+    Given a cotangent, torch imports sympy to compare two shapes, and the first check of a kernel would wait for it.
+    """
+    with torch.enable_grad():
+        return (output * cotangent).sum()
 
 
 def _differentiable(value: Any) -> Any:
