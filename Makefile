@@ -67,6 +67,7 @@ bench: install
 	$(if $(DATA),$(RUN) benchmarks/fair_bet.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/lesson_cifar.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/modern.py --data "$(DATA)")
+	$(if $(DATA),$(RUN) benchmarks/short_lessons.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/lesson_modern.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/inside.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/training_tools.py --data "$(DATA)")

@@ -391,7 +391,8 @@ reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 
 # %% [markdown]
 # Both learn, and about equally well: the second model finds its scrambled pictures no harder than the first finds the
-# drawings. (One seed and few drawings: a difference of a few points says nothing.)
+# drawings. (In our runs from three seeds the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`.
+# With so few drawings, a difference of a few points says nothing.)
 #
 # Two trainings did not tell the two models apart. One picture does, without any training: light a single patch, and ask
 # which word of the sentence it becomes. Counting from 0, as Python does, the patch in row 0, column 1 is word 1 of a

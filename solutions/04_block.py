@@ -231,8 +231,8 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 
 # %% [markdown]
 # With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise
-# (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nearly
-# every patch, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (There the
+# (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nine
+# patches in ten, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (There the
 # tokens are no longer pixels: positions and other blocks have added to them, so no token is truly flat.)
 
 # %% [markdown]
@@ -549,12 +549,12 @@ draw(lengths, "block", "mean length")
 
 # %% [markdown]
 # The stream grows, slowly. Fresh branches point in nearly unrelated directions, so lengths add up as at a right angle:
-# their *squares* add. If every block adds a vector of the same length, in a new direction, the squared length grows
-# by the same amount each time, so the length grows no faster than the square root of the number of blocks. The
-# branches hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the length
-# √embed_dim (here 13.9), however long the stream is. So after many blocks one branch is small beside the stream: here,
-# after twelve fresh blocks, what a branch adds is about an eighth as long as the stream. In the next section the
-# branches are larger, and you will see the effect.
+# their *squares* add. If every block adds a vector of the same length, in a new direction, the squared length grows by
+# the same amount each time, so the length grows no faster than the square root of the number of blocks. The branches
+# hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the length √embed_dim (here
+# 13.9), however long the stream is. So after many blocks one branch is small beside the stream: here, after twelve
+# fresh blocks, what a branch adds is about an eighth as long as the stream (12 to 14 % from three seeds,
+# `benchmarks/results/short_lessons.json`). In the next section the branches are larger, and you will see the effect.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
@@ -628,10 +628,11 @@ reveal("last-gradient", factor, within=factor / 2)
 draw(pulls, "block", "gradient of fc1")
 
 # %% [markdown]
-# Both start alike at block 0. With pre-norm the gradient then shrinks from block to block: the stream grows, each new
-# branch is a smaller part of it, and changing a late block changes the output little. With post-norm every norm brings
-# the tokens back to the same length, so each of the 48 branches is a large part of the stream when it is added, the
-# last as much as the first.
+# At block 0 the two gradients are of similar size: from three seeds (`benchmarks/results/short_lessons.json`) the
+# larger is at most 1.8 times the smaller. With pre-norm the gradient then shrinks, on the whole, to about a third in
+# the last block: the stream grows, each new branch is a smaller part of it, and changing a late block changes the
+# output little. With post-norm every norm brings the tokens back to the same length, so each of the 48 branches is a
+# large part of the stream when it is added, the last as much as the first.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
@@ -705,15 +706,17 @@ reveal("24-post-norm-blocks", deep["post-norm"][-1], within=0.2)
 draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 
 # %% [markdown]
-# In this run (one seed, a small data set), and at this learning rate, post-norm is no better than guessing. Look at the
-# numbers above the curves: within a few steps its tokens are nearly the same for *every* picture. So they no longer
-# show which picture went in, and the layers after them cannot recover it. With pre-norm, too, the tokens first become
-# more alike, but then they differ again.
+# In each of our three runs (three seeds, a small data set), and at this learning rate, post-norm is no better than
+# guessing: its loss ends at 2.32, 2.33 and 2.33, that of pre-norm at 2.03, 2.05 and 1.93
+# (`benchmarks/results/short_lessons.json`). Look at the numbers above the curves: within a few steps its tokens are
+# nearly the same for *every* picture. So they no longer show which picture went in, and the layers after them cannot
+# recover it. With pre-norm, too, the tokens first become more alike, but then they differ again.
 #
-# So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks learn. With
-# warm-up their tokens stay different for longer, but the loss stays near that of guessing. (In some of our runs with
-# warm-up the tokens had collapsed by step 79, in others not yet. Rounding, which depends on the machine and its number
-# of threads, is enough to decide this.) Either way, with steps of this size they learn next to nothing in 80 steps.
+# So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks begin to
+# learn (2.13, 2.12 and 2.12). With warm-up their tokens stay different for longer, but the loss stays near that of
+# guessing (2.30, 2.30 and 2.35). (In one of these three runs the tokens had collapsed by step 79, in the other two not
+# yet. Rounding, which depends on the machine and its number of threads, is enough to decide this.) Either way, with
+# steps of this size they learn next to nothing in 80 steps.
 #
 # The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of
 # steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you
@@ -759,9 +762,10 @@ reveal("without-additions", bare["8 without additions"][-1], within=0.2)
 draw(bare, "step", "loss")
 
 # %% [markdown]
-# In our run eight blocks with additions end at 1.56. Without additions two blocks still learn (1.48), four learn less
-# (about 1.9), and eight do not learn (2.30). At a tenth of the rate the eight come down to 2.08, which is still little.
-# To see why, look at what fresh blocks make of seventeen different tokens:
+# In our three runs (`benchmarks/results/short_lessons.json`) eight blocks with additions end at 1.56, 1.47 and 1.39.
+# Without additions two blocks still learn (1.48, 1.55 and 1.57), four learn less or not at all (1.85, 1.83 and 2.31),
+# and eight do not learn (2.30, 2.32 and 2.29). At a tenth of the rate the eight come down to 2.08, 2.01 and 1.99, which
+# is still little. To see why, look at what fresh blocks make of seventeen different tokens:
 
 # %%
 different = torch.randn(1, 17, 32)

@@ -1,0 +1,160 @@
+"""What lessons 00, 01, 03, 04, 05 and 07 quote of their own short cells, from three seeds.
+
+    python benchmarks/short_lessons.py --data cifar10.npz
+
+Runs the cells of the lessons themselves, with the right answers, as far as the last one that is quoted. A seed is added
+to every seed of a lesson, so with seed 0 the cells do what they do for a student. The data are for lesson 07: one model
+with small positions, from one seed. Takes ten minutes on an idle core; a run that was stopped goes on where it was.
+Writes results/short_lessons.json.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+import torch
+from lesson_cifar import SEEDS, parser_of, save
+
+import vit_course
+from exercise_kit.authoring.lesson import Role, read_lesson
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "short_lessons.json"
+SILENT = ("check", "hunt", "keep", "predict", "progress", "reveal")  # nothing that is quoted comes from these
+LOOKED_AT = (0, 1, 10, 40, 79)  # the steps at which lesson 04 looks at its tokens
+MIRROR = r"step 300: error ([\d.]+), +(\d+)% of the weight"
+
+
+def played(lesson: str, last: str, seed: int) -> tuple[dict[str, Any], str]:
+    """The names that a lesson's cells leave, as far as the first cell with the text ``last``, and what they print."""
+    names: dict[str, Any] = {}
+    printed, seeded = io.StringIO(), torch.manual_seed
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(stack.enter_context(tempfile.TemporaryDirectory())))  # no parts are kept
+        stack.enter_context(patch.multiple(vit_course, **{name: MagicMock() for name in SILENT}))
+        stack.enter_context(patch.object(torch, "manual_seed", lambda number: seeded(number + seed)))
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
+            if cell.role in (Role.CODE, Role.EXERCISE) and "raises-exception" not in cell.tags:
+                exec(compile(cell.source, lesson, "exec", dont_inherit=True), names)
+                if last in cell.source:
+                    return names, printed.getvalue()
+    raise ValueError(f"no cell of {lesson} holds {last}")
+
+
+def start(seed: int) -> dict[str, Any]:
+    """Per cent of the drawings right, their patches read row by row and column by column."""
+    names, _ = played("00_start", 'reveal("rows-or-columns"', seed)
+    return {"accuracies": names["accuracies"]}
+
+
+def patchify(seed: int) -> dict[str, Any]:
+    """The share of the variance that few directions keep, and how far a Linear is from its convolution."""
+    names, _ = played("01_patchify", "by_convolution = ", seed)
+    return {"kept": names["shares"], "difference": (names["by_linear"] - names["by_convolution"]).abs().max().item()}
+
+
+def attention(seed: int) -> dict[str, Any]:
+    """Undivided scores, shuffled tokens, and the head that learns to mirror."""
+    names, printed = played("03_attention", "learn_to_mirror(table)", seed)
+    found: dict[str, Any] = {"largest_weight": {}, "stuck": {}, "gradient": {}}
+    for head_dim in (4, 64, 256):
+        for name, divisor in (("undivided", 1), ("divided", head_dim**0.5)):
+            which = f"{head_dim}, {name}"
+            stuck, gradient = names["rows_and_gradients"](head_dim, divisor)
+            each = {"stuck": gradient[stuck], "others": gradient[~stuck]}
+            found["largest_weight"][which] = names["largest_weight"](names["scores_of"](head_dim, divisor)).item()
+            found["stuck"][which] = stuck.float().mean().item()
+            found["gradient"][which] = {name: rows.median().item() for name, rows in each.items() if len(rows)}
+    found["shuffled"] = dict(re.findall(r"(with|without) positions the mean changes by ([\d.]+)%", printed))
+    for name, (error, share) in zip(("without", "with"), re.findall(MIRROR, printed), strict=True):
+        found[f"mirror, {name} positions"] = {"error": error, "share": share}
+    return found
+
+
+def block(seed: int) -> dict[str, Any]:
+    """The stream, gradients and losses of stacks with norms in two places, and of stacks without additions."""
+    names, printed = played("04_block", "tokens of one image differ by", seed)
+    lengths = {name: each[-1] for name, each in names["lengths"].items()}
+    return {
+        "branch": {name: length / lengths["stream"] for name, length in lengths.items() if name != "stream"},
+        "gradients": names["pulls"],
+        "losses": {name: each[-1].item() for name, each in (names["deep"] | names["bare"]).items()},
+        "spreads": {name: [each[step] for step in LOOKED_AT] for name, each in names["spreads"].items()},
+        "tokens": dict(re.findall(r"(\w+) +tokens of one image differ by (\S+)", printed)),
+    }
+
+
+def vit(seed: int) -> dict[str, Any]:
+    """The stream's spread, first losses, and per cent of the drawings right of three models."""
+    names, printed = played("05_vit", 'reveal("scrambled"', seed)
+    return {
+        "spread": names["heights"],
+        "first_loss": dict(re.findall(r"first loss, (.+?) +([\d.]+)$", printed, re.MULTILINE)),
+        "accuracies": {name: 100 * each.validation_accuracy[-1] for name, each in names["histories"].items()},
+    }
+
+
+def experiments(seed: int) -> dict[str, Any]:
+    """The spreads that lesson 07 prints for positions that start at 0.02, before the training and after it."""
+    names, _ = played("07_experiments", "def accuracies_of", 0)
+    arm = names["Arm"](replace(names["BASE"], position_std=0.02))
+    torch.manual_seed(seed)
+    models = {"before": names["VisionTransformer"](arm.config).to(names["device"])}
+    names["accuracies_of"](arm, (seed,))
+    models["after"] = names["trained"][arm, seed]
+    images = names["train"].normalize(names["train"].images[:100]).to(names["device"])
+    return {
+        when: {
+            "positions": model.positions.std(dim=1).mean().item(),
+            "patches": model.patch_embedding(images).std().item(),
+        }
+        for when, model in models.items()
+    }
+
+
+def rounded(found: Any) -> Any:
+    """The same with numbers of four digits, those that were printed among them."""
+    if isinstance(found, dict):
+        return {name: rounded(each) for name, each in found.items()}
+    return [rounded(each) for each in found] if isinstance(found, list) else float(f"{float(found):.4g}")
+
+
+MEASURES: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
+    "00_start": (start, SEEDS),
+    "01_patchify": (patchify, SEEDS),
+    "03_attention": (attention, SEEDS),
+    "04_block": (block, SEEDS),
+    "05_vit": (vit, SEEDS),
+    "07_experiments": (experiments, SEEDS[:1]),
+}
+
+
+def main() -> None:
+    arguments = parser_of(__doc__, RESULTS).parse_args()
+    torch.set_num_threads(1)
+    os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent.resolve())  # where the lesson's load_dataset looks
+    result: dict[str, Any] = {"benchmark": "short_lessons", "torch": torch.__version__}
+    if arguments.output.exists():
+        result = json.loads(arguments.output.read_text())
+    for lesson, (measure, seeds) in MEASURES.items():
+        for seed in map(str, seeds):
+            runs = result.setdefault(lesson, {})
+            if seed not in runs:
+                runs[seed] = rounded(measure(int(seed)))
+                save(arguments.output, result)
+                print(f"{lesson}, seed {seed}: {runs[seed]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What lessons say of their own short cells follows from a log, or from the cell itself where it is quick."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import pytest
+
+from tests.course.test_quoted_numbers import ROOT, log, text_of
+from vit_course.explore import DIVISORS, explore_softmax
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from short_lessons import played
+
+LOG = log("short_lessons.json")
+NAMED = "`benchmarks/results/short_lessons.json`"
+
+
+def runs(lesson: str) -> list[dict[str, Any]]:
+    """What each seed found."""
+    found = list(LOG[lesson].values())
+    assert len(found) == (1 if lesson == "07_experiments" else 3)
+    return found
+
+
+def each(numbers: list[float], digits: int) -> str:
+    *first, last = (f"{number:.{digits}f}" for number in numbers)
+    return f"{', '.join(first)} and {last}"
+
+
+@pytest.mark.parametrize("lesson", ["00_start", "03_attention", "04_block", "05_vit", "07_experiments"])
+def test_a_lesson_that_quotes_the_log_names_it(lesson):
+    assert NAMED in text_of(lesson)
+
+
+def test_both_orders_learn_about_equally_well():
+    gap = max(abs(rows - columns) for rows, columns in (run["accuracies"] for run in runs("00_start")))
+    assert f"at most {gap:.1f} points apart" in text_of("00_start")
+
+
+def test_few_directions_and_the_convolution_are_told_as_they_were():
+    for run in runs("01_patchify"):
+        assert run["kept"]["48 random"] < run["kept"]["3 best"] < run["kept"]["12 best"]
+        assert run["kept"]["12 best"] > 0.9
+        assert run["difference"] < 4e-6
+    text = text_of("01_patchify")
+    assert "48 random directions keep less than the best 3" in text
+    assert "A few millionths at most" in text
+
+
+def test_undivided_scores_are_told_as_they_were():
+    text = text_of("03_attention")
+    for run in runs("03_attention"):
+        assert run["largest_weight"]["256, undivided"] == pytest.approx(0.9, abs=0.02)
+        assert 0.45 < run["stuck"]["256, undivided"] < 0.5
+        assert 0.17 < run["stuck"]["64, undivided"] < 0.2
+        for head_dim in (64, 256):
+            gradient = run["gradient"][f"{head_dim}, undivided"]
+            assert gradient["stuck"] < 0.011 * gradient["others"]
+        assert {run["stuck"][f"{head_dim}, divided"] for head_dim in (4, 64, 256)} == {0}
+    assert "about nine tenths of its weight" in text
+    assert "almost half of the rows of a head of 256" in text
+    assert "about a hundredth of the gradient that the other rows get, or less" in text
+    assert "For head_dim 64 that is almost every fifth row, for 256 almost every second." in text
+
+
+def test_shuffled_tokens_and_the_head_that_mirrors_are_told_as_they_were():
+    found, text = runs("03_attention"), text_of("03_attention")
+    moved = [run["shuffled"]["with"] for run in found]
+    assert f"less than one percent ({min(moved)} to {max(moved)} % from three seeds" in text
+    for run in found:
+        assert run["mirror, with positions"]["share"] > 95
+        assert run["mirror, without positions"]["error"] >= 0.95
+    assert "With positions, nearly all of the weight" in text
+    assert "can hardly do better than the mean of all 20 tokens" in text
+
+
+def test_branches_and_gradients_of_24_blocks_are_told_as_they_were():
+    found, text = runs("04_block"), text_of("04_block")
+    shares = [100 * share for run in found for share in run["branch"].values()]
+    assert f"({min(shares):.0f} to {max(shares):.0f} % from three seeds" in text
+    pairs = [(run["gradients"]["pre-norm"], run["gradients"]["post-norm"]) for run in found]
+    largest = max(max(pre[0], post[0]) / min(pre[0], post[0]) for pre, post in pairs)
+    assert f"at most {largest:.1f} times the smaller" in text
+    assert all(pre[-1] / pre[0] == pytest.approx(1 / 3, abs=0.03) for pre, _ in pairs)
+    assert "to about a third in the last block" in text
+
+
+def test_what_24_blocks_learn_is_told_as_it_was():
+    found, text = runs("04_block"), text_of("04_block")
+    before, after, slow, warm = (
+        [run["losses"][name] for run in found]
+        for name in ("pre-norm", "post-norm", "post-norm, a tenth of the rate", "post-norm, warm-up of 40 steps")
+    )
+    assert f"its loss ends at {each(after, 2)}, that of pre-norm at {each(before, 2)}" in text
+    assert min(after) > math.log(10) > max(slow) + 0.1
+    assert f"begin to learn ({each(slow, 2)})" in text
+    assert f"near that of guessing ({each(warm, 2)})" in text
+    for run in found:
+        assert run["spreads"]["post-norm"][2] < 0.01, "nearly the same for every picture within a few steps"
+    collapsed = [run["spreads"]["post-norm, warm-up of 40 steps"][-1] < 0.01 for run in found]
+    assert (sum(collapsed), len(collapsed)) == (1, 3)
+    assert "In one of these three runs the tokens had collapsed by step 79, in the other two not yet" in text
+    assert "a warm-up of 40 steps did not help, and a tenth of the rate did" in text_of("06_training")
+
+
+def test_what_blocks_without_additions_learn_is_told_as_it_was():
+    found, text = runs("04_block"), text_of("04_block")
+    losses = {name: each([run["losses"][name] for run in found], 2) for name in found[0]["losses"]}
+    assert f"eight blocks with additions end at {losses['8 blocks']}." in text
+    assert f"two blocks still learn ({losses['2 without additions']})" in text
+    assert f"four learn less or not at all ({losses['4 without additions']})" in text
+    assert f"eight do not learn ({losses['8 without additions']})" in text
+    assert f"the eight come down to {losses['8 without, a tenth of the rate']}," in text
+    assert all(run["tokens"]["NoStream"] < 1e-6 < 0.1 < run["tokens"]["EncoderBlock"] for run in found)
+
+
+def test_the_stream_and_first_losses_of_05_are_told_as_they_were():
+    found, text = runs("05_vit"), text_of("05_vit")
+    grown = [run["spread"][-2] / run["spread"][0] for run in found]
+    assert f"nearly three times that of `in` ({each(grown, 1)} times from three seeds" in text
+    yours, randn = ([run["first_loss"][name] for run in found] for name in ("yours", "randn"))
+    assert f"a little above ({min(yours):.2f} to {max(yours):.2f} from three seeds" in text
+    assert f"far worse than guessing ({min(randn):.1f} to {max(randn):.1f})" in text
+    assert {run["first_loss"]["the paper's"] for run in found} == {2.303}
+
+
+def test_three_models_of_drawings_end_as_05_says():
+    found, text = [run["accuracies"] for run in runs("05_vit")], text_of("05_vit")
+    right, scrambled, internet = ([run[name] for run in found] for name in found[0])
+    assert min(scrambled) > max(right)
+    assert f"{each(scrambled, 1)} % against {each(right, 1)} % of the right model" in text
+    behind = [one - other for one, other in zip(right, internet, strict=True)]
+    assert f"{min(behind):.0f} to {max(behind):.0f} points below the right one, at {each(internet, 1)} %" in text
+
+
+def test_positions_that_start_small_stay_small():
+    (found,) = runs("07_experiments")
+    before, after = ("{positions:.2f} against {patches:.2f}".format(**found[when]) for when in ("before", "after"))
+    text = text_of("07_experiments")
+    assert f"({before})" in text
+    assert f"({after}, {NAMED})" in text
+    assert found["before"]["patches"] / found["before"]["positions"] > 50
+    assert round(found["after"]["positions"] / found["before"]["positions"]) == 4
+
+
+def test_the_photo_that_is_not_normalized_gets_the_surest_answer():
+    names, printed = played("00_start", 'reveal("most-sure"', 0)
+    assert max(names["sure"], key=names["sure"].__getitem__) == "not normalized"
+    answers = {
+        line[:18].strip(): line.split(": ")[1].split(",")[0] for line in printed.splitlines() if "scores" in line
+    }
+    assert answers["as in its training"] != answers["column by column"]
+
+
+def test_learned_positions_are_as_similar_as_02_says():
+    names, _ = played("02_positions", "similarity = ", 0)
+    within = names["similarity"].diagonal(0, 0, 2).mean(dim=-1)
+    corner = names["similarity"][7, 0]
+    text = text_of("02_positions")
+    assert f"like the right edge ({within[0, 7]:.2f}) than like the column beside it ({within[0, 1]:.2f})" in text
+    other, right, above = (f"{corner[place]:.2f}" for place in ((7, 7), (7, 1), (6, 0)))
+    assert f"first ({other})" in text
+    assert f"to the right ({right}) and above ({above})" in text
+
+
+def test_the_divisors_that_make_the_largest_weight_a_quarter_are_near_the_root():
+    figure, largest = explore_softmax(), {}
+    for head_dim in (4, 16, 64, 256):
+        for divisor in DIVISORS:
+            figure.move(head_dim=head_dim, divisor=divisor)
+            largest[head_dim, divisor] = max(bar.get_height() for bar in figure.figure.axes[1].patches)
+    best = {n: min(DIVISORS, key=lambda divisor: abs(largest[n, divisor] - 0.25)) for n in (256, 64, 4)}
+    assert best == {256: 16, 64: 8, 4: 2}
+    assert largest[16, 2] > 0.25 > largest[16, 4]
+    text = text_of("03_attention")
+    assert "About 16 for 256, about 8 for 64 and about 2 for 4" in text
+    assert "the best divisor lies between 2 and 4" in text
+
+
+def test_what_looks_like_the_flag_lies_between_flag_and_uniform():
+    names, _ = played("03_attention", "places = torch.cartesian_prod", 0)
+    row, column = names["answers"][0, names["flag"]].round().long().tolist()
+    assert (row, column) == (14, 7)
+    hue = names["hue"][0]
+    assert hue[20 * row + column] @ hue[names["flag"]] < 0.5, "which is not blue"
+
+
+def test_an_eps_of_a_tenth_is_above_the_variance_of_nine_patches_in_ten():
+    names, _ = played("04_block", "variances = patches", 0)
+    assert (names["variances"] < 0.1).float().mean() > 0.9
+    assert "above the variance of nine patches in ten" in text_of("04_block")
