@@ -19,13 +19,12 @@ from tests.kit.exports.test_exports import RUNNER
 from tests.machine import needs_sandbox
 from vit_course.cli import app
 
+pytestmark = pytest.mark.sampled("autograder")
 ROOT = Path(__file__).parents[2]
 LESSON = "00_start"
 # what a container of an older Docker does: the calls that the sandbox is made of do not exist, or are not allowed
 FORBID = """
 import ctypes, os, platform, struct, sys
-
-pytestmark = pytest.mark.sampled("autograder")
 
 errno, numbers = int(sys.argv[1]), [int(each) for each in sys.argv[2].split(",")]
 LOAD, EQUAL, ANSWER = 0x20, 0x15, 0x06
