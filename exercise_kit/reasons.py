@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,6 +43,16 @@ NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED})
 """Of exercises that wait for whoever wrote their checks: no fault of the student's."""
 NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
 """Of exercises that nobody has done."""
+
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
+_QUOTED = re.compile(r"`[^`]*`")
+
+
+def failure_kind(seen: str) -> str:
+    """The kind of a failure, by which others are grouped with it: what was seen, without numbers, shapes and code."""
+    return _LIST.sub("(…)", _NUMBER.sub("#", _QUOTED.sub("…", seen)))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
 from exercise_kit.progress.log import noting
-from exercise_kit.reasons import Reason
+from exercise_kit.reasons import Reason, failure_kind
 from exercise_kit.worker.call_trace import Watch
 
 
@@ -385,8 +385,13 @@ def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
     """The line of a report for a check that ended in a failure or could not decide."""
     if isinstance(found, Undecided):
         return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(found), reason=found.reason)
-    words, alike = (found.seen, found.expected), found.stumbled_over
-    return CheckResult(name, claim, Verdict.FAIL, *words, look=found.look, reason=found.reason, stumbled_over=alike)
+    return CheckResult(
+        *(name, claim, Verdict.FAIL, found.seen, found.expected),
+        look=found.look,
+        reason=found.reason,
+        stumbled_over=found.stumbled_over,
+        kind=failure_kind(found.seen),
+    )
 
 
 def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:

@@ -102,8 +102,9 @@ class CheckResult:
     undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
     ``is_repeated`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's
     weight; a ``guard`` earns in the proportion in which the other checks pass. ``stumbled_over`` as for
-    :class:`Failure`; ``waits_for``, the name of the check that has to pass first; ``leads``, whether it is no check of
-    its own but what several of them stumbled over.
+    :class:`Failure`; ``kind``, of a failure, which is the same in others' that differ in numbers alone; ``waits_for``,
+    the name of the check that has to pass first; ``leads``, whether it is no check of its own but what several of them
+    stumbled over.
     """
 
     name: str
@@ -118,6 +119,7 @@ class CheckResult:
     worth: float = 1.0
     guard: bool = False
     stumbled_over: str = ""
+    kind: str = ""
     waits_for: str = ""
     leads: bool = False
 

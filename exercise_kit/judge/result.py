@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
+from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason, failure_kind
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
@@ -33,7 +34,8 @@ class CheckOutcome:
 
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), ``verdict`` ("pass", "fail"
     or "undecided"), ``message`` (None for a check that passed), its ``parts`` under their labels, the name of the
-    ``misconception`` where one explains the failure, and the paths of ``pages`` by the names of those that may.
+    ``misconception`` where one explains the failure, the paths of ``pages`` by the names of those that may, and the
+    ``kind`` of a failure, which is the same in other students' failures that differ in numbers alone.
     """
 
     name: str
@@ -43,6 +45,7 @@ class CheckOutcome:
     claim: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -54,6 +57,7 @@ class CheckOutcome:
             "claim": legible(self.claim),
             "parts": {label: legible(text) for label, text in self.parts.items()},
             "pages": dict(self.pages),
+            "kind": legible(self.kind),
         }
 
 
@@ -62,9 +66,10 @@ class ExerciseResult:
     """What came out of one exercise.
 
     Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
-    its ``checks``, and a ``problem`` when something about all of it has to be said first; kept, but not published,
-    the problem's ``reason``, the ``seconds`` that it took (0: not measured), and what it ``waits_for`` where nothing
-    could be decided: the file and line to mend, ": ", and what is wrong there.
+    its ``checks``, a ``problem`` when something about all of it has to be said first, its ``reason`` and ``kind`` (the
+    problem of several answers in the same words: without the exercise's name and what the code said); kept, but not
+    published, the ``seconds`` that it took (0: not measured), and what it ``waits_for`` where nothing could be decided:
+    the file and line to mend, ": ", and what is wrong there.
     """
 
     name: str
@@ -74,6 +79,7 @@ class ExerciseResult:
     checks: tuple[CheckOutcome, ...] = ()
     problem: str | None = None
     reason: Reason | None = None
+    kind: str = ""
     seconds: float = 0.0
     waits_for: str = ""
 
@@ -95,8 +101,10 @@ class ExerciseResult:
             "score": self.score,
             "max_score": self.max_score,
             "misconception": self.misconception,
-            "problem": None if self.problem is None else legible(self.problem),
             "checks": [each.as_dict() for each in self.checks],
+            "problem": None if self.problem is None else legible(self.problem),
+            "reason": self.reason,
+            "kind": legible(self.kind),
         }
 
 
@@ -198,12 +206,7 @@ class Result:
     def to_store(self) -> dict[str, Any]:
         """The same with what is kept for feedback and for the instructor."""
         exercises = [
-            {
-                **each.as_dict(),
-                "reason": each.reason,
-                "seconds": round(each.seconds, 4),
-                "waits_for": legible(each.waits_for),
-            }
+            {**each.as_dict(), "seconds": round(each.seconds, 4), "waits_for": legible(each.waits_for)}
             for each in self.exercises
         ]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
@@ -222,11 +225,11 @@ class Result:
             ExerciseResult(
                 **{
                     **each,
-                    "reason": _reason(each),
+                    "reason": Reason(each["reason"]) if each["reason"] else None,
                     "checks": tuple(CheckOutcome(**check) for check in each["checks"]),
                 }
             )
-            for each in entry["exercises"]
+            for each in map(completed, entry["exercises"])
         )
         runs = tuple(CellOutputs(each["index"], tuple(each["outputs"])) for each in entry.get("runs", ()))
         made = {
@@ -237,14 +240,6 @@ class Result:
             "log": tuple(LogEntry(**{**each, "kind": LogKind(each["kind"])}) for each in entry.get("log", ())),
         }
         return cls(**{**entry, **made})
-
-
-def _reason(exercise: Mapping[str, Any]) -> Reason | None:
-    """That of an entry; it is not published, but an exercise without a check tells that it could not be used."""
-    if "reason" in exercise:
-        return Reason(exercise["reason"]) if exercise["reason"] else None
-    usable = exercise["checks"] or exercise["score"] or not exercise["max_score"]
-    return None if usable else Reason.OUR_ERROR
 
 
 def with_waiting(result: Result) -> Result:
@@ -264,3 +259,62 @@ def with_waiting(result: Result) -> Result:
 def as_json(results: list[Result]) -> dict[str, Any]:
     """The object that ``vit-course grade --json`` writes."""
     return {"version": VERSION, "submissions": [each.as_dict() for each in results]}
+
+
+_LABEL = re.compile(r"(?:^| )(Seen|Expected|Likely cause|Where to look): ")
+_CLAUSES = ("Seen", "Expected")  # to which the message added a full stop
+_NOTHING_WRITTEN = re.compile(r"is not written yet|^the cell of \w+ is (missing|empty)")
+_QUOTED = re.compile(r"`[^`]*`")
+_UNDEFINED = re.compile(r"^`[^`]*`(?:, `[^`]*`)* (?:is|are) not defined")
+
+
+def completed(exercise: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of an exercise with the keys that it lacks; of today's it is a copy.
+
+    Before reasons were data, ``vit-course grade --json`` published of a check its message alone, and what was kept had
+    no kinds. Here, and nowhere else, they are read from the sentences.
+
+    Raises:
+        KeyError, TypeError: it is no such entry.
+    """
+    entry = {**exercise, "checks": [_check(each) for each in exercise["checks"]]}
+    if "reason" not in entry:
+        entry["problem"] = entry.get("problem") or _problem(entry)
+        entry["reason"] = _reason(entry)
+    return {"kind": _kind(entry["name"], entry["problem"] or ""), **entry}
+
+
+def _check(check: Mapping[str, Any]) -> dict[str, Any]:
+    entry = {"parts": _parts(check["message"] or ""), **check}
+    kind = failure_kind(entry["parts"].get("Seen", "")) if entry["verdict"] == "fail" else ""
+    return {"kind": kind, **entry}
+
+
+def _parts(message: str) -> dict[str, str]:
+    """The parts of a check's own message by their labels; none of what is said of the whole exercise."""
+    before, *found = _LABEL.split(message)
+    labeled = {} if before else dict(zip(found[::2], found[1::2], strict=True))
+    return {
+        label: text.removesuffix(".") if label in _CLAUSES or text.endswith(").") else text
+        for label, text in labeled.items()
+    }
+
+
+def _problem(exercise: Mapping[str, Any]) -> str | None:
+    """What is wrong with the whole exercise: it is repeated at each check that has nothing else to say."""
+    failed = [each for each in exercise["checks"] if each["verdict"] == "fail" and not each["parts"]]
+    texts = {each["message"] for each in failed if each["message"]}
+    return texts.pop() if len(texts) == 1 else None
+
+
+def _reason(exercise: Mapping[str, Any]) -> Reason | None:
+    if problem := exercise["problem"]:
+        return Reason.NOT_WRITTEN if _NOTHING_WRITTEN.search(problem) else Reason.REMARK
+    usable = exercise["checks"] or exercise["score"] or not exercise["max_score"]
+    return None if usable else Reason.OUR_ERROR
+
+
+def _kind(exercise: str, problem: str) -> str:
+    text = _UNDEFINED.sub("the answer is not defined", problem).replace(f"the cell of {exercise}", "its cell")
+    text = re.sub(rf"{re.escape(exercise)}(?!\.\w)", "the answer", text)  # a file's name stays
+    return re.sub(r" +([.;:,]|$)", r"\1", _QUOTED.sub("", text)).rstrip(".: ")

@@ -85,6 +85,7 @@ def marked(
     outcomes: Sequence[Outcome],
     problem: str | None = None,
     reason: Reason | None = None,
+    kind: str = "",
 ) -> ExerciseResult:
     """The result of an exercise whose checks were evaluated.
 
@@ -93,21 +94,26 @@ def marked(
         max_score: what it is worth; None: the points of its checks.
         outcomes: of all its checks, failures with their causes.
         problem: what has to be said first; None: that it is not written yet, where this is so.
-        reason: what kind of problem it is.
+        reason: of the problem.
+        kind: of the problem, as :class:`ExerciseResult` has it.
     """
     if max_score is None:
         max_score = sum(each.check.points for each in outcomes)
     results = tuple(map(_briefly, abbreviate_repetitions([each.result for each in outcomes])))
     if problem is None and any(each.unwritten for each in results):
-        problem, reason = _unwritten(exercise, results)
-        results = tuple(replace(each, seen="") if each.unwritten else each for each in results)
+        begun = any(each.verdict == Verdict.PASS for each in results)
+        reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
+        problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
+        results = tuple(replace(each, seen="", kind="") if each.unwritten else each for each in results)
     waits_for = ""
     if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
     checks, name = tuple(map(_as_outcome, results)), commonest(outcomes)
-    return ExerciseResult(exercise, score, round(max_score, 4), name, checks, problem, reason, waits_for=waits_for)
+    return ExerciseResult(
+        *(exercise, score, round(max_score, 4), name, checks, problem, reason, kind), waits_for=waits_for
+    )
 
 
 def not_graded(exercise: str, max_score: float | None, problem: str) -> ExerciseResult:
@@ -117,11 +123,16 @@ def not_graded(exercise: str, max_score: float | None, problem: str) -> Exercise
 
 
 def unevaluated(
-    exercise: str, max_score: float | None, checks: Sequence[HiddenCheck], problem: str | None, reason: Reason | None
+    exercise: str,
+    max_score: float | None,
+    checks: Sequence[HiddenCheck],
+    problem: str | None,
+    reason: Reason | None,
+    kind: str,
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
     failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
-    return marked(exercise, max_score, failed, problem, reason)
+    return marked(exercise, max_score, failed, problem, reason, kind)
 
 
 def _briefly(result: CheckResult) -> CheckResult:
@@ -129,15 +140,9 @@ def _briefly(result: CheckResult) -> CheckResult:
     return replace(result, seen="", expected="") if result.is_repeated else result
 
 
-def _unwritten(exercise: str, results: Sequence[CheckResult]) -> tuple[str, Reason]:
-    if not any(each.verdict == Verdict.PASS for each in results):
-        return f"{exercise} is not written yet", Reason.NOT_WRITTEN
-    return f"something in {exercise} is not written yet", Reason.PARTLY_WRITTEN
-
-
 def _as_outcome(result: CheckResult) -> CheckOutcome:
     words = result.message, result.misconception, result.claim, result.parts()
-    return CheckOutcome(result.name, str(result.verdict), *words, result.pages())
+    return CheckOutcome(result.name, str(result.verdict), *words, result.pages(), result.kind)
 
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer

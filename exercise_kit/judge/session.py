@@ -13,9 +13,9 @@ from typing import Any
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed, quoted
 from exercise_kit.engine.course import HandedIn, NotMeasured, course
-from exercise_kit.engine.run import sentence
+from exercise_kit.engine.run import as_result, sentence
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
+from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
@@ -68,7 +68,7 @@ class GradingSession:
         self._worker: Worker | None = None
         self._workers = self._failures = 0
         self._left_out: dict[int, str] = {}
-        self._raised: dict[int, str] = {}
+        self._raised: dict[int, tuple[str, str]] = {}  # the exception's class, and its words, quoted
         self._outputs: dict[int, CellOutputs] = {}
         self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
         self.reasons: list[str] = []
@@ -113,21 +113,22 @@ class GradingSession:
             raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
         if answer.file:
             return self._of_file(answer, answer.file, checks)
-        problem, reason = answer.problem, answer.reason
-        if answer.source is not None:
-            try:
-                return self._evaluate(answer, checks, self._ready_worker())
-            except WorkerLost as lost:
-                self._record_loss(lost, answer.name)
-                problem, reason = f"{answer.name} was not evaluated: the submission {lost.words}", Reason.NOT_RUN
-            except _WorkerUnavailable as lack:
-                problem, reason = f"{answer.name} was not evaluated: the submission {lack}", Reason.NOT_RUN
-        return unevaluated(answer.name, answer.max_score, checks, problem, reason)
+        if answer.source is None:
+            return _unevaluated(answer, checks)
+        try:
+            return self._evaluate(answer, checks, self._ready_worker())
+        except WorkerLost as lost:
+            self._record_loss(lost, answer.name)
+            words = lost.words
+        except _WorkerUnavailable as lack:
+            words = str(lack)
+        problem, kind = (f"{whose} was not evaluated: the submission {words}" for whose in (answer.name, "the answer"))
+        return unevaluated(answer.name, answer.max_score, checks, problem, Reason.NOT_RUN, kind)
 
     def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         if answer.problem:
-            return unevaluated(answer.name, answer.max_score, checks, answer.problem, answer.reason)
+            return _unevaluated(answer, checks)
         handed_in = contents(file)
         objects = {answer.name: lambda: handed_in}
         outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
@@ -148,15 +149,16 @@ class GradingSession:
             return f"{name} could not be measured"
 
     def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
-        undefined, nothing = self._undefined(answer, worker)
+        undefined, kind, nothing = self._undefined(answer, worker)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if nothing:
-            return unevaluated(answer.name, answer.max_score, checks, problem, reason)
+            return unevaluated(answer.name, answer.max_score, checks, problem, reason, kind)
         outcomes, called = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(course().rules.get(answer.name), called):
             self._flag(FORBIDDEN_FUNCTION, answer.name, why)
-            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN)
+            kind = course().rules[answer.name].why.rstrip(".")
+            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
         if self._worker and not self._worker.lost:
             self._evaluated[answer.name] = outcomes, problem, reason
         return marked(answer.name, answer.max_score, outcomes, problem, reason)
@@ -266,12 +268,12 @@ class GradingSession:
         self._record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
-            first = CheckResult(first.name, first.claim, Verdict.FAIL, f"the code {lost.words}")
+            first = as_result(first.name, first.claim, Failure(f"the code {lost.words}"))
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim), [])
 
-    def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, bool]:
-        """What is wrong with the names that the exercise asks for, and whether none of them can be evaluated."""
+    def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
+        """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
         kinds = worker.request("defined", names=list(exercise.objects)).get("defined")
@@ -279,17 +281,23 @@ class GradingSession:
         missing = [name for name in exercise.objects if found.get(name) is None]
         other = [name for name in exercise.objects if name not in missing and found[name] != wanted]
         problems = [f"`{name}` has to be a {wanted}." for name in other]
+        kind = f"the answer has to be a {wanted}" if other else ""
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             names = listed([f"`{name}`" for name in missing])
-            problems.insert(0, f"{names} {verb} not defined{self._cell_failure(answer.cell)}.")
-        return " ".join(problems), len(missing) + len(other) == len(exercise.objects)
+            failure, words = self._cell_failure(answer.cell)
+            problems.insert(0, f"{names} {verb} not defined{failure}{words}.")
+            kind = f"the answer is not defined{failure}"
+        return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
 
-    def _cell_failure(self, cell: int | None) -> str:
-        """What became of the cell, as the end of a sentence."""
+    def _cell_failure(self, cell: int | None) -> tuple[str, str]:
+        """What became of the cell, as the end of a sentence, and the exception's words."""
         if cell in self._left_out:
-            return f": the cell {self._left_out[cell]}"
-        return f": the cell raised {self._raised[cell]}" if cell in self._raised else ""
+            return f": the cell {self._left_out[cell]}", ""
+        if cell not in self._raised:
+            return "", ""
+        name, words = self._raised[cell]
+        return f": the cell raised {name}", f" {words}" if words else ""
 
     def _ready_worker(self) -> Worker:
         """A worker in which the cells have run."""
@@ -316,7 +324,7 @@ class GradingSession:
             for run in worker.run([each for each in self._submission.cells if each.index not in self._left_out]):
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error and run.index not in self._raised:
-                    self._raised[run.index] = f"{quoted(run.error[0]).strip('`')} {quoted(run.error[1])}".strip()
+                    self._raised[run.index] = quoted(run.error[0]).strip("`"), quoted(run.error[1])
                     self._report_error(run.index, run.stopped)
         except WorkerLost as lost:
             self._record_loss(lost)
@@ -333,7 +341,8 @@ class GradingSession:
             self._flag(TIMEOUT, self._exercise_of(index), f"{self._called(index)} took too long, and was stopped")
             self.reasons.append(f"{self._called(index)} took too long, and was stopped")
         elif any(each.cell == index for each in self._submission.exercises):
-            self.reasons.append(f"{self._called(index)} raised {self._raised[index]} when it ran")
+            raised = " ".join(filter(None, self._raised[index]))
+            self.reasons.append(f"{self._called(index)} raised {raised} when it ran")
 
     def _called(self, index: int) -> str:
         """The cell of one_hot; cell 7, where it holds no answer."""
@@ -365,3 +374,8 @@ class GradingSession:
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None
+
+
+def _unevaluated(answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> ExerciseResult:
+    """The result of an answer that was found to be none when it was read."""
+    return unevaluated(answer.name, answer.max_score, checks, answer.problem, answer.reason, answer.kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.reasons import Reason
@@ -109,8 +110,8 @@ def answers_of(
                 file = files(exercise.file)
                 reason = Reason.NO_FILE if file.problem else None
                 if all_requested or not reason:
-                    answer = ExerciseAnswer(exercise.name, exercise.points, None, None, file.problem, reason, file=file)
-                    answers.append(answer)
+                    answer = ExerciseAnswer(exercise.name, exercise.points, problem=file.problem, reason=reason)
+                    answers.append(replace(answer, file=file, kind=file.problem or ""))
             continue
         marked = [cell for cell in cells if cell.grade_id == exercise.name]
         candidates = list(_candidates(written, marked, exercise))
@@ -169,13 +170,13 @@ def _answer(
 
 def _without_answer(base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[HandedInCell]) -> ExerciseAnswer:
     if not marked:
-        problem, reason = f"the cell of {exercise.name} is missing", Reason.NO_CELL
+        what, reason = "is missing", Reason.NO_CELL
     elif any(not cell.code for cell in marked):
-        problem, reason = f"the cell of {exercise.name} is no code cell any more", Reason.NO_CODE
+        what, reason = "is no code cell any more", Reason.NO_CODE
     elif all(is_empty(cell.source) for cell in marked):
-        problem, reason = f"the cell of {exercise.name} is empty", Reason.EMPTY_CELL
+        what, reason = "is empty", Reason.EMPTY_CELL
     else:
-        problem = f"the cell of {exercise.name} does not define {' and '.join(exercise.objects)}"
-        reason = Reason.NOT_DEFINED
+        what, reason = f"does not define {' and '.join(exercise.objects)}", Reason.NOT_DEFINED
     cell = marked[-1].index if marked else None
-    return ExerciseAnswer(base.name, base.max_score, None, cell, problem, reason)
+    kind = "its cell does not define the answer" if reason is Reason.NOT_DEFINED else f"its cell {what}"
+    return replace(base, cell=cell, problem=f"the cell of {exercise.name} {what}", reason=reason, kind=kind)

@@ -37,9 +37,9 @@ class ExerciseAnswer:
     Attributes: ``name``, ``max_score`` (points in the released notebook; None where nobody has said, then the points
     of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
     None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
-    answered twice; None otherwise) and its ``reason``, ``untouched`` (the answer is as it was released), ``file`` (that
-    the exercise asks for in the place of an answer in a cell; None for all others) and ``parts`` (the other exercises'
-    answers that it calls).
+    answered twice; None otherwise), its ``reason`` and its ``kind`` (as in a result), ``untouched`` (the answer is as
+    it was released), ``file`` (that the exercise asks for in the place of an answer in a cell; None for all others)
+    and ``parts`` (the other exercises' answers that it calls).
     """
 
     name: str
@@ -51,6 +51,7 @@ class ExerciseAnswer:
     untouched: bool = False
     file: ResultFile | None = None
     parts: tuple[Part, ...] = ()
+    kind: str = ""
 
 
 class NoSubmission(Exception):

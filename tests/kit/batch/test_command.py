@@ -11,6 +11,7 @@ from rich.console import Console
 from exercise_kit.batch.command import GradeOptions, GradeUsageError, _flagged, _published, _write_json, grade
 from exercise_kit.batch.job import Done
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.reasons import Reason
 
 FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
 TOLD = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
@@ -18,7 +19,8 @@ PASSED = CheckOutcome("test_c", "pass", None, None, "The dtype is kept.")
 
 
 def test_exactly_the_published_keys():
-    exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, TOLD, PASSED), "the cell of patchify is empty")
+    problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
+    exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, TOLD, PASSED), **problem)
     published = _published([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
     assert published["version"] == 1
     (entry,) = published["submissions"]
@@ -26,8 +28,11 @@ def test_exactly_the_published_keys():
         *("path", "student", "assignment", "status", "reason", "score", "max_score", "seconds", "flags", "exercises")
     ]
     (told,) = entry["exercises"]
-    assert list(told) == ["name", "score", "max_score", "misconception", "checks"]
-    assert all(list(check) == ["name", "verdict", "message", "misconception"] for check in told["checks"])
+    assert list(told) == ["name", "score", "max_score", "misconception", "checks", "problem", "reason", "kind"]
+    assert {key: told[key] for key in problem} == problem
+    for check in told["checks"]:
+        assert list(check) == ["name", "verdict", "message", "misconception", "parts", "kind"]
+    assert told["checks"][0]["parts"] == {"Seen": "x"}
     messages = [check["message"] for check in told["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
 

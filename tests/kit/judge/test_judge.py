@@ -10,6 +10,7 @@ import pytest
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.scoring import NOTHING_DECIDED, refused_by
+from exercise_kit.reasons import Reason, failure_kind
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -148,19 +149,22 @@ def test_the_last_of_two_answers(judge):
 
 
 UNDEFINED = {
-    "x = 1": "`patchify` is not defined.",
-    "1 / 0\ndef patchify(images, patch_size): ...": "the cell raised ZeroDivisionError `division by zero`.",
-    "patchify = 3": "`patchify` has to be a function.",
-    "class patchify: ...": "`patchify` has to be a function.",
+    "x = 1": ("`patchify` is not defined.", "the answer is not defined"),
+    "1 / 0\ndef patchify(images, patch_size): ...": (
+        "`patchify` is not defined: the cell raised ZeroDivisionError `division by zero`.",
+        "the answer is not defined: the cell raised ZeroDivisionError",
+    ),
+    "patchify = 3": ("`patchify` has to be a function.", "the answer has to be a function"),
+    "class patchify: ...": ("`patchify` has to be a function.", "the answer has to be a function"),
 }
 
 
-@pytest.mark.parametrize(("source", "problem"), UNDEFINED.items(), ids=UNDEFINED.values())
-def test_a_name_that_cannot_be_evaluated(judge, source, problem):
+@pytest.mark.parametrize(("source", "words"), UNDEFINED.items(), ids=UNDEFINED)
+def test_a_name_that_cannot_be_evaluated(judge, source, words):
     result = judge.grade(submission(("patchify", 8.0, source)))
     (exercise,) = result.exercises
     assert exercise.score == 0
-    assert exercise.problem.endswith(problem)
+    assert (exercise.reason, exercise.problem, exercise.kind) == (Reason.NOT_DEFINED, *words)
     assert not any(each.message for each in exercise.checks)
     if "1 / 0" in source:
         assert result.reason == "the cell of patchify raised ZeroDivisionError `division by zero` when it ran"
@@ -194,6 +198,7 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, told):
     lost, right = result.exercises
     assert (lost.score, right.score) == (0.0, 8.0)
     assert words in lost.checks[0].message
+    assert lost.checks[1].kind == lost.checks[0].kind == failure_kind(lost.checks[0].parts["Seen"])
     assert {each.message for each in lost.checks[1:]} == {"Seen: the same as above."}
     assert flag in result.flags
     assert result.reason is None
@@ -238,6 +243,9 @@ def test_too_many_workers(judge):
     assert result.exercises[0].problem == (
         "patchify was not evaluated: the submission has brought 4 processes to an end"
     )
+    assert result.exercises[0].kind == (
+        "the answer was not evaluated: the submission has brought 4 processes to an end"
+    )
 
 
 def test_too_much_time_in_all(judge, monkeypatch):
@@ -266,6 +274,7 @@ def test_a_forbidden_function_that_is_called(judge):
     result = judge.grade(submission(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention"))
     assert result.score == 0
     assert "was called. This exercise asks you to write attention yourself" in result.exercises[0].problem
+    assert result.exercises[0].kind.startswith("This exercise asks you to write attention yourself")
     assert "forbidden-function" in result.flags
 
 

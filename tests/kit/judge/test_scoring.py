@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.engine.run import as_result
+from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.scoring import fraction, marked, unevaluated
 from exercise_kit.reasons import Reason
@@ -37,6 +38,8 @@ def test_half_a_class_earns_nothing():
     assert fraction("PatchEmbedding", outcomes) == 0
     result = marked("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
+    assert (result.reason, result.kind) == (Reason.PARTLY_WRITTEN, "something in the answer is not written yet")
+    assert [each.kind for each in result.checks] == ["", ""]
 
 
 def test_a_result():
@@ -68,11 +71,13 @@ def test_what_is_not_written_is_said_once():
     assert marked("patchify", 8.0, outcomes, "there were two answers").problem == "there were two answers"
 
 
-def test_the_same_is_said_once():
-    same = [found("fail", name=name, seen="patchify did not answer") for name in ("test_a", "test_b")]
-    assert [each.message for each in marked("patchify", 8.0, same).checks] == [
-        "Seen: patchify did not answer.",
-        "Seen: the same as above.",
+def test_the_same_is_said_once_and_keeps_its_kind():
+    failure = Failure("patchify gave 3 tokens")
+    check = found("fail").check
+    same = [Outcome(check, as_result(name, check.claim, failure), []) for name in ("test_a", "test_b")]
+    assert [(each.message, each.kind) for each in marked("patchify", 8.0, same).checks] == [
+        ("Seen: patchify gave 3 tokens.", "patchify gave # tokens"),
+        ("Seen: the same as above.", "patchify gave # tokens"),
     ]
 
 
@@ -88,7 +93,9 @@ def test_nothing_could_be_decided():
 def test_nothing_was_there_to_be_evaluated():
     checks = [found("pass", points).check for points in (1, 3)]
     checks[1] = replace(checks[1], name="test_other")
-    result = unevaluated("patchify", None, checks, "the cell of patchify is empty", Reason.EMPTY_CELL)
-    assert (result.score, result.max_score, result.reason) == (0.0, 4.0, Reason.EMPTY_CELL)
+    words = "the cell of patchify is empty", Reason.EMPTY_CELL, "its cell is empty"
+    result = unevaluated("patchify", None, checks, *words)
+    assert (result.score, result.max_score) == (0.0, 4.0)
+    assert (result.reason, result.kind) == (Reason.EMPTY_CELL, "its cell is empty")
     assert result.problem == "the cell of patchify is empty"
     assert [(each.verdict, each.message) for each in result.checks] == [("fail", None)] * 2

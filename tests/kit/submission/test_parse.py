@@ -52,18 +52,19 @@ def test_a_copied_cell_is_no_second_answer(work):
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "words", "kind"),
     [
-        ("", "the cell of patchify is empty"),
-        ("# nothing yet", "the cell of patchify is empty"),
-        ("print('hello')", "the cell of patchify does not define patchify"),
+        ("", "the cell of patchify is empty", "its cell is empty"),
+        ("# nothing yet", "the cell of patchify is empty", "its cell is empty"),
+        ("print('hello')", "the cell of patchify does not define patchify", "its cell does not define the answer"),
     ],
 )
-def test_a_cell_without_an_answer_is_reported(work, source, words):
+def test_a_cell_without_an_answer_is_reported(work, source, words, kind):
     submission = work().answer(patchify=source).read()
     assert submission.reason == words
     assert not submission.rejected
-    assert answers(submission)["patchify"].source is None
+    answer = answers(submission)["patchify"]
+    assert (answer.source, answer.kind) == (None, kind)
 
 
 def test_a_missing_cell_and_a_cell_that_is_no_code_are_reported(work):
