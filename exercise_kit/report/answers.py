@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,11 +11,6 @@ from functools import cached_property
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import NOTHING_WRITTEN
 from exercise_kit.report.collect import SubmittedWork
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-_LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
-_QUOTED = re.compile(r"`[^`]*`")
-_UNDEFINED = re.compile(r"^`[^`]*`(?:, `[^`]*`)* (?:is|are) not defined")
 
 
 class Lost(StrEnum):
@@ -75,29 +69,9 @@ def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 
-def first_difference(result: ExerciseResult) -> tuple[str, CheckOutcome] | None:
-    """The shape of the first message that no misconception explains, without its numbers, and its check."""
-    for check in failures(result):
-        seen = said(check)
-        if check.misconception is None and seen:
-            shape = _LIST.sub("(…)", _NUMBER.sub("#", _QUOTED.sub("…", seen)))
-            return shape, check
-    return None
-
-
-def said(check: CheckOutcome) -> str:
-    """What was seen, in the words that the student reads; of a published result, which has no parts, all of them."""
-    if check.parts:
-        return check.parts.get("Seen", "")
-    text = (check.message or "").removeprefix("Seen: ")
-    return re.split(r" (?:Expected|Likely cause|Where to look): ", text)[0]
-
-
-def reason_for_all(exercise: str, problem: str) -> str:
-    """A problem of an answer as it may be of others too: without the exercise's name, and what the code said."""
-    text = _UNDEFINED.sub("the answer is not defined", problem).replace(f"the cell of {exercise}", "its cell")
-    text = text.replace(exercise, "the answer")
-    return re.sub(r" +([.;:,]|$)", r"\1", _QUOTED.sub("", text)).rstrip(".: ")
+def unexplained(result: ExerciseResult) -> CheckOutcome | None:
+    """The first check that failed in a way of its own, and that no misconception explains."""
+    return next((check for check in failures(result) if check.misconception is None and check.kind), None)
 
 
 HALF = 0.5

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,8 +17,7 @@ from pathlib import Path
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, ExerciseResult, Result, one_line, with_waiting
-from exercise_kit.reasons import Reason
+from exercise_kit.judge.result import VERSION, CheckOutcome, Result, one_line, with_waiting
 from exercise_kit.submission.find import HandedIn, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
@@ -206,11 +204,6 @@ class ClassWork:
         return [each for each in self.handed_in if each.state in states]
 
 
-# the published JSON tells in sentences alone what a check's own message is and what is said of a whole exercise
-LABELS = ("Seen:", "Expected:", "Likely cause:", "Where to look:")
-_NOTHING_WRITTEN = re.compile(r"is not written yet|^the cell of \w+ is (missing|empty)")
-
-
 def gather(path: Path, lesson: str | None = None) -> ClassWork:
     """The work of a class.
 
@@ -391,15 +384,9 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
 
 def _as_judged(result: Result) -> Result:
     """A published result as the judge gave it: what was wrong with a whole exercise is repeated there at each check."""
-    return replace(result, exercises=tuple(map(_with_problem, result.exercises)))
+    exercises = (replace(each, checks=tuple(map(_own_message, each.checks))) for each in result.exercises)
+    return replace(result, exercises=tuple(exercises))
 
 
-def _with_problem(exercise: ExerciseResult) -> ExerciseResult:
-    messages = {each.message for each in exercise.checks if each.verdict == "fail" and each.message}
-    problems = {text for text in messages if not text.startswith(LABELS)}
-    if len(problems) != 1:
-        return exercise
-    (problem,) = problems
-    checks = tuple(replace(each, message=None) if each.message == problem else each for each in exercise.checks)
-    reason = Reason.NOT_WRITTEN if _NOTHING_WRITTEN.search(problem) else Reason.REMARK
-    return replace(exercise, checks=checks, problem=problem, reason=reason)
+def _own_message(check: CheckOutcome) -> CheckOutcome:
+    return check if check.parts else replace(check, message=None)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from exercise_kit.engine.course import package
 from exercise_kit.judge.result import CheckOutcome
-from exercise_kit.report.answers import GradedAnswer, said
+from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, differing, shortened
 from exercise_kit.submission.answer_cells import answers_of
@@ -332,8 +332,7 @@ class Examples:
         """The message that a student read, by label; what was expected is left out."""
         if check is None:
             return {}
-        parts = dict(check.parts) or {"Seen": said(check)}
-        return {label: self._anonymizer.text(text) for label, text in parts.items() if label != EXPECTED and text}
+        return {label: self._anonymizer.text(text) for label, text in check.parts.items() if label != EXPECTED and text}
 
     def _code(self, answer: GradedAnswer, others: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from exercise_kit.engine.exercise import what_was_trained
 from exercise_kit.engine.verdict import rich
 from exercise_kit.files import write
-from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost, reason_for_all
+from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
@@ -256,8 +256,7 @@ def _unevaluated(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> 
     """Why answers could not be checked, without what a student wrote: how many to which exercise; commonest first."""
     found: dict[str, Counter[str]] = {}
     for each in groups:
-        reason = anonymizer.text(reason_for_all(each.exercise, each.shape))
-        found.setdefault(reason, Counter())[each.exercise] += len(each.answers)
+        found.setdefault(anonymizer.text(each.kind), Counter())[each.exercise] += len(each.answers)
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
 
 

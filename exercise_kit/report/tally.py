@@ -25,10 +25,10 @@ from exercise_kit.report.answers import (
     GradedAnswer,
     Lost,
     failures,
-    first_difference,
     is_unevaluated,
     is_unwritten,
     lost_points,
+    unexplained,
 )
 from exercise_kit.report.collect import ClassWork, LessonPlan
 
@@ -93,10 +93,10 @@ class Mistake:
 
 @dataclass
 class UnexplainedGroup:
-    """Wrong answers alike that no misconception explains: in which exercise, which claims failed, what was seen."""
+    """Wrong answers alike that no misconception explains: in which exercise, of what kind, which claims failed."""
 
     exercise: str
-    shape: str
+    kind: str
     claims: tuple[str, ...]
     answers: list[GradedAnswer] = field(default_factory=list)
 
@@ -178,15 +178,14 @@ class _Counting:
         if is_unwritten(result):
             return
         if is_unevaluated(result):
-            _group(self.unevaluated, answer, result.problem or "", ())
+            _group(self.unevaluated, answer, result.kind, ())
             return
         _count_checks(exercise, result)
-        found = None if named else first_difference(result)
-        if found and follows:
+        check = None if named else unexplained(result)
+        if check and follows:
             self.following[result.name] += 1
-        elif found:
-            shape, check = found
-            _group(self.unexplained, GradedAnswer(answer.work, result, check), shape, _claims(result))
+        elif check:
+            _group(self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _claims(result))
 
     def _follows(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
         """Whether an answer builds on another one of the same notebook that is wrong."""
@@ -244,14 +243,14 @@ def _claims(result: ExerciseResult) -> tuple[str, ...]:
 
 
 def _group(
-    groups: dict[tuple[str, ...], UnexplainedGroup], answer: GradedAnswer, shape: str, claims: tuple[str, ...]
+    groups: dict[tuple[str, ...], UnexplainedGroup], answer: GradedAnswer, kind: str, claims: tuple[str, ...]
 ) -> None:
-    place = answer.result.name, shape, *claims
-    groups.setdefault(place, UnexplainedGroup(answer.result.name, shape, claims)).answers.append(answer)
+    place = answer.result.name, kind, *claims
+    groups.setdefault(place, UnexplainedGroup(answer.result.name, kind, claims)).answers.append(answer)
 
 
 def _by_size(groups: Mapping[tuple[str, ...], UnexplainedGroup]) -> tuple[UnexplainedGroup, ...]:
-    return tuple(sorted(groups.values(), key=lambda each: (-len(each.answers), each.exercise, each.shape)))
+    return tuple(sorted(groups.values(), key=lambda each: (-len(each.answers), each.exercise, each.kind)))
 
 
 LEAST_STUDENTS = 10

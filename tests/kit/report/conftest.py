@@ -11,6 +11,7 @@ import pytest
 from exercise_kit.batch.locations import place_of
 from exercise_kit.batch.result_cache import Store, exercise_keys
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.reasons import failure_kind
 from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
@@ -27,9 +28,9 @@ def patchify(images, patch_size):
 
 def failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
     message_parts = {"Seen": seen, "Expected": "0.4711 there", **parts}
-    return CheckOutcome(
-        name, "fail", f"Seen: {seen}. Expected: 0.4711 there.", misconception, f"{name} holds.", message_parts
-    )
+    sentences = (f"{label}: {text}" for label, text in message_parts.items())
+    message = " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences)
+    return CheckOutcome(name, "fail", message, misconception, f"{name} holds.", message_parts, kind=failure_kind(seen))
 
 
 def passed(name="test_shape"):
