@@ -9,8 +9,8 @@ from patches import cut
 from style import (
     BLUE,
     CARD,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -65,7 +65,7 @@ def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
     for slot, number in SHOWN.items():
         canvas.picture(patches[number], _slot(slot) - 18, 246, 36, 36)
         canvas.text(_slot(slot), 294, str(number), 12, QUIET, align="center")
-        canvas.arrow((_slot(slot), 304), (_slot(slot), 319), GREY, 1.4)
+        canvas.arrow((_slot(slot), 304), (_slot(slot), 319), GRAY, 1.4)
     for slot in (4, 8):
         canvas.text(_slot(slot), 260, "…", 18, QUIET, align="center")
     _shape(canvas, 262, TOKENS, f"3·{PATCH_SIZE}·{PATCH_SIZE}")
@@ -78,10 +78,10 @@ def _tokens(canvas: Canvas) -> None:
     for slot in (0, *SHOWN):
         color = BLUE if slot else PURPLE
         if slot:
-            canvas.arrow((_slot(slot), 354), (_slot(slot), 367), GREY, 1.4)
+            canvas.arrow((_slot(slot), 354), (_slot(slot), 367), GRAY, 1.4)
         canvas.box(_slot(slot) - 10, 369, 20, 46, tint(color, 0.75), color, radius=4)
         canvas.disc(_slot(slot), 434, 10, "+", tint(GREEN, 0.45), size=13)
-        canvas.arrow((_slot(slot), 445), (_slot(slot), 467), GREY, 1.4)
+        canvas.arrow((_slot(slot), 445), (_slot(slot), 467), GRAY, 1.4)
     for slot in (4, 8):
         canvas.text(_slot(slot), 386, "…", 18, QUIET, align="center")
     canvas.text(LEFT, 334, "class", 12.5, shade(PURPLE, 0.4), weight="bold")
@@ -92,13 +92,13 @@ def _tokens(canvas: Canvas) -> None:
 
 def _branch(canvas: Canvas, x: float, parts: list[tuple[str, str, float]], stream: float, y: float) -> float:
     """A branch above the horizontal stream, added to it at the end; returns where."""
-    canvas.line([(x, stream), (x, y + 16)], GREY, 2)
+    canvas.line([(x, stream), (x, y + 16)], GRAY, 2)
     for words, color, width in parts:
-        canvas.arrow((x, y + 16), (x + 16, y + 16), GREY, 2)
+        canvas.arrow((x, y + 16), (x + 16, y + 16), GRAY, 2)
         _module(canvas, x + 17, y, width, words, color)
         x += 17 + width
-    canvas.line([(x, y + 16), (x + 16, y + 16)], GREY, 2)
-    canvas.arrow((x + 16, y + 16), (x + 16, stream - 14), GREY, 2)
+    canvas.line([(x, y + 16), (x + 16, y + 16)], GRAY, 2)
+    canvas.arrow((x + 16, y + 16), (x + 16, stream - 14), GRAY, 2)
     return x + 16
 
 
@@ -106,7 +106,7 @@ def _blocks(canvas: Canvas) -> None:
     """One pre-norm block in a stack of twelve, its residual stream from left to right."""
     top, stream = 470, 582
     for depth in (2, 1, 0):
-        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, CARD, GREY, radius=10)
+        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, CARD, GRAY, radius=10)
     canvas.text(LEFT + 16, top + 22, f"{DEPTH} blocks, one after the other", 13.5, weight="bold")
     canvas.arrow((LEFT + 14, stream), (RIGHT - 24, stream), INK, 5)
     first = _branch(canvas, 58, [("norm1", ORANGE, 56), ("attention", BLUE, 88)], stream, top + 44)
@@ -120,7 +120,7 @@ def _blocks(canvas: Canvas) -> None:
 def _logits(canvas: Canvas) -> None:
     """The last norm, the class token alone, the head."""
     for slot in (0, *SHOWN):
-        canvas.arrow((_slot(slot), 622), (_slot(slot), 637), GREY, 1.4)
+        canvas.arrow((_slot(slot), 622), (_slot(slot), 637), GRAY, 1.4)
     _module(canvas, LEFT, 639, RIGHT - LEFT, "norm", ORANGE, 30)
     _shape(canvas, 654, TOKENS + 1, EMBED_DIM)
     canvas.arrow((_slot(0), 670), (_slot(0), 685), PURPLE, 2.4)
@@ -129,8 +129,8 @@ def _logits(canvas: Canvas) -> None:
     _shape(canvas, 710, EMBED_DIM)
     canvas.arrow((_slot(0), 734), (_slot(0), 751), PURPLE, 2.4)
     _module(canvas, LEFT, 753, 120, "head", SKY)
-    canvas.arrow((LEFT + 122, 769), (LEFT + 158, 769), GREY, 2)
-    canvas.label(LEFT + 160, 753, RIGHT - LEFT - 160, 32, f"{CLASSES} logits, one per class", GREY, strength=0.14)
+    canvas.arrow((LEFT + 122, 769), (LEFT + 158, 769), GRAY, 2)
+    canvas.label(LEFT + 160, 753, RIGHT - LEFT - 160, 32, f"{CLASSES} logits, one per class", GRAY, strength=0.14)
     _shape(canvas, 769, CLASSES)
 
 

@@ -7,8 +7,8 @@ from canvas import Canvas
 from style import (
     BLUE,
     DIVERGING,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -56,8 +56,8 @@ def _frame(canvas: Canvas, x: float, y: float, columns: int) -> None:
 
 def _path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float], y: float) -> None:
     """From the last matrix of the upper line down and back to the first of the lower line."""
-    canvas.line([start, (start[0], y), (end[0], y)], GREY, 1.8)
-    canvas.arrow((end[0], y), end, GREY)
+    canvas.line([start, (start[0], y), (end[0], y)], GRAY, 1.8)
+    canvas.arrow((end[0], y), end, GRAY)
     canvas.text((start[0] + end[0]) / 2, y - 14, "softmax over each row", 13, align="center")
 
 
@@ -85,7 +85,7 @@ def attention_step_by_step() -> Canvas:
         canvas.text(152, lower + CELL * (row + 0.5), f"sum {total:.0f}", 12, QUIET)
     for x, y, sign in ((202, upper, "·"), (358, upper, "="), (234, lower, "·"), (474, lower, "=")):
         canvas.text(x, y + 1.5 * CELL, sign, 20, align="center", weight="bold")
-    canvas.arrow((502, upper + 45), (550, upper + 45), GREY)
+    canvas.arrow((502, upper + 45), (550, upper + 45), GRAY)
     canvas.text(526, upper + 26, "÷ √4", 13, align="center")
     _path_to_softmax(canvas, (616, upper + 96), (84, lower - 32), 268)
     canvas.text(474, lower + 116, "each row: a weighted mean of the values", 12.5, QUIET, align="center")
@@ -101,7 +101,7 @@ def attention_step_by_step() -> Canvas:
 
 
 def _vectors(canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colors: list[str], w: float) -> None:
-    """Vectors as rows of cells, each column in its head's colour, shaded by the number; row 2 framed."""
+    """Vectors as rows of cells, each column in its head's color, shaded by the number; row 2 framed."""
     x, y = corner
     for column, color in enumerate(colors):
         fills = np.array([[tint(color, 0.25 + 0.6 * number)] for number in numbers[:, column]])
@@ -134,7 +134,7 @@ def split_heads() -> Canvas:
         "The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every "
         "token's vector.",
         f"""Above, a matrix of {tokens} tokens by {num_heads * head_dim} numbers, its columns in three
-        colours, token 2 framed. Arrows lead each third of the columns to a head. Below, three matrices of
+        colors, token 2 framed. Arrows lead each third of the columns to a head. Below, three matrices of
         {tokens} tokens by {head_dim} numbers: each head holds all tokens, and token 2 is framed in each.
         The shape goes from (batch, tokens, embed_dim) to (batch, num_heads, tokens, head_dim).""",
     )

@@ -9,8 +9,8 @@ from style import (
     BLUE,
     CARD,
     DIVERGING,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -53,10 +53,10 @@ def layer_norm() -> Canvas:
             y = 130 + 134 * image + CELL[1] * (token + 0.5)
             mean, std = float(x[image, token].mean()), float(x[image, token].std(correction=0))
             canvas.text(left - 10, y, f"token {token}", 12, QUIET, align="right")
-            canvas.line([(left + width + 8, y), (314, y)], GREY, 1.2)
+            canvas.line([(left + width + 8, y), (314, y)], GRAY, 1.2)
             canvas.text(368, y, f"{mean:.2f}".replace("-", "−"), 13, align="right", mono=True)
             canvas.text(446, y, f"{std:.2f}", 13, align="right", mono=True)
-            canvas.arrow((460, y), (500, y), GREY, 1.2)
+            canvas.arrow((460, y), (500, y), GRAY, 1.2)
     canvas.text(24, 390, "Each row gets its own mean and std: neither other tokens nor other images take part.", 12.5)
     canvas.text(
         24, 416, "Then times weight, plus bias: one number per dimension, the same for every token.", 12.5, QUIET
@@ -74,15 +74,15 @@ def _branch(canvas: Canvas, stream: float, top: float, parts: list[tuple[str, st
     """A branch that leaves the stream, passes through boxes and is added again; returns the plus's y."""
     bottom = top + 56 * len(parts) + 20
     middle = stream + 130
-    canvas.line([(stream, top), (middle, top)], GREY, 2)
-    canvas.arrow((middle, top), (middle, top + 14), GREY, 2)
+    canvas.line([(stream, top), (middle, top)], GRAY, 2)
+    canvas.arrow((middle, top), (middle, top + 14), GRAY, 2)
     for number, (words, color) in enumerate(parts):
         y = top + 16 + 54 * number
         canvas.label(middle - 62, y, 124, 34, words, color, strength=0.28, mono=True)
         if number + 1 < len(parts):
-            canvas.arrow((middle, y + 34), (middle, y + 52), GREY, 2)
-    canvas.line([(middle, y + 34), (middle, bottom), (stream + 40, bottom)], GREY, 2)
-    canvas.arrow((stream + 40, bottom), (stream + 15, bottom), GREY, 2)
+            canvas.arrow((middle, y + 34), (middle, y + 52), GRAY, 2)
+    canvas.line([(middle, y + 34), (middle, bottom), (stream + 40, bottom)], GRAY, 2)
+    canvas.arrow((stream + 40, bottom), (stream + 15, bottom), GRAY, 2)
     return bottom
 
 
@@ -142,7 +142,7 @@ def mlp_gelu() -> Canvas:
     subtitle = "The exact form and its tanh form differ too little to see, and enough to test."
     canvas = Canvas(446, "GELU: a ReLU with a soft knee", subtitle)
     axes = canvas.plot_area(48, 84, 624, 320)
-    axes.plot(x, curves["relu"], color=GREY, linewidth=1.5)
+    axes.plot(x, curves["relu"], color=GRAY, linewidth=1.5)
     axes.plot(x, curves["exact"], color=BLUE, linewidth=2.8)
     axes.plot(x, curves["tanh"], color=ORANGE, linewidth=1.6, linestyle=(0, (4, 3)))
     axes.grid(visible=False)

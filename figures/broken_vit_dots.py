@@ -7,7 +7,7 @@ from statistics import mean
 
 from canvas import Canvas
 from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
-from style import BLUE, GREY, HAIR, INK, QUIET, VERMILION, save_all
+from style import BLUE, GRAY, HAIR, INK, QUIET, VERMILION, save_all
 
 from exercise_kit.engine.exercise import TIE
 
@@ -52,7 +52,7 @@ def broken_vit_dots() -> Canvas:
         _strip(canvas, title, strip, base, heights[title], results)
     canvas.disc(30, bottom + 40, 4, "", VERMILION)
     canvas.text(42, bottom + 40, "accuracy does not give it away", 12, INK)
-    canvas.disc(262, bottom + 40, 4, "", GREY)
+    canvas.disc(262, bottom + 40, 4, "", GRAY)
     canvas.text(274, bottom + 40, "clearly worse than the right model", 12, INK)
     canvas.text(676, bottom + 40, results.still_to_run, 12, QUIET, align="right")
     return canvas.describe(*_words(results, groups))

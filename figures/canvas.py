@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Patch, Polygon
-from style import CARD, GREY, HAIR, INK, POINTS_PER_PIXEL, QUIET, readable_on, tint
+from style import CARD, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, readable_on, tint
 
 CAPITAL, LINE_HEIGHT = 0.73, 1.45
 
@@ -72,7 +72,7 @@ class Canvas:
         mono: bool = False,
         rotation: float = 0,
     ) -> None:
-        """Print a string, capitals centred on y, several lines centred together; `size` in pixels."""
+        """Print a string, capitals centered on y, several lines centered together; `size` in pixels."""
         family = "DejaVu Sans Mono" if mono else "DejaVu Sans"
         lines = string.split("\n")
         along = np.array([np.sin(np.deg2rad(rotation)), np.cos(np.deg2rad(rotation))])
@@ -139,7 +139,7 @@ class Canvas:
     def line(
         self,
         points: Sequence[tuple[float, float]],
-        color: str = GREY,
+        color: str = GRAY,
         line: float = 1.5,
         *,
         dashed: bool = False,
@@ -163,7 +163,7 @@ class Canvas:
         """Fill a polygon."""
         self._add(Polygon(points, facecolor=fill, edgecolor="none"))
 
-    def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str = GREY, line: float = 1.8) -> None:
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str = GRAY, line: float = 1.8) -> None:
         """Draw a straight arrow whose shaft is `line` wide."""
         tail, tip = np.array(start), np.array(end)
         along = (tip - tail) / np.linalg.norm(tip - tail)
@@ -198,8 +198,8 @@ class Canvas:
             left, top = x + column * w, y + row * h
             self.box(left, top, w, h, fill, edge, line=1, radius=0)
             if labels is not None:
-                centre = (left + w / 2, top + h / 2)
-                self.text(*centre, labels[row, column], size, readable_on(fill), align="center")
+                center = (left + w / 2, top + h / 2)
+                self.text(*center, labels[row, column], size, readable_on(fill), align="center")
 
     def picture(self, pixels: np.ndarray, x: float, y: float, w: float, h: float) -> None:
         """Place an image, (height, width) or (height, width, 3) in [0, 1], with sharp pixels."""

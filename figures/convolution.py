@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from canvas import Canvas
 from patches import PORTRAIT, cut
-from style import CARD, DIVERGING, GREY, HAIR, ORANGE, QUIET, VERMILION, WHITE, hopper, paint, save_all, tint
+from style import CARD, DIVERGING, GRAY, HAIR, ORANGE, QUIET, VERMILION, WHITE, hopper, paint, save_all, tint
 
 TOLERANCE = 1e-6  # float32 sums of 16 products near 1
 
@@ -67,7 +67,7 @@ def conv_is_linear() -> Canvas:
     canvas = Canvas(482, "A strided convolution is the same Linear on each patch")
     _convolution_lane(canvas, image, kernel, feature_map.numpy(), 66)
     _linear_lane(canvas, image, kernel, products.numpy(), 258)
-    canvas.arrow((350, 209), (350, 308), GREY, 1.8)
+    canvas.arrow((350, 209), (350, 308), GRAY, 1.8)
     canvas.text(362, 258, "the same 16 numbers", 12.5, QUIET)
     canvas.line([(24, 430), (676, 430)], HAIR, 1)
     words = f"The two ways agree to {TOLERANCE:.0e}. As many kernels as embed_dim make a whole token."
@@ -75,7 +75,7 @@ def conv_is_linear() -> Canvas:
     return canvas.describe(
         "A kernel that moves over an image by its own size gives the same six numbers as one row of a "
         "Linear's weight multiplied with each flattened patch.",
-        f"""Above, a grey image of 8 by 12 pixels; a kernel of 4 by 4 moves over it in steps of 4 and gives
+        f"""Above, a gray image of 8 by 12 pixels; a kernel of 4 by 4 moves over it in steps of 4 and gives
         2 by 3 numbers. Below, the six patches of the image as six rows of 16 numbers, multiplied with the
         kernel's 16 numbers laid in a row, which is a row of a Linear's weight. Both give the same six
         numbers, to {TOLERANCE:.0e}. As many kernels as embed_dim make a whole token.""",

@@ -1,8 +1,8 @@
-"""The dark side of a figure: for each colour its partner on a dark card, and the SVG's rules that exchange them.
+"""The dark side of a figure: for each color its partner on a dark card, and the SVG's rules that exchange them.
 
-Grey turns round in lightness, so that ink becomes light and the card dark; a strong colour keeps its lightness and
+Gray turns round in lightness, so that ink becomes light and the card dark; a strong color keeps its lightness and
 its hue, so that blue stays blue; a tint lies between them and fades into the dark card as it faded into the light
-one. Pictures keep their pixels, and what is printed on them is drawn in the two colours that stay.
+one. Pictures keep their pixels, and what is printed on them is drawn in the two colors that stay.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ INTRODUCTION = """# Figures of the lessons
 
 Each figure is drawn by the script of its family from numbers that the script computes; `make figures` redraws
 them all, and this page with them. `name.svg` is for pages; it has its text equivalent inside, as on this page. On a
-page that asks for dark colours its card turns dark, and all that is drawn with it (`dark.py`); pictures keep their
+page that asks for dark colors its card turns dark, and all that is drawn with it (`dark.py`); pictures keep their
 pixels. `name.png` is the light card for the inside of a notebook, where Colab shows no SVG. Both lie on their own
-opaque card, so that they read on light and dark pages, whichever colours they have.
+opaque card, so that they read on light and dark pages, whichever colors they have.
 The portrait is that of Grace Hopper which comes with matplotlib (US Navy, public domain).
 
 `python figures/draw_all.py` refuses a figure whose text leaves the card or lies on other text.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from attention import CELL, _matrix
 from canvas import Canvas
-from style import BLUE, GREY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, shade, tint
+from style import BLUE, GRAY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, shade, tint
 
 # mean over heads of two blocks; every product of theirs is exact in two digits
 FIRST = np.array([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
@@ -41,11 +41,11 @@ def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndar
     step = (weights + ITSELF) / 2
     canvas.text(24, y + 45, f"block {block}", 13.5, weight="bold")
     _shares(canvas, COLUMNS["weights"], y, weights, "mean over heads")
-    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token itself", np.full((3, 3), tint(GREY, 0.1)))
+    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token itself", np.full((3, 3), tint(GRAY, 0.1)))
     _shares(canvas, COLUMNS["step"], y, step, "what a token is made of")
     canvas.text(272, y + 45, "+", 20, align="center", weight="bold")
     canvas.text(466, y + 24, "rows sum to 1", 11.5, QUIET, align="center")
-    canvas.arrow((434, y + 45), (498, y + 45), GREY)
+    canvas.arrow((434, y + 45), (498, y + 45), GRAY)
     canvas.text(466, y + 66, "÷ 2", 13, align="center")
     _tokens(canvas, y)
     return step

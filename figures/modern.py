@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from canvas import Canvas
-from style import BLUE, GREEN, GREY, HAIR, INK, QUIET, VERMILION, WHITE, save_all
+from style import BLUE, GRAY, GREEN, HAIR, INK, QUIET, VERMILION, WHITE, save_all
 
 from vit_course.metrics import paired_interval
 
@@ -60,11 +60,11 @@ def rotary() -> Canvas:
 
 def _chain(canvas: Canvas, x: float, y: float, parts: tuple[str, ...], end: float) -> None:
     """Boxes on a line from x to end; the parts with a switch are blue."""
-    canvas.line([(x, y), (end, y)], GREY, 2)
+    canvas.line([(x, y), (end, y)], GRAY, 2)
     for number, name in enumerate(parts):
         left = x + 22 + 132 * number
         canvas.box(left, y - 17, 104, 34, WHITE, "none")
-        canvas.label(left, y - 17, 104, 34, name, BLUE if name in SWITCHED else GREY, strength=0.28, mono=True)
+        canvas.label(left, y - 17, 104, 34, name, BLUE if name in SWITCHED else GRAY, strength=0.28, mono=True)
 
 
 def modern_block() -> Canvas:
@@ -74,20 +74,20 @@ def modern_block() -> Canvas:
     for row, parts in enumerate(BRANCHES):
         branch, stream, end = 108 + 106 * row, 156 + 106 * row, 640
         canvas.arrow((36, stream), (676, stream), INK, 5)
-        canvas.line([(64, stream), (64, branch)], GREY, 2)
+        canvas.line([(64, stream), (64, branch)], GRAY, 2)
         _chain(canvas, 64, branch, parts, end)
-        canvas.arrow((end, branch), (end, stream - 13), GREY, 2)
+        canvas.arrow((end, branch), (end, stream - 13), GRAY, 2)
         canvas.disc(end, stream, 13, "", INK)
         canvas.disc(end, stream, 11, "+", WHITE, size=17)
     canvas.text(24, 318, "inside attention", 13, weight="bold")
     for row, parts in enumerate((("query_norm", "rotary_2d"), ("key_norm", "rotary_2d"), ())):
         _chain(canvas, 150, 352 + 46 * row, parts, 420)
-        canvas.arrow((420, 352 + 46 * row), (450, 352 + 46 * row), GREY, 2)
-    canvas.label(36, 335, 114, 126, "qkv,\nsplit_heads", GREY, strength=0.28, mono=True)
-    canvas.label(450, 335, 90, 126, "softmax\nof scores,\ntimes\nvalues", GREY, strength=0.28)
+        canvas.arrow((420, 352 + 46 * row), (450, 352 + 46 * row), GRAY, 2)
+    canvas.label(36, 335, 114, 126, "qkv,\nsplit_heads", GRAY, strength=0.28, mono=True)
+    canvas.label(450, 335, 90, 126, "softmax\nof scores,\ntimes\nvalues", GRAY, strength=0.28)
     canvas.text(172, 431, "values", 12.5, QUIET)
-    canvas.arrow((540, 398), (566, 398), GREY, 2)
-    canvas.label(566, 381, 112, 34, "projection", GREY, strength=0.28, mono=True)
+    canvas.arrow((540, 398), (566, 398), GRAY, 2)
+    canvas.label(566, 381, 112, 34, "projection", GRAY, strength=0.28, mono=True)
     return canvas.describe(
         "The two branches of a modern block with scale and drop_path at their ends, and attention with norms and a "
         "rotation of queries and keys.",

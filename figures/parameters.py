@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from architecture import CLASSES, DEPTH, EMBED_DIM, PATCH_SIZE, TOKENS
 from canvas import Canvas
-from style import BLUE, CARD, GREEN, GREY, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
+from style import BLUE, CARD, GRAY, GREEN, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
 
 HIDDEN_DIM = 4 * EMBED_DIM
 STRENGTH = 0.55
 Colors = tuple[str, ...]
-MODEL_COLORS = (VERMILION, PURPLE, BLUE, GREY, ORANGE)
+MODEL_COLORS = (VERMILION, PURPLE, BLUE, GRAY, ORANGE)
 BLOCK_COLORS = (BLUE, SKY, GREEN, "#6fc7ae", ORANGE)
 
 

@@ -7,8 +7,8 @@ from canvas import Canvas
 from dark import WHITE_STAYS
 from style import (
     BLUE,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -49,7 +49,7 @@ def _token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -
     canvas.disc(x + 16, y + 16, 11, str(number), WHITE, size=12)
     numbers = patch.transpose(2, 0, 1).reshape(3, -1)
     strip = (numbers[:, :, None] * np.eye(3)[:, None, :]).reshape(1, -1, 3)
-    canvas.arrow((x + 48, y + 100), (x + 48, y + 117), GREY, 1.5)
+    canvas.arrow((x + 48, y + 100), (x + 48, y + 117), GRAY, 1.5)
     canvas.picture(strip, x, y + 120, 96, 22)
     canvas.text(x + 48, y + 158, f"token {number}", 12.5, align="center")
 
@@ -71,7 +71,7 @@ def patchify_grid() -> Canvas:
         canvas.text(360, y + 26, words, 13)
         canvas.text(660, y + 26, shape, 13, align="right", mono=True)
         if step:
-            canvas.arrow((510, y - 17), (510, y - 1), GREY)
+            canvas.arrow((510, y - 17), (510, y - 1), GRAY)
     for number, patch in enumerate(patches):
         _token(canvas, number, patch, 24 + 111.2 * number, 296)
     return canvas.describe(
@@ -87,9 +87,9 @@ def patchify_grid() -> Canvas:
 
 SIX_AXES = ("batch", "channels", "rows", "patch_size", "columns", "patch_size")
 WIDTHS = (80, 104, 92, 112, 104, 112)
-ROLES = {"batch": GREY, "channels": ORANGE, "rows": BLUE, "patch_size": ORANGE, "columns": BLUE}
+ROLES = {"batch": GRAY, "channels": ORANGE, "rows": BLUE, "patch_size": ORANGE, "columns": BLUE}
 TOKEN_AXES = {
-    "batch": (24, 92, "which image", GREY),
+    "batch": (24, 92, "which image", GRAY),
     "tokens": (164, 180, "which patch", BLUE),
     "channels · patch_size²": (404, 272, "where inside the patch", ORANGE),
 }
@@ -157,7 +157,7 @@ def patchify_axes() -> Canvas:
     canvas.text(232, 378, "apart; its token holds them side by side.", 13, shade(GREEN))
     _strips(canvas, np.arange(24), tokens, tokens[1], 448)
     return canvas.describe(
-        "The six axes of a split image sorted by colour into which patch and where inside the patch, and the "
+        "The six axes of a split image sorted by color into which patch and where inside the patch, and the "
         "pixels of a small image in memory order against their order in the tokens.",
         """Above, the axes batch, channels, rows, patch_size, columns, patch_size in memory order. Arrows
         lead rows and columns to a blue box, which patch, and channels and both patch_size axes to an orange

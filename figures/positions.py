@@ -70,7 +70,7 @@ def positions_sine() -> Canvas:
     canvas.text(324, top + height + 44, "+1", 12, QUIET)
     return canvas.describe(
         "A heat map of the sinusoidal position table, and three of its columns as waves of growing length.",
-        f"""A table of {num_positions} positions (rows) by {embed_dim} dimensions (columns), coloured from
+        f"""A table of {num_positions} positions (rows) by {embed_dim} dimensions (columns), colored from
         blue, minus one, to vermilion, plus one. The columns on the left change with every row, those on the
         right hardly at all. Beside it, columns 0, 4 and 8 drawn as curves along the same rows: their waves
         are {", ".join(f"{float(wavelength(d, embed_dim)):.1f}" for d in (0, 4, 8))} positions long.""",
@@ -110,9 +110,9 @@ def positions_2d() -> Canvas:
         canvas.text(24 + 652 * float(_contrast(value)), 406, f"{value:.1f}", 12, QUIET, align="center")
     canvas.text(676, 406, "1.0", 12, QUIET, align="right")
     return canvas.describe(
-        "On a grid of patches, a 1-D position table finds only the left and right neighbours alike, a 2-D "
+        "On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D "
         "table those above and below too.",
-        f"""Two heat maps of a grid of {GRID[0]} by {GRID[1]} patches, coloured by the dot product of each
+        f"""Two heat maps of a grid of {GRID[0]} by {GRID[1]} patches, colored by the dot product of each
         position with the framed one. With the 1-D table the dark stripe runs along the row: the patch to
         the right scores {flat[0]:.2f}, the patch below {flat[1]:.2f}. With the 2-D table a dark cross
         surrounds the frame: both score {square[0]:.2f}.""",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from canvas import Canvas
-from style import BLUE, GREY, HAIR, INK, POINTS_PER_PIXEL, QUIET, SEQUENTIAL, VERMILION, save_all, shade
+from style import BLUE, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, SEQUENTIAL, VERMILION, save_all, shade
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "attention_distance.json"
 SIDE = 32
@@ -20,20 +20,20 @@ LEFT, MAP, GAP = 196, 108, 16
 ROWS = (118, 268)
 
 
-def paths_to(centre: int, layers: int) -> np.ndarray:
+def paths_to(center: int, layers: int) -> np.ndarray:
     """How many paths lead from each pixel to one output through 3 x 3 convolutions, as shares: (SIDE, SIDE)."""
     line = np.zeros(SIDE)
-    line[centre] = 1
+    line[center] = 1
     for _ in range(layers):
         line = np.convolve(line, np.ones(3), mode="same")
     shares = np.outer(line, line)
     return shares / shares.sum()
 
 
-def mean_distance(shares: np.ndarray, centre: int) -> float:
+def mean_distance(shares: np.ndarray, center: int) -> float:
     """Mean distance in pixels from the center, weighted by the shares."""
     rows, columns = np.indices(shares.shape)
-    return float((shares * np.hypot(rows - centre, columns - centre)).sum())
+    return float((shares * np.hypot(rows - center, columns - center)).sum())
 
 
 def layers_to_the_far_corner() -> int:
@@ -61,9 +61,9 @@ def receptive_growth() -> Canvas:
     size = measured["model"]["patch_size"]
     grid = SIDE // size
     first = 2 * (patch // grid) - grid + 1  # the first row and column of patches in a window round the middle one
-    centre = size * (patch // grid) + size // 2
+    center = size * (patch // grid) + size // 2
     shown = range(1, min(len(flow), 4) + 1)
-    full = paths_to(centre, 1).max(), largest_of_others(flow[: len(shown)], patch)
+    full = paths_to(center, 1).max(), largest_of_others(flow[: len(shown)], patch)
     canvas = Canvas(
         668,
         "Attention may look everywhere at once; a convolution grows into it",
@@ -72,8 +72,8 @@ def receptive_growth() -> Canvas:
     for number in shown:
         x = LEFT + (MAP + GAP) * (number - 1)
         canvas.text(x + MAP / 2, ROWS[0] - 22, f"after layer {number}", 12.5, align="center", weight="bold")
-        near = slice(centre - WINDOW // 2 + 1, centre + WINDOW // 2)  # odd: the pixel itself is the middle
-        seen(canvas, paths_to(centre, number)[near, near], 1, full[0], x, ROWS[0])
+        near = slice(center - WINDOW // 2 + 1, center + WINDOW // 2)  # odd: the pixel itself is the middle
+        seen(canvas, paths_to(center, number)[near, near], 1, full[0], x, ROWS[0])
         reach = MAP / WINDOW * (2 * number + 1)
         corner = (MAP - reach) / 2
         canvas.box(x + corner, ROWS[0] + corner, reach, reach, "none", VERMILION, line=2.2, radius=0)
@@ -82,8 +82,8 @@ def receptive_growth() -> Canvas:
             x + MAP / 2, ROWS[1] + MAP + 16, f"itself: {flow[number - 1, patch]:.0%}", 12, QUIET, align="center"
         )
     _names(canvas, full)
-    _plot(canvas, measured, centre)
-    return canvas.describe(*_words(measured, centre, full, len(shown)))
+    _plot(canvas, measured, center)
+    return canvas.describe(*_words(measured, center, full, len(shown)))
 
 
 def _scale(canvas: Canvas, y: float, full: float) -> None:
@@ -105,16 +105,16 @@ def _names(canvas: Canvas, full: tuple[float, float]) -> None:
         _scale(canvas, y + 92, darkest)
 
 
-def _plot(canvas: Canvas, measured: dict[str, Any], centre: int) -> None:
+def _plot(canvas: Canvas, measured: dict[str, Any], center: int) -> None:
     """Pixels looked at, against depth: a dot for each head, the convolutions' reach and mean as lines."""
     depth, even = len(measured["distances"]), measured["everywhere_alike"]
     canvas.text(24, 436, "How far one layer looks, how far a stack has come: pixels", 13.5, weight="bold")
     axes = canvas.plot_area(LEFT, 454, 480, 160)
     layers = np.arange(1, depth + 1)
-    axes.axhline(even, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    axes.axhline(even, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
     for layer, heads in enumerate(measured["distances"], start=1):
         axes.plot(np.full(len(heads), layer), heads, "o", color=BLUE, markersize=4.5, alpha=0.75)
-    axes.plot(layers, [mean_distance(paths_to(centre, k), centre) for k in layers], "-", color=VERMILION, linewidth=2)
+    axes.plot(layers, [mean_distance(paths_to(center, k), center) for k in layers], "-", color=VERMILION, linewidth=2)
     axes.plot(layers, layers, ":", color=VERMILION, linewidth=1.6)
     axes.set(xlim=(0.6, depth + 0.4), ylim=(0, even * 1.25), xticks=layers)
     size = 12 * POINTS_PER_PIXEL
@@ -125,12 +125,12 @@ def _plot(canvas: Canvas, measured: dict[str, Any], centre: int) -> None:
     canvas.text(LEFT + 240, 646, "layer", 12.5, INK, align="center")
 
 
-def _words(measured: dict[str, Any], centre: int, full: tuple[float, float], shown: int) -> tuple[str, str]:
+def _words(measured: dict[str, Any], center: int, full: tuple[float, float], shown: int) -> tuple[str, str]:
     distances, patch = measured["distances"], measured["patch"]
     ranges = "; ".join(
         f"layer {layer}: {min(heads):.1f} to {max(heads):.1f}" for layer, heads in enumerate(distances, start=1)
     )
-    stack = mean_distance(paths_to(centre, len(distances)), centre)
+    stack = mean_distance(paths_to(center, len(distances)), center)
     flow = np.array(measured["flow"])[:shown]
     itself = ", ".join(f"{share:.0%}" for share in flow[:, patch])
     others = np.delete(flow, patch, axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attention import softmax
 from canvas import Canvas
-from style import BLUE, GREY, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade
+from style import BLUE, GRAY, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade
 
 TOKENS = 64
 HEAD_DIMS = 2 ** np.arange(2, 10)
@@ -37,7 +37,7 @@ def softmax_scale() -> Canvas:
         x = 52 + 342 * column
         canvas.text(x - 28, 92, title, 14, weight="bold")
         axes = canvas.plot_area(x, 112, 280, 216)
-        axes.axhline(even, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+        axes.axhline(even, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
         for numbers, color, place, words in (
             (raw, VERMILION, raw_place, "not divided"),
             (scaled, BLUE, scaled_place, "÷ √head_dim"),

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from canvas import Canvas
-from style import BLUE, GREY, HAIR, QUIET, VERMILION, tint
+from style import BLUE, GRAY, HAIR, QUIET, VERMILION, tint
 
 from exercise_kit.engine.exercise import TIE
 
@@ -103,4 +103,4 @@ class Scale:
 
 def color_of(model: WrongModel, results: Results) -> str:
     """Vermilion for what accuracy does not give away, gray for what it does."""
-    return VERMILION if model.accuracy > results.low else GREY
+    return VERMILION if model.accuracy > results.low else GRAY

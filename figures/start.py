@@ -7,8 +7,8 @@ from canvas import Canvas
 from style import (
     BLUE,
     CARD,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -38,7 +38,7 @@ def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color
     """One tensor as a row of boxes, its last axis in the last column."""
     canvas.text(24, y + BOX_HEIGHT / 2, name, 13, mono=True)
     for place in range(4 - len(sizes)):
-        canvas.box(COLUMN + place * (BOX_WIDTH + 6), y, BOX_WIDTH, BOX_HEIGHT, CARD, GREY, line=0.8, dashed=True)
+        canvas.box(COLUMN + place * (BOX_WIDTH + 6), y, BOX_WIDTH, BOX_HEIGHT, CARD, GRAY, line=0.8, dashed=True)
         canvas.text(
             COLUMN + place * (BOX_WIDTH + 6) + BOX_WIDTH / 2,
             y + BOX_HEIGHT / 2,
@@ -137,7 +137,7 @@ def check_loop() -> Canvas:
         [
             ("✓", GREEN, "pass: when all do, go on"),
             ("✗", VERMILION, "fail"),
-            ("?", GREY, "undecided: waits for another check"),
+            ("?", GRAY, "undecided: waits for another check"),
         ]
     ):
         canvas.disc(right + 24, top + 58 + 24 * row, 9, mark, color, size=11)

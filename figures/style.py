@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from canvas import Canvas
 
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, INK, GREY, CARD = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
+PURPLE, SKY, INK, GRAY, CARD = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
 WHITE, HAIR, QUIET = "#ffffff", "#d9d6cd", "#566170"
 
 FOLDER = Path(__file__).parent
@@ -41,7 +41,7 @@ mpl.rcParams.update(
         "font.family": "DejaVu Sans",
         "svg.fonttype": "path",
         "text.color": INK,
-        "axes.edgecolor": GREY,
+        "axes.edgecolor": GRAY,
         "axes.labelcolor": INK,
         "xtick.color": INK,
         "ytick.color": INK,
@@ -61,7 +61,7 @@ def shade(color: str, amount: float = 0.3) -> str:
 
 
 def readable_on(fill: str) -> str:
-    """The text colour, ink or white, that contrasts more with `fill`; and so does its partner on the dark card."""
+    """The text color, ink or white, that contrasts more with `fill`; and so does its partner on the dark card."""
     choice = (WHITE, WHITE_STAYS) if luminance(fill) < 0.2 else (INK, INK_STAYS)
     return max(choice, key=lambda color: contrast(dark(color), dark(fill)))
 
@@ -109,7 +109,7 @@ def _holds(outer: Bbox, inner: Bbox) -> bool:
 def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
     """Write `name`.svg and, for notebooks, `name`.png; the same bytes each time with the same matplotlib.
 
-    The SVG holds its text equivalent, and its colours on a dark page.
+    The SVG holds its text equivalent, and its colors on a dark page.
 
     Raises:
         ValueError: a text leaves the card or lies on another.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from canvas import Canvas
 from dark import INK_STAYS, WHITE_STAYS
-from style import BLUE, DIVERGING, GREEN, GREY, INK, PURPLE, QUIET, WHITE, paint, save_all, shade
+from style import BLUE, DIVERGING, GRAY, GREEN, INK, PURPLE, QUIET, WHITE, paint, save_all, shade
 
 SIDE = 28
 SHAPES = "Shapes (batch, tokens, embed_dim); each column of cells is one vector."
@@ -58,7 +58,7 @@ def class_token() -> Canvas:
     return canvas.describe(
         "For each of two images the class token is put in front of the four tokens, and five positions are "
         "added to the five.",
-        f"""Two rows, one for each image, of vectors drawn as columns of coloured cells. The class token
+        f"""Two rows, one for each image, of vectors drawn as columns of colored cells. The class token
         {first.shape} is copied for both images and goes in front of the tokens {tokens.shape}. The
         positions {positions.shape}, the same for both images, are added, and the first of them falls on the
         class token. The result has the shape {result.shape}.""",
@@ -114,10 +114,10 @@ def resize_positions() -> Canvas:
             canvas.line([(x, y + at), (x + side * len(grid), y + at)], WHITE_STAYS, 1.2)
         canvas.box(x, y, side * len(grid), side * len(grid), "none", INK, line=2, radius=0)
         canvas.text(x + side * len(grid) / 2, y + side * len(grid) + 18, words, 13, align="center")
-    canvas.arrow((118, 236), (160, 236), GREY, 2.2)
-    canvas.arrow((290, 236), (366, 236), GREY, 2.2)
+    canvas.arrow((118, 236), (160, 236), GRAY, 2.2)
+    canvas.arrow((290, 236), (366, 236), GRAY, 2.2)
     canvas.text(328, 218, "bicubic", 13, align="center", weight="bold")
-    canvas.arrow((552, 236), (580, 236), GREY, 2.2)
+    canvas.arrow((552, 236), (580, 236), GRAY, 2.2)
     canvas.text(356, 384, f"the same for each of the {embed_dim} dimensions", 12.5, QUIET, align="center")
     return canvas.describe(
         "Positions of a 4 by 4 grid are resampled to 6 by 6, dimension by dimension, while the class token's "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from canvas import Canvas
 from matplotlib.axes import Axes
-from style import BLUE, GREEN, GREY, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
+from style import BLUE, GRAY, GREEN, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "lesson_cifar.json"
 PANELS = ("learning rate too high", "no zero_grad", "softmax before the loss")
@@ -75,7 +75,7 @@ def sick_curves() -> Canvas:
         row, column = divmod(number, 3)
         x, y = 48 + 220 * column, 92 + 190 * row
         axes = canvas.plot_area(x, y, 182, 150)
-        axes.plot(smooth(curves["healthy"]["loss"]), color=GREY, linewidth=1.2, dashes=(3, 2))
+        axes.plot(smooth(curves["healthy"]["loss"]), color=GRAY, linewidth=1.2, dashes=(3, 2))
         axes.plot(smooth(curves[name]["loss"]), color=BLUE, linewidth=1.5)
         dots = curves[name]["validation_loss"]
         places = np.linspace(300 / len(dots), 300, len(dots))
@@ -93,7 +93,7 @@ def sick_curves() -> Canvas:
     )
     return canvas.describe(
         "Six panels, A to F, each with the training loss of a sick run in blue, its validation loss as orange dots, "
-        "and a healthy run in dashed grey.",
+        "and a healthy run in dashed gray.",
         f"""Six panels of loss against 300 steps, each over the same healthy run, which falls from 2.3 to
         {np.mean(curves["healthy"]["loss"][-30:]):.2f}. A shoots up in the first steps, then stays on a high plateau.
         B sinks a little, then climbs and shakes. C sinks slowly along a high line. D goes up and down like a saw, and
@@ -159,7 +159,7 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
     canvas.text(24, 78, "loss", 12, QUIET)
     for epoch, count in zip(epochs, counts, strict=True):
         x = 52 + 620 * (epoch - 0.3) / (last + 0.4)
-        color = VERMILION if epoch == stop else INK if epoch < stop else GREY
+        color = VERMILION if epoch == stop else INK if epoch < stop else GRAY
         canvas.text(x, 312, f"{epoch}", 11, QUIET, align="center")
         canvas.text(x, 342, f"{count}", 12.5, color, align="center", weight="bold" if epoch <= stop else "normal")
     canvas.text(52, 370, "upper line: epoch; lower line: epochs since the last new best", 12, QUIET)

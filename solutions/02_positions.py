@@ -40,7 +40,7 @@ import torch.nn.functional as F
 
 from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import photo
-from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure
 from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
 
 PatchEmbedding, patchify, unpatchify = own("PatchEmbedding", "patchify", "unpatchify")  # yours of lesson 01, or ours
@@ -212,7 +212,7 @@ predict("minute-hand", 3)  # at which hour does the minute hand (hand 1) point?
 def show_clocks(table, positions):
     figure, rim = new_figure(1.7 * len(positions), 1.9), torch.linspace(0, 2 * torch.pi, 60)
     for axes, position in zip(figure.subplots(1, len(positions)), positions, strict=True):
-        axes.plot(1.1 * rim.sin(), 1.1 * rim.cos(), color=GREY, linewidth=0.8)
+        axes.plot(1.1 * rim.sin(), 1.1 * rim.cos(), color=GRAY, linewidth=0.8)
         for hand, (x, y) in enumerate(table[position].unflatten(0, (-1, 2)).tolist()):
             length = 1 - 0.25 * hand
             color, width = (ORANGE, BLUE, INK)[hand], 1.5 * (1 + hand)

@@ -39,7 +39,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_course import check, hunt, keep, own, predict, progress, reveal
-from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure
+from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
 
@@ -55,12 +55,12 @@ def draw(curves, xlabel, ylabel):
     """Curves {name: numbers}, or {name: (x, y)}, in one picture."""
     figure = new_figure(6.6, 3.0)
     axes = figure.subplots()
-    styles = {"color": (BLUE, ORANGE, INK, "#009E73", GREY), "linestyle": ("-", "--", ":", "-.", "-")}
+    styles = {"color": (BLUE, ORANGE, INK, "#009E73", GRAY), "linestyle": ("-", "--", ":", "-.", "-")}
     for number, (name, values) in enumerate(curves.items()):
         x, y = values if isinstance(values, tuple) else (range(len(values)), values)
         axes.plot(x, y, label=name, **{key: choice[number] for key, choice in styles.items()})
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    axes.grid(color=GREY, alpha=0.2)
+    axes.grid(color=GRAY, alpha=0.2)
     axes.legend(frameon=False)
     return figure
 

@@ -48,7 +48,7 @@ from torch import nn
 
 from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, shapes
-from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure, show_images
+from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")
@@ -67,7 +67,7 @@ def draw(curves, xlabel, ylabel, xscale="linear"):
     axes.set(xlabel=xlabel, ylabel=ylabel, xscale=xscale)
     if xscale == "linear":
         axes.locator_params(axis="x", integer=True)
-    axes.grid(color=GREY, alpha=0.2)
+    axes.grid(color=GRAY, alpha=0.2)
     axes.legend(frameon=False)
     return figure
 

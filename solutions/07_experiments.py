@@ -49,7 +49,7 @@ from torch import nn
 
 from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
-from vit_course.plots import BLUE, GREY, INK, ORANGE, new_figure, show_images, show_matrix
+from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images, show_matrix
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")  # used at the end: the experiments need options that only the course's has
@@ -269,7 +269,7 @@ def compare(arms, seeds=(0, 1, 2)):
     axes.margins(y=0.3)
     axes.invert_yaxis()
     axes.set(xlabel="validation images right, %")
-    axes.grid(color=GREY, alpha=0.2)
+    axes.grid(color=GRAY, alpha=0.2)
     return figure
 
 

@@ -168,32 +168,32 @@ class Interactive:
 
 
 def _widget_of(control: Control) -> tuple[Any, Any]:
-    """A labelled input, which screen readers name, and a box with it and, where values are in order, a slider."""
+    """A labeled input, which screen readers name, and a box with it and, where values are in order, a slider."""
     import ipywidgets
 
     sizes, slider = ipywidgets.Layout(width="150px"), None
-    labelled: Any
+    labeled: Any
     if isinstance(control.options, range):
         low, high, step = control.options[0], control.options[-1], control.options.step
-        labelled = ipywidgets.BoundedIntText(min=low, max=high, step=step)
+        labeled = ipywidgets.BoundedIntText(min=low, max=high, step=step)
         slider = ipywidgets.IntSlider(min=low, max=high, step=step, readout=False, layout=sizes)
     elif isinstance(control.options, tuple):
         options = [(f"{value:g}", value) for value in control.options]
-        labelled = ipywidgets.Dropdown(options=options)
+        labeled = ipywidgets.Dropdown(options=options)
         slider = ipywidgets.SelectionSlider(options=options, readout=False, layout=sizes)
     else:
-        labelled = ipywidgets.Dropdown(options=list(control.options.items()))
-    labelled.value = control.start
-    labelled.description, labelled.style.description_width = control.label, "105px"
-    labelled.layout.width = "180px" if slider else "330px"
-    for each in (labelled, slider):
+        labeled = ipywidgets.Dropdown(options=list(control.options.items()))
+    labeled.value = control.start
+    labeled.description, labeled.style.description_width = control.label, "105px"
+    labeled.layout.width = "180px" if slider else "330px"
+    for each in (labeled, slider):
         if each is not None and each.has_trait("tooltip"):  # version 8 shows "null" without one
             each.tooltip = control.label
     if slider is None:
-        return labelled, labelled
+        return labeled, labeled
     for name in ("value", "disabled"):
-        ipywidgets.link((labelled, name), (slider, name))
-    return labelled, ipywidgets.HBox([labelled, slider])
+        ipywidgets.link((labeled, name), (slider, name))
+    return labeled, ipywidgets.HBox([labeled, slider])
 
 
 def _base64(data: bytes) -> str:

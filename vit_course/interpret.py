@@ -70,7 +70,7 @@ def mean_attention_distance(weights: Tensor, grid_size: tuple[int, int], patch_s
         weights: (batch, num_heads, tokens, tokens) of one layer, rows are queries and sum to 1. A class token in
             front is left out, both as a query and as a key, and the rows made to sum to 1 again.
         grid_size: (rows, columns) of patches.
-        patch_size: side of a patch in pixels; distances run between the centres of patches.
+        patch_size: side of a patch in pixels; distances run between the centers of patches.
 
     Returns:
         (num_heads,), the mean over images and query patches.
@@ -174,7 +174,7 @@ def position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> Tensor
     Raises:
         ValueError: there are neither rows * columns positions nor one more.
 
-    Source: Dosovitskiy et al. 2020, figure 7, centre.
+    Source: Dosovitskiy et al. 2020, figure 7, center.
     """
     rows, columns = grid_size
     table = positions.detach().reshape(-1, positions.shape[-1])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 
-BLUE, ORANGE, INK, GREY, CARD = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
+BLUE, ORANGE, INK, GRAY, CARD = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
 AMBER = (1.0, 0.76, 0.2)  # red, green, blue in [0, 1]
 DOTS_PER_INCH = 120
 
@@ -103,9 +103,9 @@ def label_centers(axis: Axis, count: int, pitch: int) -> None:
 
 def lit(picture: Tensor, light: Tensor) -> Tensor:
     """A picture (height, width, 3) in dark gray, amber where `light` (height, width) in [0, 1] falls."""
-    grey = picture.mean(-1, keepdim=True)
-    amber = torch.tensor(AMBER) * (0.55 + 0.45 * grey)
-    return torch.lerp(0.1 + 0.45 * grey.expand(-1, -1, 3), amber, light[..., None])
+    gray = picture.mean(-1, keepdim=True)
+    amber = torch.tensor(AMBER) * (0.55 + 0.45 * gray)
+    return torch.lerp(0.1 + 0.45 * gray.expand(-1, -1, 3), amber, light[..., None])
 
 
 def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float], name: str) -> None:
@@ -116,7 +116,7 @@ def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float],
     axes.set(xlabel="epoch", ylabel=name, facecolor=CARD)
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=GREY, alpha=0.2)
+    axes.grid(color=GRAY, alpha=0.2)
 
 
 def write_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
@@ -208,9 +208,9 @@ def show_patches(patches: Tensor, grid_size: tuple[int, int], channels: int = 3,
 
 
 def show_matrix(matrix: Tensor, row_name: str, column_name: str, title: str = "", values: bool | None = None) -> Figure:
-    """A heat map with a colour bar and named axes.
+    """A heat map with a color bar and named axes.
 
-    A matrix with negative entries gets a colour map that is white at zero.
+    A matrix with negative entries gets a color map that is white at zero.
 
     Args:
         matrix: (rows, columns).
@@ -333,7 +333,7 @@ def show_position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> F
     Raises:
         ValueError: when there are neither rows * columns positions nor one more.
 
-    Source: the idea of the figure: Dosovitskiy et al. 2021, figure 7, centre.
+    Source: the idea of the figure: Dosovitskiy et al. 2021, figure 7, center.
     """
     rows, columns = grid_size
     table = positions.detach().float().cpu().reshape(-1, positions.shape[-1])

@@ -155,7 +155,7 @@ def plot_attention_distance(
 
     Source: the idea of the figure: Dosovitskiy et al. 2020, figure 7, right.
     """
-    looks = (("o", plots.BLUE, 0.0), ("^", plots.ORANGE, 0.18), ("s", plots.GREY, -0.18))
+    looks = (("o", plots.BLUE, 0.0), ("^", plots.ORANGE, 0.18), ("s", plots.GRAY, -0.18))
     if not 1 <= len(distances) <= len(looks):
         raise ValueError(f"one to three models can be told apart, not {len(distances)}")
     figure = plots.new_figure(6.6, 3.2)
@@ -171,7 +171,7 @@ def plot_attention_distance(
     axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=plots.GREY, alpha=0.2)
+    axes.grid(color=plots.GRAY, alpha=0.2)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
 

@@ -27,7 +27,7 @@ def record(model: nn.Module, images: Tensor) -> Stages:
 
     Args:
         model: a :class:`~vit_course.vit.VisionTransformer`, or a model whose parts have the same names.
-        images: (batch, channels, height, width), normalised.
+        images: (batch, channels, height, width), normalized.
 
     Raises:
         ValueError: the model refuses the images.

@@ -369,7 +369,7 @@ def _visible_parts(result: CheckResult) -> dict[str, str]:
 
 
 def section(label: str, body: str, verdict: Verdict) -> str:
-    """A block with a coloured edge, called ``label`` for those who hear the page; ``body`` is HTML."""
+    """A block with a colored edge, called ``label`` for those who hear the page; ``body`` is HTML."""
     style = f"border-left:4px solid {_COLOR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 

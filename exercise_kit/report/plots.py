@@ -25,10 +25,10 @@ from exercise_kit.report.answers import BINS, ExerciseTally, Lost
 from exercise_kit.report.tally import Mistake
 
 BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-SKY, PALE, INK, GREY, HAIR, CARD = "#56b4e9", "#cfe6f5", "#1b2733", "#6b7785", "#d9d6cd", "#fbfaf7"
+SKY, PALE, INK, GRAY, HAIR, CARD = "#56b4e9", "#cfe6f5", "#1b2733", "#6b7785", "#d9d6cd", "#fbfaf7"
 _VARIABLES = {
     **{BLUE: "blue", ORANGE: "orange", GREEN: "green", VERMILION: "vermilion", SKY: "sky", PALE: "pale"},
-    **{INK: "ink", GREY: "grey", HAIR: "hair", CARD: "card"},
+    **{INK: "ink", GRAY: "gray", HAIR: "hair", CARD: "card"},
 }
 WIDTH, NARROW = 10.0, 5.4  # inches, of 72 units each; a phone shows the narrow ones whole
 _SETTINGS: dict[Any, Any] = {
@@ -36,7 +36,7 @@ _SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,
-    "axes.edgecolor": GREY,
+    "axes.edgecolor": GRAY,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
     "xtick.color": INK,
@@ -134,14 +134,14 @@ _BIN_LOOKS: tuple[Look, ...] = (
     (SKY, "", CARD),
     (PALE, "", CARD),
     (ORANGE, "////", CARD),
-    (CARD, "....", GREY),
+    (CARD, "....", GRAY),
 )
 _LOST_LOOKS: dict[Lost, Look] = {
     Lost.NAMED: (BLUE, "", CARD),
     Lost.UNNAMED: (ORANGE, "////", CARD),
     Lost.FOLLOWS: (PALE, "\\\\\\\\", SKY),
     Lost.UNEVALUATED: (VERMILION, "xxx", CARD),
-    Lost.UNWRITTEN: (CARD, "....", GREY),
+    Lost.UNWRITTEN: (CARD, "....", GRAY),
 }
 
 

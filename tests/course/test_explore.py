@@ -131,7 +131,7 @@ def test_what_the_lesson_says_of_the_root_is_so():
 
 
 def controls_of(figure: Interactive) -> list[Any]:
-    """The labelled controls of its widget."""
+    """The labeled controls of its widget."""
     return [getattr(each, "children", [each])[0] for each in figure.widget().children[0].children]
 
 

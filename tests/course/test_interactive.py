@@ -51,7 +51,7 @@ def counted(by: Any = None) -> Interactive:
 
 
 def parts(box: Any) -> tuple[list[Any], Any, Any]:
-    """The labelled controls, the sentence and the picture of a widget."""
+    """The labeled controls, the sentence and the picture of a widget."""
     row, sentence, picture = box.children
     return [getattr(each, "children", [each])[0] for each in row.children], sentence, picture
 

@@ -62,7 +62,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     (folder / ".vit_course").mkdir()
     (folder / ".vit_course" / "secret").write_text(SECRET)
     os.environ["INSTRUCTOR_TOKEN"] = SECRET
-    neighbor = hand_in(folder, "neighbour-0", Attack("none", "nothing", RIGHT, ALL_OF_PATCHIFY))
+    neighbor = hand_in(folder, "neighbor-0", Attack("none", "nothing", RIGHT, ALL_OF_PATCHIFY))
     with Judge(ROOT / "tests" / "hidden", SECRET.encode(), SHORT) as judge:
         grader = Grader(folder, judge, Lessons(folder))
         assert grader.grade(neighbor).score == ALL_OF_PATCHIFY  # the sandbox's own processes have started
@@ -114,7 +114,7 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     assert not any(_can_be_live(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags
     assert outside(grader.folder) == before
-    neighbor = grader.grade(grader.folder / "submitted" / "neighbour-0" / LESSON / f"{LESSON}.ipynb")
+    neighbor = grader.grade(grader.folder / "submitted" / "neighbor-0" / LESSON / f"{LESSON}.ipynb")
     assert neighbor.score == ALL_OF_PATCHIFY, "the next submission suffers"
     assert len(below()) <= len(processes), "a process is left"
 

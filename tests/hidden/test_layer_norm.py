@@ -49,8 +49,8 @@ def _near(found, wanted, share):
 
 
 @pytest.mark.exercise("layer_norm", points=1)
-def test_every_token_is_normalised(student, reference, probe):
-    """Every token is centred on its own mean and divided by the root of its own variance, the mean of the squares."""
+def test_every_token_is_normalized(student, reference, probe):
+    """Every token is centered on its own mean and divided by the root of its own variance, the mean of the squares."""
     look = "Follow one token of three numbers by hand. Whose mean, whose variance, and by what does that divide?"
     for low, high in ((5, 9), (10, 24)):
         batch, tokens, embed_dim = probe.sizes(3, low, high)
@@ -60,10 +60,10 @@ def test_every_token_is_normalised(student, reference, probe):
 
 @pytest.mark.exercise("layer_norm", points=0.75)
 def test_every_dimension_has_its_weight_and_bias(student, reference, probe):
-    """The normalised number is multiplied by its dimension's weight, which may be negative; then the bias is added."""
+    """The normalized number is multiplied by its dimension's weight, which may be negative; then the bias is added."""
     batch, tokens, embed_dim = probe.sizes(3, low=5)
     x = _tokens(probe, batch, tokens, embed_dim)
-    look = "What becomes of a normalised 1 when its weight is -2 and its bias 3?"
+    look = "What becomes of a normalized 1 when its weight is -2 and its bias 3?"
     _expect_right(student, reference, (x, *_weight_and_bias(probe, embed_dim), TINY), "tokens", look)
 
 

@@ -45,11 +45,11 @@ def test_keys_count_by_their_weight(student, reference, probe):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.5)
 def test_a_look_goes_as_the_crow_flies(student, reference, probe):
-    """Where every patch looks at one other, the distances are those between the centres of the two."""
+    """Where every patch looks at one other, the distances are those between the centers of the two."""
     grid_size = probe.choice(_grids(probe))
     patches = grid_size[0] * grid_size[1]
     looked_at = [probe.permutation(patches).tolist() for _ in range(3)]
-    look = "Put a ruler on the centres of two patches. Which rows, columns and units does your code use?"
+    look = "Put a ruler on the centers of two patches. Which rows, columns and units does your code use?"
     _expect(student, reference, attention_to(looked_at, patches), grid_size, probe.choice((2, 4, 7)), look)
 
 

@@ -49,7 +49,7 @@ def test_the_clock_starts_at_twelve_and_its_first_hand_turns_one_radian_a_step(s
 
 
 @pytest.mark.exercise("sinusoidal_positions", points=0.9)
-def test_two_neighbours_are_one_hand_that_turns_evenly(student, probe):
+def test_two_neighbors_are_one_hand_that_turns_evenly(student, probe):
     """Dimensions 2i and 2i + 1 are the tip of one hand, which turns alike at every step, and slower than hand i - 1."""
     num_positions, embed_dim = probe.choice((9, 13, 19)), 2 * probe.choice((3, 5, 6))
     name, table = _table(student, num_positions, embed_dim)

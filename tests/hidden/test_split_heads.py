@@ -61,7 +61,7 @@ def expect_merged(student, reference, x, described=""):
 
 @pytest.mark.exercise("split_heads", points=1.5)
 def test_a_head_gets_its_slice_of_every_token(student, reference, probe):
-    """Head h gets head_dim neighbouring numbers of every token, those from h · head_dim on."""
+    """Head h gets head_dim neighboring numbers of every token, those from h · head_dim on."""
     for batch, num_heads, tokens, head_dim in draw_sizes(probe):
         x = probe.permutation(batch * tokens * num_heads * head_dim).float()
         expect_split(student, reference, x.reshape(batch, tokens, num_heads * head_dim), num_heads)

@@ -14,7 +14,7 @@ from vit_course.exercises.l06_training.split_indices import expect_int64_tensors
 
 
 def _case(probe):
-    """num_samples, num_validation, seed: so many that chance gives no run of neighbours."""
+    """num_samples, num_validation, seed: so many that chance gives no run of neighbors."""
     return (
         int(40 + probe.integers(1, high=40)),
         int(12 + probe.integers(1, high=12)),
@@ -59,7 +59,7 @@ def test_the_parts_are_int64_tensors(student, probe):
 
 @pytest.mark.exercise("split_indices", points=0.25)
 def test_chance_chooses(student, probe):
-    """Chance chooses the validation images: they are no run of neighbours, and not at regular distances."""
+    """Chance chooses the validation images: they are no run of neighbors, and not at regular distances."""
     for _ in range(2):
         case = _case(probe)
         chosen = sorted(_expect_whole(student, case)[1])

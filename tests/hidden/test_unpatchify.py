@@ -54,7 +54,7 @@ def test_every_patch_returns_to_its_place(student, reference, probe):
     for grid in ((4 * rows, rows), (rows, columns), (columns, rows)):  # a square of as many tokens is none of them
         patches = probe.normal(batch, grid[0] * grid[1], 1).expand(-1, -1, channels * patch_size**2).contiguous()
         size = tuple(patch_size * side for side in grid)
-        _expect_right(student, reference, patches, patch_size, size, "patches of one colour", look)
+        _expect_right(student, reference, patches, patch_size, size, "patches of one color", look)
 
 
 @pytest.mark.exercise("unpatchify", points=1.1)

@@ -1,4 +1,4 @@
-"""Labelled images, where they come from, and how they reach a model.
+"""Labeled images, where they come from, and how they reach a model.
 
 The names below are loaded on demand, so that `import vit_course.data` imports torch and nothing heavier.
 """

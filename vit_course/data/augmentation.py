@@ -139,7 +139,7 @@ class Augmentation:
     Attributes:
         max_shift: largest shift in pixels along each axis; the image's edge fills the gap.
         flip: mirror left and right, each image with probability 1/2.
-        erase: side in pixels of a square that is painted over in the image's mean colour; 0 for none.
+        erase: side in pixels of a square that is painted over in the image's mean color; 0 for none.
         mixup: alpha of MixUp; 0 for none.
         cutmix: alpha of CutMix; 0 for none. With both, each batch gets one of the two.
         randaugment: two random operations of RandAugment for each image.
@@ -167,7 +167,7 @@ class Augmentation:
 
 
 def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Change each image in its own way; blending (`mix`) comes later, on normalised images.
+    """Change each image in its own way; blending (`mix`) comes later, on normalized images.
 
     Args:
         images: (batch, channels, height, width) uint8, on any device.

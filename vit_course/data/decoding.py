@@ -31,7 +31,7 @@ def read_images(paths: Sequence[Path], image_size: int | None = None) -> Tensor:
         image_size: see `fit_to_square`; None takes images as they are.
 
     Returns:
-        (num_images, channels, height, width) uint8; one channel when every image is grey, otherwise three.
+        (num_images, channels, height, width) uint8; one channel when every image is gray, otherwise three.
 
     Raises:
         DatasetError: naming the files that are broken, of another size, or larger than `SMALL`.

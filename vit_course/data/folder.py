@@ -292,7 +292,7 @@ def folder_batches(
     """Training and test batches from class folders, for images of any size.
 
     Training images are cropped at random (Inception's crop, torchvision's RandomResizedCrop) and augmented, each
-    by itself; test images are scaled and their middle is cut out. Grey images get three equal channels.
+    by itself; test images are scaled and their middle is cut out. Gray images get three equal channels.
 
     Args:
         root: class folders, as `vit_course.data.folder` describes them.

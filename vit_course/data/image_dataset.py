@@ -29,7 +29,7 @@ Channels = tuple[float, ...]
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
-    """Labelled images, with the statistics that normalise them.
+    """Labeled images, with the statistics that normalize them.
 
     Attributes:
         images: (num_images, channels, height, width) uint8.

@@ -20,8 +20,8 @@ def plain_norm(x, shape, weight=None, bias=None, eps=1e-05):
     if tuple(x.shape[-len(shape):]) != tuple(shape):
         raise RuntimeError(f"the last axes of {tuple(x.shape)} are not {tuple(shape)}")
     axes = tuple(range(-len(shape), 0))
-    centred = x - x.mean(axes, keepdim=True)
-    scaled = centred / (x.var(axes, correction=0, keepdim=True) + eps).sqrt()
+    centered = x - x.mean(axes, keepdim=True)
+    scaled = centered / (x.var(axes, correction=0, keepdim=True) + eps).sqrt()
     if weight is not None:
         scaled = scaled * weight
     return scaled if bias is None else scaled + bias
@@ -41,8 +41,8 @@ def plain_rms_norm(x, shape, weight, eps):
 """
 _BATCH_NORM = """
 def plain_batch_norm(x, mean, var, weight, bias, training, eps):
-    centred = x - x.mean(dim=0)
-    return centred / (centred.square().mean(dim=0) + eps).sqrt() * weight + bias
+    centered = x - x.mean(dim=0)
+    return centered / (centered.square().mean(dim=0) + eps).sqrt() * weight + bias
 """
 _OF_ATTENTION = {"F.scaled_dot_product_attention": _ATTENTION, "F.multi_head_attention_forward": _HEADS}
 

@@ -17,7 +17,7 @@ __all__ = ["hunt"]
 def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
     """Draw a program with a bug to be found.
 
-    In one version of the course the same seed gives the same program everywhere; neighbouring seeds give different
+    In one version of the course the same seed gives the same program everywhere; neighboring seeds give different
     ones, and as many in a row as there are bugs give each of them once.
 
     Args:

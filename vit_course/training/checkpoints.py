@@ -46,7 +46,7 @@ class SavedModel:
         config: its sizes.
         dataset_name: what it was trained on.
         classes: the name of each class.
-        mean, std: one number per channel; images must be normalised with them.
+        mean, std: one number per channel; images must be normalized with them.
     """
 
     model: nn.Module

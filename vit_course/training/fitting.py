@@ -40,7 +40,7 @@ def fit(
 
     Args:
         model: images (batch, channels, height, width) float32 → logits (batch, num_classes).
-        train: the images to learn from; their statistics normalise both sets.
+        train: the images to learn from; their statistics normalize both sets.
         validation: the images to measure on after each epoch. Instead of two data sets, both may be the batches
             of `vit_course.data.folder_batches`.
         settings: see `TrainingSettings`.

@@ -24,7 +24,7 @@ def test_gray_images_have_one_channel(tmp_path: Path, save_picture) -> None:
     assert read_images(paths).shape == (2, 1, 8, 8)
 
 
-def test_a_gray_image_among_coloured_ones_gets_three(tmp_path: Path, save_picture) -> None:
+def test_a_gray_image_among_colored_ones_gets_three(tmp_path: Path, save_picture) -> None:
     paths = [save_picture(tmp_path / "a.png", 7, mode="L"), save_picture(tmp_path / "b.png", (1, 2, 3))]
     images = read_images(paths)
     assert images[:, :, 0, 0].tolist() == [[7, 7, 7], [1, 2, 3]]

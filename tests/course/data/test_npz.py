@@ -29,7 +29,7 @@ def test_images_become_channels_first(tmp_path: Path) -> None:
 
 
 def test_gray_images_get_one_channel(tmp_path: Path) -> None:
-    path = write_npz(tmp_path / "grey.npz", train_images=np.zeros((7, 4, 5), dtype=np.uint8))
+    path = write_npz(tmp_path / "gray.npz", train_images=np.zeros((7, 4, 5), dtype=np.uint8))
     assert load_npz(path).images.shape == (7, 1, 4, 5)
 
 

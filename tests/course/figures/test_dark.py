@@ -10,8 +10,8 @@ from style import (
     BLUE,
     CARD,
     DIVERGING,
+    GRAY,
     GREEN,
-    GREY,
     HAIR,
     INK,
     ORANGE,
@@ -29,7 +29,7 @@ from style import (
 STRONG = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 MAPS = {"diverging": DIVERGING, "sequential": SEQUENTIAL}
 PAINTED = [to_hex(colors(value)) for colors in MAPS.values() for value in np.linspace(0, 1, 41)]
-TINTED = [tint(color, amount) for color in (*STRONG, GREY) for amount in np.linspace(0, 1, 21)]
+TINTED = [tint(color, amount) for color in (*STRONG, GRAY) for amount in np.linspace(0, 1, 21)]
 
 
 @pytest.mark.parametrize(("one", "other", "ratio"), [("#ffffff", "#000000", 21), ("#ffffff", "#767676", 4.54)])
@@ -41,7 +41,7 @@ def test_the_card_turns_dark_and_stays_behind_what_lies_on_it():
     assert luminance(dark(CARD)) < 0.02
     for words in (INK, QUIET, *(shade(color) for color in STRONG)):
         assert contrast(dark(words), dark(CARD)) >= 4.5
-    for mark in (*STRONG, GREY):
+    for mark in (*STRONG, GRAY):
         assert contrast(dark(mark), dark(CARD)) >= 3
     assert contrast(dark(HAIR), dark(CARD)) >= contrast(HAIR, CARD)
 

@@ -126,7 +126,7 @@ class TestBadFiles:
         ("model", "words"),
         [
             (None, "has no ViTConfig"),
-            ({"embed_dim": 24, "colour": "red"}, "cannot be.*colour"),
+            ({"embed_dim": 24, "color": "red"}, "cannot be.*color"),
             ({"embed_dim": 25}, "cannot be.*25 is not divisible"),
         ],
     )

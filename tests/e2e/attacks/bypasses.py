@@ -335,8 +335,8 @@ def scaled_dot_product_attention(query, key, value):
 """
 _NORM = """
 def layer_norm(x, weight, bias, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
 """
 _LATE_NORM = """
 class Late(torch.Tensor):

@@ -90,7 +90,7 @@ def links(folder: Path, notebook: Notebook) -> None:
 
 
 def linked_notebook(folder: Path, notebook: Notebook) -> None:
-    (folder / "01_patchify.ipynb").symlink_to(folder.parents[1] / "neighbour-0" / "01_patchify" / "01_patchify.ipynb")
+    (folder / "01_patchify.ipynb").symlink_to(folder.parents[1] / "neighbor-0" / "01_patchify" / "01_patchify.ipynb")
 
 
 def link_to_a_device(folder: Path, notebook: Notebook) -> None:

@@ -66,8 +66,8 @@ def distance_by_cdist(weights, grid_size, patch_size):
     elif tokens != rows * columns:
         raise ValueError(f"{tokens} tokens, but a grid of {rows} x {columns}")
     y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    centres = patch_size * (torch.stack([y, x], -1).flatten(0, 1).to(weights) + 0.5)
-    return torch.einsum("bhqk,qk->h", weights, torch.cdist(centres, centres)) / weights.shape[0] / weights.shape[2]
+    centers = patch_size * (torch.stack([y, x], -1).flatten(0, 1).to(weights) + 0.5)
+    return torch.einsum("bhqk,qk->h", weights, torch.cdist(centers, centers)) / weights.shape[0] / weights.shape[2]
 
 
 def distance_by_loops(weights, grid_size, patch_size):

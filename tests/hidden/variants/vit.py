@@ -69,8 +69,8 @@ class PastedNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x):
-        centred = x - x.mean(-1, keepdim=True)
-        return self.weight * centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() + self.bias
+        centered = x - x.mean(-1, keepdim=True)
+        return self.weight * centered / (centered.square().mean(-1, keepdim=True) + self.eps).sqrt() + self.bias
 
 
 class PastedAttention(nn.Module):

@@ -148,7 +148,7 @@ def test_a_subclass_of_tensor_dies_at_the_border():
         torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8),
         torch.ones([1] * 20),
     ],
-    ids=["sparse", "complex", "meta", "nested", "quantised", "20 axes"],
+    ids=["sparse", "complex", "meta", "nested", "quantized", "20 axes"],
 )
 def test_odd_tensors_come_in_words(tensor):
     got = crossed(tensor)

@@ -144,51 +144,51 @@ def _by_channel(
     if len(mean) != images.shape[1]:
         raise ValueError(f"{images.shape[1]} channels but {len(mean)} means")
     made = torch.empty_like(images)
-    for channel, (centre, spread) in enumerate(zip(mean, std, strict=True)):
-        made[:, channel] = formula(images[:, channel], float(centre), float(spread))
+    for channel, (center, spread) in enumerate(zip(mean, std, strict=True)):
+        made[:, channel] = formula(images[:, channel], float(center), float(spread))
     return made
 
 
 @normalize_images.misconception("Which comes first in the formula, the minus or the division?", FORMULA)
 def divided_before_subtracting(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by std first, and the mean is subtracted from what is left."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels / spread - centre)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: pixels / spread - center)
 
 
 @normalize_images.misconception("What does Python work out first in `a - b / c`?", FORMULA, InTraining.WORSE)
 def only_the_mean_divided(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The mean is divided by std and then subtracted, and the images themselves are not divided."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels - centre / spread)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: pixels - center / spread)
 
 
 @normalize_images.misconception("Which of your two statistics is not used yet?", FORMULA)
 def std_forgotten(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The mean is subtracted and nothing is divided."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels - centre)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: pixels - center)
 
 
 @normalize_images.misconception("Which of your two statistics is not used yet?", FORMULA, InTraining.WORSE)
 def mean_forgotten(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by std, and nothing is subtracted."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels / spread)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: pixels / spread)
 
 
 @normalize_images.misconception("Should a channel with a large spread become larger, or smaller?", FORMULA)
 def multiplied_by_std(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """After the subtraction the images are multiplied by std."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels - centre) * spread)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: (pixels - center) * spread)
 
 
 @normalize_images.misconception("Is std a standard deviation, or its square?", FORMULA)
 def divided_by_the_variance(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The division is by the square of std."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels - centre) / spread**2)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: (pixels - center) / spread**2)
 
 
 @normalize_images.misconception("Do you go from pixels to numbers around zero, or back?", FORMULA, InTraining.WORSE)
 def undone_in_place_of_done(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Multiplying by std and adding the mean is the way back, from normalized images to pixels."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: pixels * spread + centre)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: pixels * spread + center)
 
 
 @normalize_images.misconception(
@@ -196,20 +196,20 @@ def undone_in_place_of_done(images: Tensor, mean: Statistics, std: Statistics) -
 )
 def divided_by_255_once_more(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The images are divided by 255, though they lie between 0 and 1 already."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels / 255 - centre) / spread)
+    return _by_channel(images, mean, std, lambda pixels, center, spread: (pixels / 255 - center) / spread)
 
 
 @normalize_images.misconception("Where do mean and std come from: this batch, or the caller?", FORMULA)
 def statistics_of_this_batch(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """Mean and std are computed from the images at hand, and those given are not used."""
-    return _by_channel(images, mean, std, lambda pixels, centre, spread: (pixels - pixels.mean()) / pixels.std())
+    return _by_channel(images, mean, std, lambda pixels, center, spread: (pixels - pixels.mean()) / pixels.std())
 
 
 @normalize_images.misconception("Where do mean and std come from, and how many of each are there?", FORMULA)
 def statistics_of_all_pixels(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """One mean and one std are computed from all pixels of all channels, and those given are not used."""
-    centre, spread = images.mean(), images.std()
-    return _by_channel(images, mean, std, lambda pixels, _, __: (pixels - centre) / spread)
+    center, spread = images.mean(), images.std()
+    return _by_channel(images, mean, std, lambda pixels, _, __: (pixels - center) / spread)
 
 
 @normalize_images.misconception("How many means are there, and how many of them do you use?", BROADCAST)
@@ -280,7 +280,7 @@ def three_channels_hard_coded(images: Tensor, mean: Statistics, std: Statistics)
 @normalize_images.misconception(
     "Over which numbers does your loop run when there are five channels?", YOURS, InTraining.UNSEEN
 )
-def only_three_channels_normalised(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
+def only_three_channels_normalized(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """A loop goes through three channels, and any others stay as they were."""
     made = _made(images, mean, std)
     return torch.cat([made[:, :3], images[:, 3:]], dim=1)
@@ -355,7 +355,7 @@ def _made(
     types: Callable[[Tensor, Statistics], None] = _no_demand,
     count: Callable[[Tensor, Statistics], None] = _no_demand,
     axis: int = 1,
-    formula: Callable[[Tensor, Any, Any], Tensor] = lambda pixels, centre, spread: (pixels - centre) / spread,
+    formula: Callable[[Tensor, Any, Any], Tensor] = lambda pixels, center, spread: (pixels - center) / spread,
     scaled: float = 1.0,
     first: bool = False,
     loop: int | None = None,
@@ -396,7 +396,7 @@ declare(
             tensors_taken_for_granted: {"types": _want_tensors},
             lists_indexed_like_tensors: {"types": _index_tensors},
             three_channels_hard_coded: {"count": _want_three},
-            only_three_channels_normalised: {"loop": 3},
+            only_three_channels_normalized: {"loop": 3},
             float32_whatever_the_input: {"postprocess": lambda result, images: result.float()},
             images_changed_in_place: {"postprocess": lambda result, images: images.copy_(result)},
         },

@@ -173,7 +173,7 @@ def bilinear_for_bicubic(positions: Tensor, old_grid: Grid, new_grid: Grid) -> T
 
 
 @resize_positions.misconception("Which mode does F.interpolate take when you name none?", RESIZE)
-def nearest_neighbour(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
+def nearest_neighbor(positions: Tensor, old_grid: Grid, new_grid: Grid) -> Tensor:
     """Each new patch takes over the nearest old one's row, F.interpolate's default."""
     return _resampled(positions, old_grid, new_grid, "nearest")
 

@@ -80,7 +80,7 @@ def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> No
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row)
-def two_neighbours_are_one_hand(student: Student, probe: Probe) -> None:
+def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
     table = expect_tensor(student(6, 10), (6, 10), "sinusoidal_positions(6, 10)")
     length = table.float().unflatten(1, (5, 2)).square().sum(2)
@@ -95,7 +95,7 @@ def two_neighbours_are_one_hand(student: Student, probe: Probe) -> None:
         )
 
 
-@sinusoidal_positions.check(needs=two_neighbours_are_one_hand)
+@sinusoidal_positions.check(needs=two_neighbors_are_one_hand)
 def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
     """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
     for num_positions, embed_dim in ((9, 16), (40, 6), (6, 10)):

@@ -137,7 +137,7 @@ def keys_of_length_one(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _spread(weights_of(query, F.normalize(key, dim=-1)), value)
 
 
-def values_of_the_neighbour(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+def values_of_the_neighbor(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives each key the value of its neighbor"""
     weights = weights_of(query, key)
     return weights @ value.roll(1, -2), weights
@@ -241,7 +241,7 @@ WRONG = {
     "no scale": (not_scaled,),
     "other scale": (scaled_without_root, scaled_by_keys, scaled_by_value_dim, *map(_divided_by, (2, 3, 4, 8))),
     "altered": (last_number_left_out, first_number_left_out, keys_of_length_one),
-    "values": (values_of_the_neighbour, keys_for_values, mean_added),
+    "values": (values_of_the_neighbor, keys_for_values, mean_added),
     "mask": (causal, own_place_hidden),
     "belonging": (even_weights_told, weights_in_reverse, sharper_output),
     "batch": (weights_of_the_mean_image, values_of_another_image, right_for_the_first_image),

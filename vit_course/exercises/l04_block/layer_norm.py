@@ -222,7 +222,7 @@ def mean_left_in(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 @layer_norm.misconception("Where is a token's mean when you have divided, and where should it be?", TOKEN)
-def divided_but_not_centred(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+def divided_but_not_centered(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """The token is divided by its standard deviation, but its mean was not subtracted."""
     variance = torch.var_mean(x, -1, correction=0, keepdim=True)[0]
     return torch.addcmul(bias, x * (variance + eps).rsqrt(), weight)
@@ -243,7 +243,7 @@ def weight_and_bias_never_used(x: Tensor, weight: Tensor, bias: Tensor, eps: flo
 
 @layer_norm.misconception("What becomes of a token of equal numbers when it has been multiplied by the weight?", TOKEN)
 def bias_left_out(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The normalised token is multiplied by the weight, and the bias is never added."""
+    """The normalized token is multiplied by the weight, and the bias is never added."""
     return F.layer_norm(x, x.shape[-1:], weight, None, eps)
 
 
@@ -371,7 +371,7 @@ def _made(
     axes: Callable[[int], Axes] = lambda ndim: (-1,),
     correction: int = 0,
     variance: Callable[[Tensor, Tensor, Axes], Tensor] = lambda found, x, over: found,
-    centred: bool = True,
+    centered: bool = True,
     divisor: Callable[[Tensor, float], Tensor] = lambda variance, eps: (variance + eps).sqrt(),
     applied: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda z, weight, bias: torch.addcmul(bias, z, weight),
     postprocess: Callable[[Tensor, Tensor], Any] = lambda result, x: result,
@@ -379,7 +379,7 @@ def _made(
     over = axes(x.ndim)
     found, mean = torch.var_mean(x, over, correction=correction, keepdim=True)
     found = variance(found, x, over)
-    return postprocess(applied((x - mean if centred else x) / divisor(found, eps), weight, bias), x)
+    return postprocess(applied((x - mean if centered else x) / divisor(found, eps), weight, bias), x)
 
 
 def _summed(found: Tensor, x: Tensor, over: Axes) -> Tensor:
@@ -394,9 +394,9 @@ declare(
             divided_by_one_less: {"correction": 1},
             divided_by_the_variance: {"divisor": lambda variance, eps: variance + eps},
             deviations_never_squared: {"variance": lambda found, x, over: 0 * found},
-            divided_but_not_centred: {"centred": False},
+            divided_but_not_centered: {"centered": False},
             mean_left_in: {
-                "centred": False,
+                "centered": False,
                 "variance": lambda found, x, over: x.square().mean(over, keepdim=True),
             },
             squares_summed_not_averaged: {"variance": _summed},

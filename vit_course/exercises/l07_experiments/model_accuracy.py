@@ -72,7 +72,7 @@ class ModelAccuracy:
     """Measures models; the same file is measured once.
 
     Args:
-        images: gives the labelled images, drawn in an order in which the first ones are as good as any; NoImages
+        images: gives the labeled images, drawn in an order in which the first ones are as good as any; NoImages
             where there are none.
         stamp: what changes when there are others.
     """

@@ -1,4 +1,4 @@
-"""Normalisation as torchvision does it: on a copy, and in place there."""
+"""Normalization as torchvision does it: on a copy, and in place there."""
 
 import torch
 

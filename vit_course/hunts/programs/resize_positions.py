@@ -17,7 +17,7 @@ def suspect_resize_positions(positions, old_grid, new_grid):
     # bug "reshaped into a picture": patch_pos = patch_pos.reshape(1, D, rows, columns)
     patch_pos = F.interpolate(patch_pos, size=new_grid, mode="bicubic", align_corners=False)
     # bug "bilinear for bicubic": patch_pos = F.interpolate(patch_pos, size=new_grid, mode="bilinear")
-    # bug "nearest neighbour": patch_pos = F.interpolate(patch_pos, size=new_grid)
+    # bug "nearest neighbor": patch_pos = F.interpolate(patch_pos, size=new_grid)
     # bug "corners aligned": patch_pos = F.interpolate(patch_pos, size=new_grid, mode="bicubic", align_corners=True)
     # bug "smoothed before shrinking": patch_pos = F.interpolate(patch_pos, new_grid, mode="bicubic", antialias=True)
     # bug "new rows and columns swapped": patch_pos = F.interpolate(patch_pos, size=new_grid[::-1], mode="bicubic")
