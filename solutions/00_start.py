@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 00 · A broken ViT still learns
 #
-# You are going to build a Vision Transformer by hand, piece by piece, until it runs the weights that torchvision
-# publishes. But how will you know that a piece is right? Not by watching the loss fall. This lesson shows why, and
-# which tool you will use instead.
+# You are going to build a Vision Transformer (ViT) by hand, piece by piece, until it can load the weights that
+# torchvision publishes, and gives the same answers as torchvision's own model. But how will you know that a piece is
+# right? Not by watching the loss fall. This lesson shows why, and which tool you will use instead.
 #
 # **After this lesson you can**
 # - say what goes into a Vision Transformer and what comes out;
@@ -28,6 +28,10 @@
 # | `normalize_images` | 10 | 2 |
 # | one written question | 3 | 1 |
 # | a first bug hunt | 6 | – |
+#
+# The minutes are those of the exercises; reading and experiments come on top. Run the cells from top to bottom, each
+# with Shift + Enter. A cell with `predict(...)` asks for your guess: put it in the place of the three dots, run the
+# cell, and a later cell shows the result beside your guess. Guesses are not graded.
 
 # %%
 from dataclasses import replace
@@ -65,11 +69,17 @@ print(patch[0, 0, :3, :3])
 # A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels. Each patch is written out
 # as one list of 3 · 8 · 8 = 192 numbers: that is its word. The words keep a fixed order, row by row as on a page, but
 # all of them go in at once (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each other,
-# several times in a row, so that the patch with the nose gets to know about the cap. That step is called *attention*.
-# At the end one vector
-# speaks for the whole photo and is turned into the scores. As shapes, for one photo and ten classes:
-# (1, 3, 32, 32) → (1, 16, 192) → … → (1, 10). You will build each of these steps in a lesson of its own; for now you
-# need no more than this.
+# several times in a row, so that the patch with the nose learns about the cap. That step is called *attention*.
+# At the end one vector stands for the whole photo and is turned into the scores. For one photo and ten classes:
+#
+# | step | shape |
+# |---|---|
+# | the photo goes in | (1, 3, 32, 32) |
+# | it is cut into 16 patches, each a list of 192 numbers | (1, 16, 192) |
+# | patches look at each other, several times | (1, …, …) |
+# | ten scores come out | (1, 10) |
+#
+# You will build each of these steps in lessons 01 to 05; for now you need no more than this.
 
 # %% [markdown]
 # ## Nine models, eight bugs
@@ -79,7 +89,7 @@ print(patch[0, 0, :3, :3])
 # this course is about are harder to see: most of them raise no error, and the program goes on running.
 #
 # We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10). Then we trained eight
-# more from the start, each with one bug that is easily made. None of the eight raises an error. Place a bet on two:
+# more from the start, each with one bug that is easily made. None of the eight raises an error. Here are two of them:
 #
 # - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
 #   be read row by row, like a page;
@@ -87,8 +97,8 @@ print(patch[0, 0, :3, :3])
 #   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
 #   (torch's `nn.MultiheadAttention` does exactly this, without a warning, if you forget `batch_first=True`.)
 #
-# **Predict first.** Guessing gives an accuracy of 10 %, and the model without a bug reached about 53 %. What did these
-# two reach? Write down two numbers.
+# **Predict first.** A model that only guesses has an accuracy of 10 %, and the model without a bug reached about 53 %.
+# What did these two reach? Put a number in the place of each `...` below, and run the cell.
 
 # %%
 predict("read-downwards", 40)  # of 100 pictures, how many are right?
@@ -125,10 +135,10 @@ reveal("over-the-batch", 10, within=3)
 # each, four blocks (rounds of attention), six epochs (passes through the images). The numbers are means over three
 # seeds. We compare each broken model with the right one seed by seed, and give the difference a 95 % interval (lesson
 # 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to either side. For each
-# model we tried three learning rates (how far a training step goes), with one run each, and kept the one that was best
-# on *validation* images, set aside for choosing.
-# (For some models that is the largest or the smallest of the three, so another rate may suit them still better. Our log
-# is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
+# model we tried three learning rates (how far a training step goes), one run for each rate, and kept the best rate.
+# "Best" was judged on *validation* images: images that are set aside for such choices. (For some models the best rate
+# is the largest or the smallest of the three, so a rate that we did not try may suit them still better. Our log is
+# `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
 # near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
 #
 # </details>
@@ -137,15 +147,16 @@ reveal("over-the-batch", 10, within=3)
 # ## One number per channel
 #
 # Let us break something small. Training is easier when the numbers that go in lie around zero and are about 1 in size.
-# (One reason, from LeCun et al. 1998, *Efficient BackProp*: if all of them are positive, one example pushes all weights
-# of a unit in the same direction.) But pixels lie between 0 and 1. So a ViT's images are *normalized* first: each
-# channel (red, green, blue) has its mean subtracted and is divided by its standard deviation. The numbers in the code
-# below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's own ViTs expect 0.5 for
-# every mean and every standard deviation. Use the numbers that the model was trained with.)
+# (One reason, from LeCun et al. 1998, *Efficient BackProp*: if all inputs are positive, one example can only make all
+# weights of a unit larger, or all of them smaller.) But pixels lie between 0 and 1. So a ViT's images are *normalized*
+# first: each channel (red, green, blue) has its mean subtracted and is divided by its standard deviation. The numbers
+# in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's own ViTs
+# expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
-# In code this looks like one line. The lines above it check that there is one mean for each channel:
+# In code this looks like one line, the last line of the function below. The lines before it check that there is one
+# mean for each channel:
 
 
 # %%
@@ -176,11 +187,10 @@ tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
 check("normalize_images", first_try)
 
 # %% [markdown]
-# It fails, and the mistake has a name. (On five channels and six columns it even stops with an error. Where there are
-# as many columns as channels, as in our thumbnail, it runs and is wrong.) Read the report from top to bottom. Every
-# line is one claim about your function and starts with its verdict, **pass** or **fail**. Some claims can be judged
-# only after another claim has passed. Until then they are *undecided*, and below the failed claim the report says how
-# many of them wait for it. An undecided claim does not count as a mistake, but it earns its points only when it passes.
+# It fails, and the mistake has a name. Read the report from top to bottom. Every line is one claim about your function
+# and starts with its verdict, **pass** or **fail**. Some claims can be judged only after another claim has passed.
+# Until then they are *undecided*, and below the failed claim the report says how many of them wait for it. An undecided
+# claim does not count as a mistake, but it earns its points only when it passes.
 #
 # Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
 # its *likely cause* by name and *where to look*. The report never gives the answer away.
@@ -194,7 +204,7 @@ check("normalize_images", first_try)
 #
 # And the prediction? Our thumbnail is 3 pixels wide, so the three means lined up with its three columns: the function
 # ran without an error, and gave each *column* its own mean. The first mean was subtracted from the left column, in all
-# rows and in all channels.
+# rows and in all channels. (The check used five channels and six columns. There the same function stops with an error.)
 
 # %% [markdown]
 # ## Broadcasting, or which axis meets which
@@ -292,9 +302,9 @@ def normalize_images(images, mean, std):
 check("normalize_images", normalize_images)
 
 # %% [markdown]
-# All checks pass? Then put your function to work. Below is the photo in three kinds of light, at noon, at dusk, and in
-# a darkroom: every channel is multiplied by a number, and a little haze is added. Each of the three is then normalized
-# with its own mean and standard deviation. **Predict first:** what will they look like afterward?
+# All checks pass? Then put your function to work. Below is the photo in three kinds of light: at noon, at dusk, and in
+# a darkroom. Every channel is multiplied by a number, and a little haze (a small constant) is added. Each picture
+# is then normalized with its own mean and standard deviation. **Predict first:** what will they look like afterward?
 
 # %%
 lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
@@ -313,12 +323,13 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 
 # %% [markdown]
 # The same picture three times. The light multiplies a channel by a number and the haze adds a number; normalizing a
-# picture with its own statistics undoes both. (To show the result we shift and scale it back into the range from 0 to
-# 1.)
+# picture with its own statistics undoes both. (A normalized picture has negative numbers, too. To show it we divide by
+# 5, add 0.5, and cut off what is still below 0 or above 1.)
 #
-# For training it is usual to take one mean and one standard deviation of each channel for the *whole data set*. Then a
-# dark picture stays darker than a bright one: all pictures are shifted and scaled in the same way, and only the data
-# set as a whole ends up with mean 0 and standard deviation 1.
+# For training it is usual to take one mean and one standard deviation of each channel, computed on the *whole training
+# set*, and to use them for all pictures, also for test images. Then a dark picture stays darker than a bright one: all
+# pictures are shifted and scaled in the same way, and only the training set as a whole has mean 0 and standard
+# deviation 1.
 
 # %% [markdown]
 # ## A real Vision Transformer, fed wrongly
@@ -357,13 +368,13 @@ for name, given in inputs.items():
 reveal("most-sure", max(sure, key=sure.get))
 
 # %% [markdown]
-# No error: each time an image goes in and ten scores come out. (None of the answers can be right.) The model is most
-# sure where the input was not normalized. And the column order changes the answer, for this model was trained with the
-# other one.
+# No error: each time an image goes in and ten scores come out. (None of the answers can be right: the model has no
+# class for people.) The model is most sure where the input was not normalized. The column order changes the answer,
+# because this model was trained with the row order.
 #
-# Does it really cost nothing to be *trained* with it? Try it. Two small ViTs start from the same random numbers and
-# learn ten shapes that a program draws. The first one gets the drawings in the upper row, the second those in the
-# lower. **Predict first:** by how many points will their accuracies differ?
+# Does it really cost nothing if a model is *trained* with the column order? Try it. Two small ViTs start from the same
+# random numbers and learn ten shapes that a program draws. The first model gets the drawings in the upper row, the
+# second model those in the lower row. **Predict first:** by how many points will their accuracies differ?
 
 # %%
 upper = shapes(4000)
@@ -390,13 +401,14 @@ for name, data in {"row by row": upper, "column by column": lower}.items():
 reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 
 # %% [markdown]
-# Both learn, and about equally well: the second model finds its scrambled pictures no harder than the first finds the
-# drawings. (In our runs from three seeds the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`.
+# Both learn, and about equally well: to us the lower row looks scrambled, but for a ViT it is no harder than the upper
+# row. (In our runs from three seeds the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`.
 # With so few drawings, a difference of a few points says nothing.)
 #
-# Two trainings did not tell the two models apart. One picture does, without any training: light a single patch, and ask
-# which word of the sentence it becomes. Counting from 0, as Python does, the patch in row 0, column 1 is word 1 of a
-# page. **Predict first:** which number does it get when the page is read column by column? (The page has four rows.)
+# Two trainings did not show which model reads in the wrong order. One picture shows it, without any training: make one
+# patch white and all others black, and look which word of the sentence is white. Read row by row and counted from 0, as
+# in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does it get when the patches are
+# read column by column? (There are four rows.)
 
 # %%
 predict("lit-patch", 1)
@@ -416,8 +428,8 @@ reveal("lit-patch", word)
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
 #
-# A friend writes: "My ViT must be right. The loss falls on every epoch, and it is more accurate than yours." What do
-# you answer, in two or three sentences?
+# A friend writes: "My ViT must be right. The loss falls in every epoch, and it is more accurate than yours." What do
+# you answer, in two or three sentences? Support your answer with a number from the figure of the nine models.
 #
 # ### BEGIN SOLUTION
 # A falling loss shows that the model learns something, not that it is the model you meant to write. In the figure a ViT
@@ -465,8 +477,8 @@ suspect.check(mended)
 # <details><summary>A hint that helps with every bug</summary>
 #
 # Write the formula of this lesson beside the program and find each of its parts there: images, mean, minus, std,
-# division. Which part is missing or wrong, and is there one too many? Does the program change the picture that it was
-# given?
+# division. Which part is missing or wrong? Does the program do anything that is not in the formula? Does it change the
+# picture that it was given?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -482,9 +494,9 @@ suspect.check(mended)
 # locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
 # Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
-# **On your own.** Go in order, predict before you run, and read reports to the end. At the end of a lesson `keep` puts
-# what you wrote into a file of yours, and the next lesson is built on it. The notebooks with answers are in the
-# repository's folder `solutions`; you get more out of them after you have tried.
+# **On your own.** Go in order, predict before you run, and read reports to the end. From lesson 01 on, `keep` writes
+# your functions into a file of your own at the end of the lesson, and the next lesson uses them. The notebooks with
+# answers are in the repository's folder `solutions`; you learn more from them after you have tried.
 
 # %%
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -510,7 +522,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
 #
 # It is not counted as a mistake, but its points are still missing. This claim can be judged only after another claim
-# has passed. Look for the line that says *fail*, mend that, and run the check again.
+# has passed. Look for the line that says *fail*, fix what it names, and run the check again.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>

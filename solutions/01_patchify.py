@@ -96,9 +96,9 @@ reveal("token-0", "a bit of flag" if is_flag else "something else")
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
-# Confetti. `reshape` never changes the order of the numbers. It reads them index by index, and the last index runs
-# fastest (here: pixel row after pixel row). Then it cuts this long line at other places. (In a fresh tensor the line is
-# also the order in memory.) So each "patch" consists of a few rows of one channel, cut and stacked into a square. It
+# Confetti. `reshape` never changes the order of the numbers. It reads them in the order of their indices, and the last
+# index changes fastest: first all pixels of row 0, then those of row 1, and so on. Then it cuts this long line into
+# pieces of 768 numbers. So each "patch" consists of a few rows of one channel, cut and stacked into a square. The patch
 # shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
 # of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
 # 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`).
@@ -116,14 +116,15 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # Split the height axis into two axes: *which row of patches*, and *which pixel row inside the patch*. Split the width
 # axis in the same way. Now every number has six coordinates. Three coordinates name **the patch**: the image, the patch
 # row and the patch column. The other three name the place **inside the patch**: the channel, the pixel row and the
-# pixel column. The result needs the first three axes in front and the last three behind them.
+# pixel column. In the result, the three axes that name the patch must come first, and the three axes that name the
+# place inside it must come last.
 
 # %%
 tiny = torch.arange(16).reshape(1, 1, 4, 4)
 print(tiny[0, 0])
 
 # %% [markdown]
-# **Predict first.** What does `tiny[0, 0].reshape(2, 8)` give? And if you swap the two axes before,
+# **Predict first.** What does `tiny[0, 0].reshape(2, 8)` give? And what do you get if you first swap the two axes,
 # `tiny[0, 0].permute(1, 0).reshape(2, 8)`?
 
 # %%
@@ -132,8 +133,9 @@ print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 
 # %% [markdown]
 # The first still counts 0, 1, 2, …; only the cuts have moved. The second goes down the columns. `permute` itself moves
-# nothing: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and usually copies).
-# That is all you need, with six axes in place of two. For example, the number 9 stands in row 2 and column 1. With
+# no number in memory: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and
+# usually copies). `permute` and `reshape` are all you need, with six axes instead of two. Find the six coordinates of
+# one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With
 # patches of 2 × 2 that is patch row 1, pixel row 0, and patch column 0, pixel column 1.
 #
 # **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
@@ -176,8 +178,9 @@ def patchify(images, patch_size):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Your shape is right but the check says that token 1 starts somewhere odd? Then your last reshape ran over axes that
-# were still in the order of the image. A reshape at the end is fine; something has to happen before it.
+# Your shape is right but the check says that token 1 starts with a wrong pixel? Then your last reshape joined axes that
+# were still in the order of the image. A reshape at the end is fine; something has to happen before it. To see which
+# axis is in the wrong place, cut `torch.arange(64).reshape(2, 2, 4, 4)` by 2 and look at the numbers of token 1.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -206,17 +209,17 @@ show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
 # There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now we
-# shuffle the *words*. Attention alone cannot tell this heap from the photo: shuffle the words that go in, and the same
-# vectors come out, shuffled in the same way. In lesson 02 we add to each word where it stands.
+# shuffle the *words*. You see at once that something is wrong. Would a Transformer see it, too? Lesson 02 begins with
+# this question.
 
 # %%
 words = patchify(picture, 48)[0]
 show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 
 # %% [markdown]
-# Now a photo of your own: put its path into `path`. **Predict first:** if you halve the patch size, by how much do the
-# number of tokens, the length of a token, and the number of pairs of tokens change? Then move the sliders, with the
-# mouse or the arrow keys, and find the token that holds an eye.
+# Now try a photo of your own: write the name of its file into `path` below (or leave `path` empty). **Predict first:**
+# if you halve the patch size, how do the number of tokens, the length of a token, and the number of pairs of tokens
+# change? Then move the sliders, with the mouse or the arrow keys, and find the token that holds an eye.
 
 # %%
 from vit_course.data.decoding import own_picture
@@ -250,9 +253,10 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # ## And back again
 #
 # A good first test of `patchify` is its inverse. If `unpatchify(patchify(images))` is not `images`, one of the two is
-# wrong. If it is, both can still be wrong *in the same way*. For example, cut the photo into strips and put the strips
-# back: you get the photo, too. So write this function from the convention in the docstring, not from your own code, and
-# let the check compare single numbers.
+# wrong. If you do get `images` back, both can still be wrong *in the same way*. For example, cut the photo into strips
+# and put the strips back: you get the photo, too. So do not simply reverse your own code. Start from the convention in
+# the docstring of `patchify` (row by row; then channel, pixel row, pixel column), and let the check compare single
+# numbers.
 #
 # ### Exercise: `unpatchify` (10 minutes, 5 points)
 
@@ -289,8 +293,8 @@ def unpatchify(patches, patch_size, image_size):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Which six axes do the tokens hold, and in which order? In which order does an image hold them? Which permutation leads
-# from the one to the other?
+# Which six axes are hidden in the tokens, and in which order? In which order does the image need them? Which `permute`
+# turns the first order into the second?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -312,7 +316,8 @@ middle[:, ::2] = 0.5  # every second token turns gray
 show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
 
 # %% [markdown]
-# You still recognize her. A picture is a very redundant sentence: with half of its words deleted it can still be read.
+# You still recognize her. A picture is a very redundant sentence: it says most things more than once, so with half of
+# its words deleted it can still be read.
 # Masked autoencoders (He et al. 2022) turn this into a training task: three quarters of the patches are deleted, and
 # the model learns to fill them in.
 
@@ -405,10 +410,11 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # 192/768 of the sum of squares, a quarter, and 48 keep a sixteenth.
 #
 # Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
-# the best ones for this very picture (its principal components: the directions in which its patches vary most; `svd`
-# finds them, and `qr` makes random directions that stand at right angles to each other). In both cases we subtract the
-# mean patch first, measure how much of the rest the directions keep, and add the mean again. **Predict first:** how
-# many of the best directions do you need to recognize her?
+# the best directions for this very picture. The best are its *principal components*: the directions in which its
+# patches vary most. (In the code, `svd` finds them, and `qr` makes random directions at right angles to each other.)
+# In both cases we first subtract the mean patch. The sum of squares of what remains measures the *variance* of the
+# patches; we ask which share of it the directions keep, and then add the mean again. **Predict first:** how many of
+# the best directions do you need to recognize her?
 
 # %%
 predict("best-directions", 80)  # in %: how much of the variance do the best 12 directions keep?
@@ -430,9 +436,9 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 
 # %% [markdown]
 # Twelve are enough to recognize her. The percentage says how much of the variance is kept: 48 random directions keep
-# less than the best 3. (The best for *this* picture; a model needs directions that serve all pictures.) So a token can
-# be short if its Linear keeps the right directions; training looks for directions that help with the task. In lesson 08
-# you look at the directions of two models, one trained for a minute and one for longer.
+# less than the best 3. (These are best for *this* picture; a model needs directions that suit all pictures.) So a token
+# can be short if its Linear keeps the right directions. Training does not look for those that keep the most; it looks
+# for those that help with the task. In lesson 08 you look at the directions that two trained models have found.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -440,10 +446,10 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 # ![A convolution kernel as large as a patch steps from patch to patch; at each stop its dot product with the pixels is
 # one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
 #
-# Open the `VisionTransformer` of torchvision, of timm or of the paper's authors, and you find no patchify at all. You
-# find a convolution whose kernel and stride are both as large as a patch. At each stop the kernel multiplies the pixels
-# of one patch by its weights and adds the products up. You have just written a layer that does the same. (Newer models
-# for images of mixed sizes, such as timm's NaFlexVit, cut patches first again, and use a Linear.)
+# Read the source code of the `VisionTransformer` in torchvision, in timm or by the paper's authors, and you find no
+# patchify at all. You find a convolution whose kernel and stride are both as large as a patch. At each stop the kernel
+# multiplies the pixels of one patch by its weights and adds the products up. You have just written a layer that does
+# the same. (Some newer models for images of mixed sizes, such as timm's NaFlexVit, cut patches first and use a Linear.)
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -520,9 +526,9 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # windows do not overlap. (In mathematics a convolution flips its kernel; PyTorch's does not.) The pictures show one
 # number of each token, at the place of its patch.
 #
-# Mind the `flatten(2).transpose(1, 2)`, though. Writing `reshape` there instead gives the right shape and the wrong
-# tokens (the third picture), and trains as well as the right model: 52.6 % against 52.8 % in the figure of lesson 00,
-# with a *lower* training loss.
+# Be careful with `flatten(2).transpose(1, 2)`, though. If you write `reshape` instead, you get the right shape and
+# the wrong tokens (the third picture). Accuracy will not warn you: 52.6 % against 52.8 % in the figure of lesson 00, a
+# difference that three seeds cannot distinguish from chance, with a *lower* training loss.
 #
 # The library einops (Rogozhnikov 2022) writes your `patchify` in one line, with a name for each axis:
 #
@@ -530,12 +536,12 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # rearrange(images, "b c (rows p) (columns q) -> b (rows columns) (c p q)", p=16, q=16)
 # ```
 #
-# Brackets on the left split an axis, brackets on the right join axes. Many ViTs that cut with einops put the channels
-# *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
+# Parentheses on the left split an axis, parentheses on the right join axes. Many ViTs that cut with einops put the
+# channels *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
 
 # %% [markdown]
-# One image finds nearly every mistake of this lesson: one whose pixels say where they stand. **Predict first:** which
-# eight numbers does token 1 of image 1 hold?
+# One small batch finds nearly every mistake of this lesson: two images in which each number says where it stands.
+# **Predict first:** which eight numbers does token 1 of image 1 hold?
 
 # %%
 places = torch.meshgrid(torch.arange(2), torch.arange(2), torch.arange(4), torch.arange(6), indexing="ij")
@@ -550,9 +556,9 @@ print(patchify(addresses, 2)[1, 1].tolist())
 # %% [markdown]
 # ## Bug hunt: the square test
 #
-# Here is another way to cut, without `permute`: for each number of each token, the function below computes *where in
-# memory* it lies, and fetches it from there. Its author tested it on square images, and is satisfied: each number is
-# right. **Predict first:** on a tall image, will the tiles be in order? Will their colors be right?
+# Here is another way to cut an image, without `permute`: for each number of each token, the function below computes
+# *where in memory* this number lies, and fetches it from there. Its author tested the function on square images, and
+# every number was right. **Predict first:** on a tall image, will the tiles be in order? Will their colors be right?
 
 
 # %%
@@ -651,9 +657,9 @@ suspect = hunt("patchify", SEED)
 suspect
 
 # %% [markdown]
-# Now look at the symptoms: the shape of its result, and the photo that it cuts. If there is an error, read the last
-# line of the traceback and the shapes in it. (If all looks well, think of what this test cannot show: it is a single
-# photo, and its sides are divisible by 48.)
+# Now look at the symptoms: the shape of the result, and the photo cut by this program. If there is an error, read the
+# last line of the traceback and the shapes in it. (If everything looks right, ask what this test cannot show: it uses a
+# single photo, and both of its sides are divisible by 48.)
 
 # %% tags=["raises-exception"]
 tokens = suspect(picture, 48)[0]
@@ -661,9 +667,9 @@ print(tuple(tokens.shape))
 show_patches(tokens, grid_size=(6, 5))
 
 # %% [markdown]
-# Copy the program into the next cell and repair it; the check is the same as for your own function. If your instructor
-# gave you a seed for points, repair *that* program in `fix_patchify` above: whatever the bug was, the right function is
-# the same.
+# Copy the program into the next cell and repair it; the check is the same as for your own function. (If your instructor
+# gave you a seed for points, put the repaired program into the exercise `fix_patchify` above, under that name. Its
+# check fits every seed, because all of these programs should compute the same numbers.)
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -725,17 +731,16 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # wide images in which no two pixels are equal.
 #
 # </details>
-# <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code> and learns. What do
-# you tell them?</summary>
+# <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code>, and its loss falls.
+# What do you tell your friend?</summary>
 #
 # Each of their tokens mixes numbers from different patches. That the model learns proves little.
 # `flatten(2).transpose(1, 2)` is right, and usually it copies nothing.
 #
 # </details>
 #
-# **What you can do now:** you can turn an image into a sentence, in an order that you can state and test. But
-# attention, which will read it, does not see order at all. Next lesson: `02_positions`, in which each word is given its
-# place.
+# **What you can do now:** you can turn an image into a sentence, in an order that you can state and test. Next lesson:
+# `02_positions`, which asks whether the reader of this sentence sees the order, and gives each word its place.
 #
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
 # al. 2022, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,

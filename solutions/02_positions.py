@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 02 · Every word gets its place
 #
-# Lesson 01 turned a photo into a sentence. Now comes a reader that cannot tell "dog bites man" from "man bites dog". In
-# this lesson you give each word its place: with a clock of many hands, with one clock for rows and one for columns,
-# and, as the ViT does, with a table that is learned. And you add one token that belongs to no patch.
+# Lesson 01 turned a photo into a sentence. "Dog bites man" and "man bites dog" have the same words. Does the reader of
+# our sentence, attention, notice the difference? In this lesson you give each word its place, in three ways: with sines
+# and cosines of its number in the sentence, with sines and cosines of its row and its column, and with a table that is
+# learned, as the first ViT does. And you add one token that belongs to no patch.
 #
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
@@ -50,15 +51,15 @@ picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area
 show_images(picture, titles=["the photo, in order"])
 
 # %% [markdown]
-# The line above says whose parts you are using: `own` takes the parts that you kept in lesson 01, if they still pass
+# The output above says whose parts you are using: `own` takes the parts that you kept in lesson 01, if they still pass
 # their checks, and otherwise those of the course.
 
 # %% [markdown]
 # ## Attention cannot see order
 #
-# In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token looks at all tokens and
-# receives a weighted mean of them. We cut the photo into 30 patches, embed them as in lesson 01, and let attention read
-# them: once in order, once shuffled.
+# In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token is compared with all tokens by
+# dot products, and receives a weighted mean of them; tokens with a larger dot product get a larger weight. We cut the
+# photo into 30 patches, embed them as in lesson 01, and let attention read them: once in order, once shuffled.
 
 # %%
 embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
@@ -91,7 +92,8 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # %% [markdown]
 # It was (b), and so the mean of all tokens is the same, up to rounding: to attention, the photo and the shuffled photo
 # are *the same picture*. The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is
-# shuffled in the same way, and otherwise unchanged. For every shuffling P of the rows (the tokens):
+# shuffled in the same way, and otherwise unchanged. The tokens are the rows of a matrix X, and a shuffle multiplies X
+# by a matrix P that has a single 1 in each row and in each column. For every such P:
 #
 # $$\text{attention}(P X) = P \, \text{attention}(X)$$
 #
@@ -110,8 +112,8 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # places would be 3/269 here, but another number in a sentence of another length.
 #
 # The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
-# 1), and each digit changes more slowly than the digit to its right. Below, each column is a number, written from top
-# to bottom.
+# 1), and each digit changes more slowly than the digit to its right. In the figure below each column is one number from
+# 0 to 19, with its binary digits from top to bottom.
 
 # %%
 bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in range(20)])
@@ -182,7 +184,7 @@ def sinusoidal_positions(num_positions, embed_dim):
 # <details><summary>Hint 2: a question</summary>
 #
 # Which two shapes must positions and speeds have, so that their product has one entry for each pair of position and
-# hand? (In lesson 00 a shape of (4, 1) met a width of 6.) And where could a new last axis of length 2 help?
+# hand? (In lesson 00 a shape of (4, 1) was stretched to 4 rows of 6.) And where could a new last axis of length 2 help?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -228,11 +230,11 @@ reveal("minute-hand", 6 / torch.pi * torch.atan2(clock[30, 2], clock[30, 3]), wi
 show_clocks(clock, positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
-# From position 0 to 1 you see only the thin hand of the seconds move. At 30 the minute hand is close to three o'clock,
+# From position 0 to 1 you see only the thinnest hand move (hand 0). At 30 the minute hand is close to three o'clock,
 # and at 300 even the hour hand has passed one o'clock. No two of these positions show the same time.
 #
-# What does a *dot product* of two positions say? (Attention is made of dot products.) **Predict first:** sketch the
-# 64 × 64 matrix of all of them.
+# What does the *dot product* of two positions say? (Attention compares tokens by dot products.) **Predict first:** take
+# 64 positions and the dot product of each with each. Sketch this 64 × 64 matrix: where are its numbers large?
 
 # %%
 table = sinusoidal_positions(64, 32)
@@ -245,23 +247,24 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 #
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
 # attention (lesson 03) multiplies by learned weights before it takes the dot product, so one of the two positions may
-# pass through a matrix first. **Predict first:** is there *one* matrix of 32 × 32 numbers
-# that turns each row of the table into the row five places before it? We find it by least squares. Then each position
-# uses the matrix to make a query, and looks for the row that fits best.
+# pass through a matrix first. **Predict first:** is there *one* matrix of 32 × 32 numbers that turns each row of the
+# table into the row five places before it? We look for it by least squares. Then we multiply each row by the matrix,
+# and take the dot products of the result with all rows of the table: which row fits best?
 
 # %%
 rows = table.double()
 matrix = torch.linalg.lstsq(rows[5:], rows[:-5], driver="gelsd").solution  # (32, 32), for all 59 pairs of rows at once
 print("largest error:", (rows[5:] @ matrix - rows[:-5]).abs().max().item())
-weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # 10 makes the softmax sharp
-show_matrix(weights, "asking position", "position", title="look five to the left")
+weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # shares that add up to 1; 10 makes the largest stand out
+show_matrix(weights, "position that looks", "position looked at", title="look five to the left")
 
 # %% [markdown]
-# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, on positions alone, one
-# set of query and key weights can express "look five to the left", and it works at every position from 5 on. (The
-# first five ask for the positions −5 to −1, which do not exist, and get the rows that come closest.)
-# Vaswani et al. give this as the reason for their table. With content added, a score has four terms: content with
-# content, content with position, position with content, and position with position. Only the last one is drawn here.
+# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, with positions alone,
+# one fixed set of weights in attention can express "look five to the left", and it works at every position from 5 on.
+# (For the first five rows, the places −5 to −1 do not exist, and the rows that come closest are found instead.)
+# Vaswani et al. give this as the reason for their table. In a model, each position is added to a token. A dot product
+# of two such sums has four terms: token with token, token with position, position with token, and position with
+# position. Only the last of the four is drawn here.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -286,9 +289,10 @@ show_matrix(weights, "asking position", "position", title="look five to the left
 # %% [markdown]
 # ## Images are not sentences
 #
-# A sentence has one direction, a picture has two. Take 6 rows of 8 patches: patch 10 stands in row 1, patch 11 beside
-# it, and patch 18 right below it. **Predict first:** according to a 1-D table, is patch 10 more similar to patch 18, or
-# to patch 15, at the right end of its row? And how much more similar is it to patch 11?
+# A sentence has one direction, a picture has two. Take 6 rows of 8 patches, counted row by row: patch 10 stands in row
+# 1, patch 11 to its right, and patch 18 just below it. Your table knows only these numbers; we call it the *1-D table*.
+# **Predict first:** in this table, is the position of patch 10 more similar to the position of patch 18, or to that of
+# patch 15 at the right end of the same row? And how similar are the positions of patches 10 and 11?
 
 # %%
 predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
@@ -302,11 +306,11 @@ reveal("nearer-to-patch-10", "patch 18" if similar[18] > similar[15] else "patch
 show_position_similarity(line, grid_size=(6, 8))
 
 # %% [markdown]
-# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*:
-# the patch below, eight positions away, has a similarity of 0.70, the one beside it has 0.97, though both touch patch
-# 10. The patch below is even less similar than the patch five to the right. And the last patch of a row has a bright
-# neighbor at the start of the next row: to this table a picture is one long line. (The figure below has a larger grid,
-# 10 × 14, so its numbers differ a little.)
+# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*.
+# Patches 11 and 18 both touch patch 10, but patch 11, to its right, has a similarity of 0.97, and patch 18, below it
+# and eight positions away, only 0.70. Patch 18 is even less similar than patch 15, five to the right. And the last
+# patch of a row has a bright neighbor at the start of the next row: to this table a picture is one long line. (The
+# figure below has a larger grid, 10 × 14, so its numbers differ a little.)
 #
 # ![On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D table those above
 # and below too.](../figures/positions_2d.svg)
@@ -390,24 +394,25 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 #
 # The first ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which
 # training changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a
-# row. A ViT reads images of one size, so it needs a fixed number of rows, and can afford to let the data decide what is
-# in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
+# row. A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what
+# is in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
 # autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
 #
-# Why *add* a position, and not put it beside the patch? If a Linear follows, both come to the same. Suppose that each
+# Why *add* a position, and not put it beside the patch? If a Linear follows, the result is the same. Suppose that each
 # patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
-# embedded patch *plus* one column of its weight, the one of the place. That is a learned position, added.
+# embedded patch *plus* one column of the Linear's weight, the column of that place. That is a learned position, added.
+# (With a row of the sinusoidal table in place of the 1 and the zeros, that row is passed through a Linear and added.)
 #
 # One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
-# 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) tried it with ViT-B/16, on ImageNet with five labeled
-# images a class. Without positions it reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %,
-# and with learned distances 64.0 %. Having positions mattered; which kind hardly mattered. They explain this with the
-# size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not
-# be.
+# 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) compared kinds of positions in ViT-B/16. Each model
+# was first trained on a large set of other images, and then had to classify ImageNet after five labeled images a class.
+# Without positions it reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with
+# learned distances 64.0 %. Having positions mattered; which kind hardly mattered. Their guess at the reason is the size
+# of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not be.
 #
 # So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
-# saw them mirrored. Nobody told it rows and columns. **Predict first:** how similar, on a scale from −1 to 1, are the
-# positions of two patches side by side? (Before the training it was 0, up to chance.)
+# saw them mirrored. Nothing in the list said which patches share a row or a column. **Predict first:** how similar, on
+# a scale from −1 to 1, are the positions of two patches side by side? (Before the training it was 0, up to chance.)
 
 # %%
 predict("learned-neighbors", 0.8)
@@ -437,8 +442,8 @@ show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title
 
 # %% [markdown]
 # Two bright lines cross. One is nearness. The other joins columns 0 and 7, 1 and 6, 2 and 5: the pairs that a mirror
-# exchanges. To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27). No
-# formula would have known that.
+# exchanges. To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27).
+# Neither of your two formulas contains a mirror; the model learned it from its data.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -451,7 +456,8 @@ explore_positions(tables, grid_size=(8, 8))
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
 # above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table finds the *other*
 # lower corner first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32).
-# Learned positions are noisier than a formula, and they hold what this model's data taught. Lesson 08 reads them again.
+# Learned positions are noisier than a formula, but they contain what the model learned from its data. Lesson 08 looks
+# at them again, and lesson 10 shows what many newer models do: they rotate vectors inside attention, and add nothing.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -555,8 +561,9 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 #
 # Whether a model makes use of this is another question. In our benchmark of three epochs
 # (`benchmarks/results/broken_vit_all.json`) a ViT that never adds its positions reached 41.1 %, the right one 40.9 %.
-# (One run against the mean of three.) These numbers are not swapped. The right model's learned positions start near
-# zero, and in so short a training they may stay too small to count. Lesson 07 tests this: it starts them larger.
+# (One run against the mean of three, so the difference says nothing.) Why did positions not help? The right model's
+# learned positions start near zero, and in so short a training they may stay too small to have an effect. Lesson 07
+# tests this: there they start larger.
 #
 # The model from above was trained for longer. It has four blocks, with norms and MLPs beside attention.
 # **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from the shuffled photo?
@@ -597,8 +604,9 @@ reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
 # It needs 577, and training has made only 197. This is the price of a learned list: it has no row for a new place.
-# Fortunately neighboring patches have similar positions, as you saw: each dimension, laid out on the grid, is a little
-# picture. And a picture can be enlarged (Dosovitskiy et al. 2021, section 3.2).
+# Fortunately, as you saw, the positions of neighboring patches are more similar than those of distant patches. So each
+# dimension, laid out on the grid, is like a small picture, and a picture can be enlarged (Dosovitskiy et al. 2021,
+# section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -771,7 +779,7 @@ suspect
 
 # %% [markdown]
 # Now look at the symptoms, on the example of the docstring: the tokens 1 and 2, a class token 9, and the positions 10,
-# 20, 30. The right answer is [19, 21, 32].
+# 20, 30. The right answer is [19, 21, 32]. For two images of 30 tokens, the right shape is (2, 31, 32).
 
 # %% tags=["raises-exception"]
 two_tokens, three_positions = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[10.0], [20.0], [30.0]]])
@@ -790,8 +798,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint that helps with every bug</summary>
 #
-# Follow the six numbers of the example with a pencil through every line. Then ask of the class token: does the program
-# use the tensor that it was given, for every image, in a way that lets a gradient back?
+# Follow the six numbers of the example with a pencil through every line. Then check the class token: does the program
+# use the tensor that it was given, for every image, and can a gradient flow back into that tensor?
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -816,16 +824,16 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # squares found it for us. Now find it for `sinusoidal_positions` by hand: what do sine and cosine of a sum have to do
 # with those of its parts? Build it, 16 × 16, for k = 3, and compare `table[:-3] @ matrix.T` with `table[3:]`, both in
 # float64 (`table.double()`): for tables of a few hundred rows they differ by less than 0.00001. Your matrix only
-# rotates pairs of numbers. Why does it follow that the dot product of two rows depends on their distance alone? Lesson
-# 10 makes attention of this.
+# rotates pairs of numbers. Why does it follow that the dot product of two rows depends on their distance alone? In
+# lesson 10 you use such rotations inside attention.
 
 # %% [markdown]
 # ## Test yourself
 #
-# <details><summary>1. A ViT without positions takes the mean over its tokens. What does it make of a shuffled
+# <details><summary>1. A ViT without positions takes the mean over its tokens. Which scores does it give to a shuffled
 # photo?</summary>
 #
-# The same as for the photo, up to rounding. Every layer treats all tokens alike, and a mean does not depend on their
+# The same as to the photo, up to rounding. Every layer treats all tokens alike, and a mean does not depend on their
 # order.
 #
 # </details>
