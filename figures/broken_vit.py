@@ -38,7 +38,7 @@ def place(accuracy: float) -> float:
 
 
 def axis(canvas: Canvas, rows: int) -> None:
-    """Grid lines every ten per cent, their labels, and the word for chance."""
+    """Grid lines every ten percent, their labels, and the word for chance."""
     bottom = TOP + rows * ROW
     for step in range(7):
         x = place(step / 10)

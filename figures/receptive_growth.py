@@ -144,7 +144,7 @@ def _words(measured: dict[str, Any], center: int, full: tuple[float, float], sho
         f"""Two rows of {shown} maps, after layers 1 to {shown}: the {WINDOW} by {WINDOW} pixels around a place near
         the middle of a {SIDE} by {SIDE} picture. Upper row, convolutions of 3 by 3: a frame of 3, 5, 7, 9 pixels marks
         what one pixel can see, and inside it the color, a pixel's share of all paths, {full[0]:.1%} at its darkest,
-        fades towards the frame; it takes {layers_to_the_far_corner()} layers until one corner can see the opposite
+        fades toward the frame; it takes {layers_to_the_far_corner()} layers until one corner can see the opposite
         one. Lower row, one ViT trained on CIFAR-10 for {measured["run"]["epochs"]} epochs, right on
         {measured["accuracy"]:.0%} of the {measured["images"]} test images that it is measured on: the color shows by
         rollout how attention has mixed the patches into the one in the middle, from 0 to {full[1]:.1%}. That patch's

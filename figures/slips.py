@@ -92,7 +92,7 @@ class Scale:
         return self.left + self.width * (min(max(accuracy, LOW), HIGH) - LOW) / (HIGH - LOW)
 
     def grid(self, canvas: Canvas, top: float, bottom: float, results: Results) -> None:
-        """The right model's band, a line every ten per cent, numbers under it."""
+        """The right model's band, a line every ten percent, numbers under it."""
         low, high = self.x(results.low), self.x(results.high)
         canvas.box(low, top, high - low, bottom - top, tint(BLUE, 0.18), radius=3)
         for step in range(1, 6):

@@ -99,9 +99,11 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # %% [markdown]
 # ## Every token asks, every token answers
 #
-# In a Transformer each token has all three. From its vector it makes a **query** (what am I looking for?), a **key**
-# (how can others find me?) and a **value** (what do I pass on to those who find me?). All tokens ask at once, so the
-# queries form a matrix, and so do the keys and the values.
+# In a Transformer each token has all three: a **query** (what am I looking for?), a **key** (how can others find me?)
+# and a **value** (what do I pass on to those who find me?). Each of them is a vector, made from the token by a Linear
+# that is learned: one Linear makes the queries, one the keys, one the values. A query and a key have the same length,
+# `head_dim`. (Later in this lesson you will see what a head is.) All tokens ask at once, so the queries form a matrix
+# with one row for each token, and so do the keys and the values.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
@@ -169,10 +171,10 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
-# If the numbers of query and key have standard deviation 1, a head of 256 numbers gives about nine tenths of its weight
-# to one token among 64 before it has learned anything. With the root, every token gets some weight at the start,
-# whatever the head's size. The numbers that two new Linears make are smaller, but the root matters there as well:
-# compare the last line.
+# If the numbers of query and key have standard deviation 1, a query of 256 numbers gives, on average, about nine tenths
+# of its weight to one token among 64 before anything is learned. With the root, the weight is spread over many tokens,
+# whatever the size of the head. The numbers that two new Linears make are smaller, but the root matters there as well:
+# see the last line that the cell printed.
 #
 # **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
 # tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
@@ -203,19 +205,22 @@ for head_dim in (4, 64, 256):
             reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
 
 # %% [markdown]
-# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. By
-# itself such a row is stuck: where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope
-# to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one
-# weight is 1 and the others 0, all of these are 0.) Its query gets about a hundredth of the gradient that the other
-# rows get, or less. The other rows get a large gradient, and it grows with the size of the head. (One matrix makes all
-# queries, so what the other rows learn moves the stuck ones as well. How much harm is done, only a training shows.)
+# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. Such a
+# row is nearly stuck: its query gets about a hundredth of the gradient that the other rows get, or less. Where the
+# weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to learn from. (∂weightᵢ/∂scoreⱼ is
+# weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one weight is 1 and the others are 0, all of
+# these are 0.)
+#
+# The other rows get a large gradient, and it grows with the size of the head. One matrix makes all queries, so what it
+# learns from the other rows changes the stuck rows as well. Only a training can show how much harm is done.
+#
 # Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
 # 3.2.1, *suspect* that this is what the root is good for.)
 
 # %% [markdown]
-# Turn the knob yourself: one query, 16 keys. (What scores are divided by is also called the *temperature* of the
-# softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼. **Predict first:** which
-# divisor is it for 256?
+# Now choose the divisor yourself: one query, 16 keys. (The number that divides the scores is also called the
+# *temperature* of the softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼. **Predict
+# first:** which divisor is it for 256?
 
 # %%
 from vit_course.explore import explore_softmax
@@ -243,11 +248,11 @@ explore_softmax()
 # show that stuck rows are the cause; its heads have only 16 numbers.
 #
 # To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
-# makes scores of size 1/√head_dim; the rows come out almost even, and the more so the larger the head. The division is
-# meant to keep the size of a score independent of head_dim, and at the start, while query and key are independent, only
-# the root does that. (This friend is in good company all the same: once training has aligned queries with keys, their
-# products no longer cancel, and a score grows like head_dim itself. Yang et al. 2022, *Tensor Programs V*, divide by
-# head_dim for this reason.)
+# makes scores of size 1/√head_dim. Then the weights of a row are almost equal, and the larger the head, the more equal
+# they are. The division is meant to keep the size of a score independent of head_dim, and at the start, while query and
+# key are independent, only the root does that. (Still, this friend is not simply wrong: once training has aligned
+# queries with keys, their products no longer cancel, and a score grows like head_dim itself. Yang et al. 2022, *Tensor
+# Programs V*, divide by head_dim for this reason.)
 #
 # **Rubric.** 1 point: undivided scores saturate the softmax of many rows (nearly all the weight on one key), *and* such
 # rows therefore get hardly any gradient (not only "numbers get too large"). No point is lost for knowing that other
@@ -343,9 +348,10 @@ for which, name in enumerate(("query", "key", "value")):
 # **self-attention**, the only kind in a ViT. In **cross-attention** queries come from one sequence, keys and values
 # from another: so the words of a caption can ask the patches of a photo.
 #
-# Now let us point it at the photo. Patches of 12 × 12 pixels; query and key are both the *hue* of the patch: its mean
-# color minus the mean color of the photo, made a vector of length 1. So the dot product is large for similar hues.
-# First a function for the display: it lights up the picture where the weights are.
+# Now let us use attention on the photo. Patches of 12 × 12 pixels; query and key are both the mean color of the patch
+# minus the mean color of the photo, made a vector of length 1. (We call this *hue*, but it also tells lighter patches
+# from darker ones.) So the dot product is large for similar hues. First a function for the display: the larger a
+# weight, the brighter its patch.
 
 
 # %%
@@ -383,8 +389,8 @@ asking = [cheek, wall, flag]
 show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
 
 # %% [markdown]
-# One line of algebra, and it finds her face (and the stripes of the flag). It knows nothing of faces: patches of a
-# similar color found each other.
+# One line of algebra finds her face (and the stripes of the flag). This attention knows nothing about faces: patches of
+# a similar color found each other.
 #
 # The value need not be a color. Let the value be a *place*, the patch's row and column. **Predict first:** what comes
 # back when we ask by color?
@@ -427,8 +433,9 @@ reveal("tokens-in-head-0", len(tempting[0, 0].unique()))
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Head 0 holds all of token 0 and four of the six numbers of token 1, and nothing of the others. The numbers were cut in
-# the order of their indices, into pieces of ten, where we wanted *columns*. It is the confetti of lesson 01 again.
+# Head 0 holds all of token 0 and four of the six numbers of token 1, and nothing of the others. `view` took the numbers
+# in the order in which they lie in memory, token after token, and gave ten of them to each head. We wanted *columns*.
+# This is the mistake that made confetti in lesson 01.
 #
 # ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
 
@@ -559,9 +566,9 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 #
 # Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
 # `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
-# part to the output. (Elhage et al. 2021 take Transformers without MLPs apart in this way.) Is it needed? In
-# the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds do not tell them apart.
-# (The MLP of lesson 04 mixes, too.)
+# part to the output. (Elhage et al. 2021 analyze Transformers without MLPs in this way.) Does a model need the
+# projection? In the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds are too
+# few to say which is better. (The MLP of lesson 04 also mixes what the heads have found.)
 
 # %% [markdown]
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
@@ -690,18 +697,18 @@ print("largest difference:", difference.abs().max().item())
 # weights.)
 #
 # **A word on dropout** (Srivastava et al. 2014). In training some models set a few of the *attention weights* to zero
-# at random, and enlarge the others to make up for it, so that no token relies on a single other one. (Not the *scores*:
-# after the softmax a score of 0 still has a weight.) Ours has none, as torchvision's ViT-B/16 has none in its
-# attention.
+# at random, and enlarge the others to make up for it, so that no token depends on one other token alone. (Setting
+# *scores* to zero would not remove a token: after the softmax a score of 0 still has a weight.) Our attention has no
+# dropout, and neither has that of torchvision's ViT-B/16.
 
 # %% [markdown]
 # ## Shuffle the tokens
 #
 # Look at the formula again: nowhere does it ask *where* a token stands. In lesson 02 you saw what follows, with an
-# attention that we borrowed: shuffled tokens come out shuffled, each with the output that it had before. Your own layer
-# does it, too. Now we add the position of its place to every token, both in the photo and in the shuffled photo.
-# **Predict first:** the layer is new and untrained. By how much does the mean over all tokens change: by a percent or
-# so, by half, or completely?
+# attention that we borrowed: if the tokens are shuffled, their outputs are shuffled in the same way, and do not change.
+# The same is true of your own layer. Now every token also gets a position, that of the place where it stands: in the
+# photo its own place, in the shuffled photo its new place. **Predict first:** the layer is new and untrained. By how
+# much does the mean of all outputs change: by a percent or so, by half, or completely?
 
 # %%
 embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
@@ -724,7 +731,7 @@ with torch.no_grad():
 # output and weights, and says that it is attention. Is it?
 #
 # "Train it and see" is no answer: most wrong attentions train, as lesson 00 showed. Here are seven suspects, each made
-# of *your* function. Six have one bug each. **One is right**, though it looks wrong. Which?
+# of *your* function. Six have one bug each. **One is right**, though it looks wrong. Which one? (The names are hints.)
 
 # %%
 attention = scaled_dot_product_attention
@@ -787,10 +794,10 @@ print("undivided: query 0", three(2.0), "query 1", three(-2.0))
 print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3)))
 
 # %% [markdown]
-# With this example you know six weights for certain. But look at what it cannot see: head_dim is 4, so its root 2 and
-# a plain 2 are the same number. The keys have length 1 or 0, and only the first coordinate is used. Choose an example
-# of your own for the exercise, in which fewer things agree by accident. And no finite test *proves* that a function is
-# right: each fact rules out some wrong ones.
+# With this example you know six weights for certain. But it cannot see every mistake: head_dim is 4, so its root, 2, is
+# also its half, and a function that always divides by 2 passes. The keys have length 1 or 0, and only the first
+# coordinate is used. For the exercise choose an example of your own, in which fewer numbers are equal by accident. And
+# no finite test *proves* that a function is right: each fact rules out some wrong ones.
 
 # %% [markdown]
 # ### Exercise: `is_attention` (25 minutes, 8 points)
@@ -891,6 +898,10 @@ for name, attend in suspects.items():
 # amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
 # nothing.
 #
+# And the other six? "Hot-headed" does not divide by the root. "Deaf" ignores the query. "Gossip" gives each key the
+# value of its neighbor. "Liar" returns weights that it did not use. "On its side" takes the softmax along the queries.
+# "Herd" mixes the images of a batch.
+#
 # | our facts | catch |
 # |---|---|
 # | rows sum to one | on its side |
@@ -898,7 +909,7 @@ for name, attend in suspects.items():
 # | keys and values shuffled alike change nothing | gossip |
 # | the output is the mean of the values under those very weights | gossip, liar |
 # | an image gets the same answer alone and in a batch | herd |
-# | with scores in the thousands the largest takes nearly all | deaf, liar, on its side; herd, if you find the largest |
+# | with scores in the thousands the largest takes nearly all | deaf, liar, on its side; herd, if you compute scores |
 # | the shapes are right when all sizes differ | none of these six, but others in the check |
 # | the weights of the pencil example | hot-headed, deaf, liar, on its side |
 #
@@ -988,9 +999,11 @@ print("largest error of the mirror:", (table @ mirror - opposite).abs().max().it
 # %% [markdown]
 # There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (Such a
 # matrix exists even for twenty rows of 32 *random* numbers, since each of its columns has 32 unknowns and only 20
-# equations. But the matrix for sines can be written down, and it also works for places between the columns.) Here are
-# the three heads. `pixels`,
-# `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a token.
+# equations. But the matrix for sines and cosines follows from a formula, and it also works between two columns, at
+# column 3.5 for example.)
+#
+# Here are the three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a
+# token.
 
 
 # %%
@@ -1036,8 +1049,8 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # %% [markdown]
 # One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
 # too. Averaging what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
-# But no convolution layer can mirror a picture: it looks at the same neighbors, relative to each place, everywhere, and
-# the mirror image lies at another distance for each column.
+# But no convolution layer can mirror a picture. A convolution looks in the same directions and over the same distances
+# from every place, and the distance to the mirror image is different in each column.
 
 # %% [markdown]
 # ### Can a head learn its purpose?
@@ -1046,8 +1059,8 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # numbers, new in every step, and the position of its place. The head shall give each token the numbers of the one on
 # the *other side*. Nobody tells it where to look: all that it gets is the squared error of its **output**.
 #
-# **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much has the mirror place after
-# 300 steps? And what becomes of the error if the tokens are *not* told their positions?
+# **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much does the mirror place get
+# after 300 steps? And how far does the error fall if the tokens contain *no* positions?
 
 # %%
 predict("on-the-mirror-place", 50)  # in %, with positions
@@ -1079,11 +1092,11 @@ reveal("on-the-mirror-place", 100 * share, within=10)
 show_matrix(weights, "the token that asks", "the token it looks at", "learned weights, with positions")
 
 # %% [markdown]
-# With positions, nearly all of the weight: the gradient of the output's error went back through the softmax, and told
-# query and key what to ask for. Without them the head cannot know who stands where, and can hardly do better than the
-# mean of all 20 tokens, one of which is right: an error of 1 − 1/20 = 0.95. So the loss alone can teach attention where
-# to look, if the tokens contain something by which they can find each other. Lesson 08 shows what the heads of a
-# trained ViT look at.
+# With positions, nearly all of the weight: the gradient of the output's error went back through the softmax to the
+# weights that make queries and keys. Without positions the head cannot know which token stands where, and can hardly do
+# better than the mean of all 20 tokens. Only one of the 20 is the right one, so the error of this mean is
+# 1 − 1/20 = 0.95. So the loss alone can teach attention where to look, if the tokens contain something by which they
+# can find each other. Lesson 08 shows what the heads of a trained ViT look at.
 
 # %% [markdown]
 # ## Keep what you wrote

@@ -31,7 +31,7 @@
 # | `EncoderBlock` | 15 | 7 |
 # | one written question | 6 | 2 |
 # | bug hunt: `fix_block` | 10 | 3 |
-# | another bug, drawn for you | 5 | – |
+# | a second bug hunt, with a random bug | 5 | – |
 
 # %%
 import torch
@@ -80,7 +80,7 @@ def draw(curves, xlabel, ylabel):
 # **Predict first.** Here is a token of four numbers: 1, 1, 5, 5. What is its mean? Its variance? And the token after
 # LayerNorm, with eps = 0? No computer needed.
 #
-# Then somebody multiplies the token by 1000 and adds 7. What comes out now?
+# Then somebody multiplies the token by 1000 and adds 7. What does LayerNorm make of it now?
 
 # %%
 predict("variance", 4)
@@ -95,7 +95,7 @@ reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=
 
 # %% [markdown]
 # The mean is 3, the variance 4, so the result is −1, −1, 1, 1. The token times 1000, plus 7, gives the same. (The
-# factor's sign matters, its size does not: the token times −1, in the third line, comes out with all signs turned.)
+# factor's sign matters, its size does not: for the token times −1, in the third line, all signs are reversed.)
 # LayerNorm removes a token's **scale and offset** and keeps its **pattern**. Then `weight` and `bias`, each with one
 # learned number per dimension, set a new scale and offset, the same for all tokens.
 
@@ -208,8 +208,8 @@ for place, root in {"under": (variance + 1e-6).sqrt(), "behind": variance.sqrt()
     print(f"eps {place:6} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
 
 # %% [markdown]
-# Both give the same result. But at 0 the root has an infinite slope, so with eps behind it the *gradient* is NaN, and
-# after the next step the weights are, too.
+# Both give the same result. But at 0 the root has an infinite slope, so with eps behind the root the *gradient* is NaN,
+# and after the next step the weights are NaN, too.
 #
 # Now use your function on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values.
 # We normalize every patch and put the patches together again (mid-gray stands for zero).
@@ -228,6 +228,7 @@ show_images(torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", 
 # %%
 variances = patches.var(dim=-1, correction=0)[0]
 print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}")
+print(f"below 0.1: {(variances < 0.1).float().mean():.0%} of the patches")
 
 # %% [markdown]
 # With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise
@@ -341,7 +342,10 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # every hidden unit can bend the curve at a place of its own.
 #
 # In a block a hidden unit reads and writes whole tokens. Its row of `fc1` is compared with the token by a dot product,
-# the GELU lets through what is large, and that number times the unit's column of `fc2` is what the unit adds.
+# the GELU lets through what is large, and that number times the unit's column of `fc2` is what the unit adds. This is
+# like the soft look-up of lesson 03: the rows of `fc1` are the keys and the columns of `fc2` the values, but they are
+# fixed after training, and there is no softmax. (Geva et al. 2021, *Transformer Feed-Forward Layers Are Key-Value
+# Memories*.)
 
 # %% [markdown]
 # ## The residual stream and its branches
@@ -353,9 +357,12 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 #
 # $$\text{stream at the end} = \text{stream at the start} + \text{what each of the 48 branches has added}$$
 #
-# The gradient takes the same path backward: what it is at the end of the stream arrives unchanged at the start, and
-# each branch adds a part of its own on the way. (The stream leaves the last block without a norm. So a ViT has one more
-# LayerNorm, in front of its head: lesson 05.)
+# The gradient takes the same path backward. A branch makes y = x + f(x) of the stream x, and the derivative of y is
+# 1 + f′(x). Because of the 1, the gradient at the end of the stream arrives unchanged at the start, and because of the
+# f′(x) each branch adds a part of its own on the way. (For vectors, f′(x) is a matrix and the 1 is the identity.)
+# Without the addition only f′(x) would be left, and over 48 branches these factors are multiplied.
+#
+# (The stream leaves the last block without a norm. So a ViT has one more LayerNorm, in front of its head: lesson 05.)
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
@@ -363,9 +370,9 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # Build the one on the left.
 
 # %% [markdown]
-# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What comes out of it? This
-# is the cheapest test of a block. It catches whatever changes the stream besides the two additions, but nothing that is
-# wrong *inside* a branch.
+# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What is its output for the
+# tokens x? This is the cheapest test of a block. It catches everything that changes the stream besides the two
+# additions, but nothing that is wrong *inside* a branch.
 
 # %%
 predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normalized"))
@@ -484,9 +491,9 @@ print(f"with your weights it differs from yours by {differs_from_yours(SideBySid
 
 # %% [markdown]
 # It passes the first test and fails the second. The first test sees what stands on the stream, and nothing else. Our
-# checks know many wrong wirings: most of them pass the first test, and nearly all fail the second. (It compares numbers
-# only. A `detach` on the stream changes none of them and cuts the gradient: to see it, compare gradients too.) And the
-# second test needs a block that you trust, with the same names for its parts.
+# checks know many wrong wirings: most of them pass the first test, and nearly all fail the second. The second test has
+# two limits. It compares outputs only: a `detach` on the stream changes no output, but it cuts the gradient, so compare
+# the gradients too. And it needs a block that you trust, with the same names for its parts.
 #
 # And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
 # each part and for the whole block.
@@ -548,13 +555,14 @@ reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
-# The stream grows, slowly. Fresh branches point in nearly unrelated directions, so lengths add up as at a right angle:
-# their *squares* add. If every block adds a vector of the same length, in a new direction, the squared length grows by
-# the same amount each time, so the length grows no faster than the square root of the number of blocks. The branches
-# hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every token the length √embed_dim (here
-# 13.9), however long the stream is. So after many blocks one branch is small beside the stream: here, after twelve
-# fresh blocks, what a branch adds is about an eighth as long as the stream (12 to 14 % from three seeds,
-# `benchmarks/results/short_lessons.json`). In the next section the branches are larger, and you will see the effect.
+# The stream grows, slowly. Fresh branches point in nearly unrelated directions, almost at right angles to the stream.
+# So, by Pythagoras, the *squares* of the lengths add. If every block adds a vector of equal length, in a new direction,
+# the squared length grows by the same amount each time, so the length grows no faster than the square root of the
+# number of blocks. The branches hardly grow, because each reads a *normalized* copy: a fresh LayerNorm gives every
+# token the length √embed_dim (here 13.9), however long the stream is. So after many blocks one branch is small beside
+# the stream: here, after twelve fresh blocks, what a branch adds is about an eighth as long as the stream (12 to 14 %
+# from three seeds, `benchmarks/results/short_lessons.json`). In the section after the next question the weights start
+# larger and the branches are longer. There you will see what this growth does to the gradients.
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
@@ -708,25 +716,31 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # %% [markdown]
 # In each of our three runs (three seeds, a small data set), and at this learning rate, post-norm is no better than
 # guessing: its loss ends at 2.32, 2.33 and 2.33, that of pre-norm at 2.03, 2.05 and 1.93
-# (`benchmarks/results/short_lessons.json`). Look at the numbers above the curves: within a few steps its tokens are
-# nearly the same for *every* picture. So they no longer show which picture went in, and the layers after them cannot
-# recover it. With pre-norm, too, the tokens first become more alike, but then they differ again.
+# (`benchmarks/results/short_lessons.json`). Look at the numbers above the curves: within a few steps the tokens of
+# post-norm are nearly the same for *every* picture. So they no longer show which picture went in, and the layers after
+# them cannot recover it. With pre-norm, too, the tokens first become more alike, but then they differ again.
 #
 # So is post-norm bad? That would be too much to say from one rate: with a tenth of it, the same 24 blocks begin to
 # learn (2.13, 2.12 and 2.12). With warm-up their tokens stay different for longer, but the loss stays near that of
 # guessing (2.30, 2.30 and 2.35). (In one of these three runs the tokens had collapsed by step 79, in the other two not
-# yet. Rounding, which depends on the machine and its number of threads, is enough to decide this.) Either way, with
-# steps of this size they learn next to nothing in 80 steps.
+# yet. Rounding, which depends on the machine and its number of threads, is enough to decide this.) Collapsed or not,
+# these models learn next to nothing in 80 steps.
+#
+# So what does the comparison show? On a small data set, in 80 steps, pre-norm learns at a rate at which post-norm does
+# not. It does not show which of the two is better when each has its best rate and a long training: 80 steps are only
+# the beginning, and only post-norm was tried at a second rate.
 #
 # The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate that rose over thousands of
-# steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output, which you
-# have measured. That cannot be all, for AdamW divides each gradient by its typical size, so its first steps have the
-# same size in both stacks. Liu et al. (2020) add: with post-norm a layer's output depends more on the layer's own
-# branch, so a small change of the weights grows from layer to layer. A step of the same size changes the output of the
-# stack more. Pre-norm forgives a rate that is too large for post-norm, and a ViT is
-# pre-norm. (In stacks of six layers or fewer post-norm often does better, for text: Takase et al. 2023, *B2T
-# Connection*. And there is a third place for a norm, on what a branch *gives*, before it is added: Swin Transformer V2,
-# Liu et al. 2022. Very deep ViTs often have two more aids, LayerScale and stochastic depth; lesson 10 has both.)
+# steps. Two papers ask why this is needed. Xiong et al. (2020) point to the large gradients near the output: in the
+# last block you have measured about four times the gradient of pre-norm. That cannot be the whole reason, for AdamW
+# divides each gradient by its typical size, so its first steps have the same size in both stacks. Liu et al. (2020)
+# add: with post-norm a layer's output depends more on the layer's own branch, so a small change of the weights grows
+# from layer to layer. A step of the same size then changes the output of the stack more.
+#
+# Pre-norm still learns at a rate that is too large for post-norm, and a ViT is pre-norm. (For text, in stacks of six
+# layers or fewer, post-norm often does better: Takase et al. 2023, *B2T Connection*. And there is a third place for a
+# norm, on the output of a branch, before it is added: Swin Transformer V2, Liu et al. 2022. Very deep ViTs often have
+# two more aids, LayerScale and stochastic depth; lesson 10 has both.)
 
 # %% [markdown]
 # ## Without the additions
@@ -776,9 +790,10 @@ for block_class in (EncoderBlock, NoStream):
 
 # %% [markdown]
 # Without additions all tokens of an image have become *the same*, up to rounding. Fresh attention is close to a mean,
-# and what comes out of it replaces the tokens instead of being added to them. After a few blocks nothing is left that
-# tells one patch from another. (Dong et al. 2021, *Attention Is Not All You Need*, prove how fast this goes for
-# attention alone. MLPs work against it, they write; in these fresh blocks they are not enough.)
+# and its output replaces the tokens instead of being added to them. After a few blocks nothing is left that tells one
+# patch from another. This is called *rank collapse*. (Dong et al. 2021, *Attention Is Not All You Need*, prove how fast
+# it happens with attention alone. They write that additions and MLPs work against it. In these fresh blocks the MLPs
+# alone are not enough.)
 
 # %% [markdown]
 # ## Bug hunt
@@ -815,12 +830,13 @@ losses = {"4 blocks": shallow["from the internet"][:71], "24 blocks": as_found, 
 draw(losses, "step", "loss, from the internet")
 
 # %% [markdown]
-# You have seen that flat line before. A smaller learning rate might hide it again, so do not begin with the rate, and
-# do not begin with the code either. A bug like this is found with a **promise**: one sentence about a pre-norm block
-# that is true for every input, and that this block breaks. You met such a sentence at `moves_at_zero`. Write it down.
+# You have seen that flat line before. A smaller learning rate might only hide the bug, so do not begin with the rate,
+# and do not begin with the code either. A bug like this is found with a **promise** (also called an *invariant*): one
+# sentence about a pre-norm block that is true for every input, and that this block breaks. You met such a sentence at
+# `moves_at_zero`. Write it down.
 #
 # Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out (an `nn.Identity`
-# passes on what it gets). **Predict first:** in which of the four cases do the tokens come out as they went in?
+# passes on what it gets). **Predict first:** in which of the four cases are the tokens left unchanged?
 
 
 # %%
@@ -842,12 +858,12 @@ for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
 # %% [markdown]
 # ### Exercise: `fix_block` (10 minutes, 3 points)
 #
-# Only without both norms do the tokens come out as they went in: each of the two moves them. Taking the norms out would
-# keep the promise, and would be wrong: the branches need them. Change which tensor they are applied to.
+# Only without both norms are the tokens unchanged: each of the two norms moves them. To take the norms out would keep
+# the promise, and would be wrong: the branches need them. Change which tensor they are applied to.
 #
-# The repaired `forward` will look much like your own, and that is no surprise. What is new here is the other half: you
-# say, in one sentence above the code, what a reader may rely on. With it the next reader needs no 24 blocks to find the
-# bug.
+# The repaired `forward` will look much like your own, and that is no surprise. New is the comment: one sentence
+# above the code that says what every reader can rely on. Whoever changes this block later can test that sentence in a
+# second, and does not have to train 24 blocks to find the bug.
 
 
 # %% exercise="fix_block"
@@ -902,14 +918,14 @@ draw(losses, "step", "loss of 24 blocks")
 
 # %% [markdown]
 # Follow the stream of the buggy stack: norm, add, norm, add, norm, add. Now that of the post-norm stack: add, norm,
-# add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm, and our loss
-# curve at depth 4 does not show it.
+# add, norm. It is *the same stack*, shifted by one step: it has one more norm at its start and one fewer at its end.
+# Somebody wanted pre-norm and wrote post-norm, and our loss curve at depth 4 does not show it.
 
 # %% [markdown]
-# ## Another bug, drawn for you (5 minutes)
+# ## A second bug hunt, with a random bug (5 minutes)
 #
-# Some authors write one step per line and keep the stream in a variable, `shortcut`. That reads well, and there are
-# many places where a bug can hide. A seed chooses yours. First sketch the stream of this block on paper, with
+# Some authors write one step per line and keep the stream in a variable, `shortcut`. That is easy to read, but it has
+# many places where a bug can hide. A seed chooses your bug. First sketch the stream of this block on paper, with
 # everything that happens to it.
 
 # %%
@@ -984,10 +1000,10 @@ for name, block_class in variants.items():
 show_images(torch.cat(views), titles=titles, columns=len(stops))
 
 # %% [markdown]
-# Without the additions one block is enough to make the picture unrecognizable. In *your* stream she can be recognized
-# after twelve untrained blocks, under some noise: every block can still read the original, and so can the head at the
-# end. In the stream of the other block the colors change: each norm brings weak and strong patches to the same scale,
-# and the original scale is lost.
+# Without the additions one block is enough to make the picture unrecognizable. In *your* stream Grace Hopper can be
+# recognized after twelve untrained blocks, under some noise: every block can still read the photo, and so can the head
+# at the end. In the stream of the block from the internet the colors change: each norm brings weak and strong patches
+# to the same scale, and their own scale is lost.
 #
 # In a trained Vision Transformer the blocks have learned what to add.
 
@@ -1004,7 +1020,7 @@ keep("Mlp", "EncoderBlock")
 # `x + attention(norm(x)) + mlp(norm(x))`. Then `qkv` and `fc1` read the same tokens, and can be *one* matrix product;
 # and so can `projection` and `fc2`. Write that block with two Linears in all. You are right when it gives the same
 # numbers as the block with four Linears whose weights you have copied into it, up to rounding. Two biases have become
-# one: which two, and what is the value of the one?
+# one: which two, and how do you compute the new one from them?
 
 # %% [markdown]
 # ## Test yourself
@@ -1036,8 +1052,8 @@ keep("Mlp", "EncoderBlock")
 # </details>
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
 #
-# Set the weights and biases of all its Linears to zero, and see whether tokens come out as they went in. If they do
-# not, the block is wrong. If they do, a branch may still be wrong: give it the (random) weights of a block that you
+# Set the weights and biases of all its Linears to zero, and see whether the tokens are left unchanged. If they are not,
+# the block is wrong. If they are, a branch may still be wrong: give the block the (random) weights of a block that you
 # trust, those of the norms too, and compare the outputs, and the gradients that arrive at the tokens.
 #
 # </details>

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 05 · The whole picture
 #
-# You have written patches, positions, attention and blocks. In this lesson they become one model, and a real one: at
-# the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as
-# torchvision's own model, up to rounding. On the way you meet models with bugs that learn as well as correct ones.
+# You have written patches, positions, attention and blocks. In this lesson you join them to one model, and it is a real
+# one: at the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as
+# torchvision's own model, up to rounding. On the way you meet two models with bugs. Both learn, and one of them learns
+# better than the correct model.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any image size and any depth;
@@ -28,7 +29,7 @@
 # | `VisionTransformer` | 25 | 10 |
 # | `count_parameters` | 10 | 3 |
 # | bug hunt: `fix_vit` | 10 | 3 |
-# | another bug, drawn for you | 5 | – |
+# | a second bug hunt, with a random bug | 5 | – |
 # | `load_torchvision` | 25 | 7 |
 # | one written question | 8 | 2 |
 
@@ -78,22 +79,23 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 # %% [markdown]
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Look
 # down the column of shapes from `embedding` to `norm`: apart from the two lines of attention weights it never changes.
-# Thirteen tokens go in and thirteen come out, however many blocks there are. At the end the head reads the first of
-# them, the class token, and the other twelve are not used.
+# A block takes thirteen tokens and gives thirteen tokens, however many blocks there are. At the end the head reads only
+# the first of them, the class token. What it needs of the other twelve, the class token must collect on the way, by
+# attention.
 #
-# So what does that last norm do? In lesson 04 you followed the length of the tokens through blocks alone; now the whole
-# model. **Predict first.** We send noise through twelve fresh blocks. Does the spread of the stream stay at 1, shrink,
-# or grow?
+# So what does that last norm do? In lesson 04 you saw that the stream grows in fresh blocks. Now we look at the whole
+# model. **Predict first.** We send noise through twelve fresh blocks. At the start the spread of the stream is about 1.
+# What is it after the twelfth block? And after the norm?
 
 # %%
-predict("spread", "it stays", choices=("it stays", "it shrinks", "it grows"))
+predict("spread", 1.5)  # after the twelfth block
 
 # %%
 deep = ReferenceViT(ViTConfig(depth=12))
 with torch.no_grad():
     stages = record(deep, torch.randn(8, 3, 32, 32))
 spreads = [stages[f"blocks.{number}.output"].std().item() for number in range(12)]
-reveal("spread", "it grows" if spreads[-1] > 1.1 * spreads[0] else "it stays")
+reveal("spread", spreads[-1], within=0.5)
 
 figure, axes = plt.subplots(figsize=(7, 2.4), facecolor="#fbfaf7", layout="constrained")
 heights = [stages["embedding"].std().item(), *spreads, stages["norm"].std().item()]
@@ -104,11 +106,11 @@ axes.set(xlabel="after block", ylabel="spread (standard deviation)", ylim=(0, 3.
 plt.show()
 
 # %% [markdown]
-# It grows. Every block *adds* to the stream and nothing scales it back, so in twelve blocks its spread becomes nearly
-# three times that of `in` (2.8, 2.8 and 2.9 times from three seeds, `benchmarks/results/short_lessons.json`), and
-# training may increase it further. In a block `norm1` and `norm2` take the scale away again, and the final norm does so
-# for the head. But the larger the numbers of the stream have become, the smaller is the share that a later block adds:
-# lesson 10 comes back to this.
+# Every block *adds* to the stream and nothing scales it back, so in twelve blocks its spread becomes nearly three times
+# that of `in` (2.8, 2.8 and 2.9 times from three seeds, `benchmarks/results/short_lessons.json`), and training may
+# increase it further. In a block `norm1` and `norm2` bring their copies of the stream back to a spread of about 1, and
+# the final norm does so for the head. But the larger the numbers of the stream have become, the smaller is the share
+# that a later block adds: lesson 10 comes back to this.
 
 # %% [markdown]
 # ## Six parts
@@ -242,12 +244,14 @@ else:
 # One more habit before any training: **look at the loss of the fresh model.** It knows nothing, so it should give each
 # of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30.
 #
-# How near depends on how the weights start. Here are three starts. Yours: each Linear as torch starts it, with small
-# random numbers. The one of the paper's released code: the Linears of the blocks Xavier-uniform (Glorot and Bengio
-# 2010), and the *head at zero* (`initialise` does this to your model, here and from lesson 06 on). And one by somebody
-# who wrote `torch.randn` for the weights of the head.
+# How near depends on how the weights start. Here are three starts:
 #
-# **Predict first.** One of the three has a loss of 2.30 exactly. Which? And how large is the loss of the third?
+# - **yours:** each Linear starts as torch starts it, with small random numbers;
+# - **the paper's:** in the released code the Linears of the blocks start Xavier-uniform (Glorot and Bengio 2010), and
+#   the *head starts at zero* (`initialise` does this to your model, here and from lesson 06 on);
+# - **randn:** somebody wrote `torch.randn` for the weights of the head.
+#
+# **Predict first.** One of the three has a loss of exactly log 10. Which one? And how large is the loss of the third?
 
 # %%
 predict("loss-of-randn", 3)
@@ -280,11 +284,11 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 # %% [markdown]
 # ## Where the parameters are
 #
-# How large is a model? You can tell from its config alone, before it fills your memory. A Linear from $a$ to $b$ has $a
-# \cdot b$ weights and $b$ biases, a LayerNorm has two vectors, and you know the rest.
+# How large is a model? You can tell from its config alone, before it fills your memory. A Linear from a to b has a · b
+# weights and b biases, a LayerNorm has two vectors, and you know the rest.
 #
-# **Predict first.** What share of ViT-B/16's parameters is in the blocks: half, nine in ten, or more? And within a
-# block, which has more: attention, or the MLP that you wrote in two lines?
+# **Predict first.** In ViT-Ti/16, 93 % of the parameters are in the blocks. ViT-B/16 has as many blocks, and its tokens
+# are four times as long. Is the share of its blocks smaller, the same, or larger? Why?
 
 # %%
 predict("share-in-blocks", 90)  # in %
@@ -363,16 +367,17 @@ print(f"{'a giant':13} {count_parameters(giant):>13,}")
 # ![Two stacked bars. Of ViT-B/16's 86.6 million parameters 98.3 % are in its 12 blocks; of a block, attention has one
 # third and the MLP two thirds.](../figures/parameters.svg)
 #
-# Nearly all are in the blocks, and within a block the MLP has two thirds. The positions, on which you spent a whole
-# lesson, are 0.2 %. A model of 206 trillion parameters could not be built here, but it can be counted: that is the
-# point of a formula.
+# The share has become larger. The matrices of a block grow with the *square* of `embed_dim`; patch embedding, positions
+# and head grow only in proportion to it. So the larger the model, the more of it is in the blocks, and within a block
+# the MLP has two thirds. The positions, on which you spent a whole lesson, are 0.2 %. A model of 206 trillion
+# parameters could not be built here, but it can be counted: that is the point of a formula.
 
 # %% [markdown]
 # ## A broken ViT still learns
 #
-# Time to train. There are three models of the same size, and all start from the same random weights. The first is
-# yours. The second mixes up its tokens: somebody wrote `reshape` where `transpose` was meant, as you may remember from
-# lesson 01. Each of its tokens of 64 numbers holds four features of *all* sixteen patches.
+# Now we train three models of the same size, and all start from the same random weights. The first is yours. The second
+# mixes up its tokens: somebody wrote `reshape` where `transpose` was needed, as you may remember from lesson 01. In
+# this model a token does not hold the 64 features of one patch, but four features of each of the sixteen patches.
 
 
 # %%
@@ -446,20 +451,21 @@ plt.show()
 # you have looked for a bug in a winner? And if a model is some points behind, you notice only if you have a correct
 # model to compare it with.
 #
-# Nor is it a peculiarity of our drawings. You know the nine models of lesson 00, trained on CIFAR-10: one right and
+# This happens not only with our drawings. You know the nine models of lesson 00, trained on CIFAR-10: one right and
 # eight broken (`benchmarks/results/fair_bet.json`). From memory: how many of the eight ended clearly below the right
 # one?
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# Three. Two lose six or seven points, and attention over the batch stays at chance: there a class token attends only to
-# class tokens, its own and those of the others, so it never receives anything from a patch. The test accuracy of the
-# other five does not distinguish them from the correct model, the scrambled tokens among them.
+# Three. One loses six points and one seven, and attention over the batch stays at chance: there a class token attends
+# only to class tokens, its own and those of the other images, so it never receives anything from a patch. The test
+# accuracy of the other five, the model with scrambled tokens among them, does not distinguish them from the correct
+# model.
 #
 # </details>
 
 # %% [markdown]
-# **Accuracy cannot grade correctness. Checks can.**
+# **A good accuracy does not show that a model is correct. To find its mistakes, test its parts.**
 
 # %% [markdown] question="why-it-learns" points=2
 # ### Question: why does it learn at all? (8 minutes, 2 points)
@@ -584,10 +590,11 @@ show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 # it. Attention still carries enough of the other patches into the corner token to make the loss fall.
 
 # %% [markdown]
-# ### Another bug, drawn for you (5 minutes)
+# ### A second bug hunt, with a random bug (5 minutes)
 #
 # One more model, this time with its `__init__`. A seed picks its bug from our library of mistakes. Every part of the
-# big picture should have its line here. Which line is missing, in the wrong place, or not quite right?
+# figure at the start of this lesson should have its line here. Which line is missing, in the wrong place, or not quite
+# right?
 
 # %%
 SEED = 0  # any whole number: your own, or the one that your instructor gave you
@@ -611,7 +618,8 @@ strength = pictures.grad.abs().sum(dim=1, keepdim=True)
 show_images(strength / strength.max(), titles=["image 0", "image 1"])
 
 # %% [markdown]
-# Does image 1 light up, too? Is the count what `count_parameters` gives? Repair a copy.
+# Is image 1 completely black? It should be: only the logits of image 0 were used. Is the number of parameters what
+# `count_parameters` gives? Repair a copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of `fix_vit`
 # above (with its `__init__`, if the bug is there) and run the check again. A correct model is a correct model, so the
@@ -640,8 +648,9 @@ suspect.check(mended)
 # ## Somebody else's names
 #
 # There is one test that a wrong model hardly ever passes: load weights that somebody else trained, and compare the
-# outputs. (It tests what evaluation computes. Dropout and initial weights need tests of their own.) torchvision has
-# such weights, for a model that computes what yours should compute. Only the *names* of its parts are different.
+# outputs. (This tests only what the model computes in evaluation mode. Dropout and initial weights need tests of their
+# own.) torchvision has such weights, for a model that computes what yours should compute. Only the *names* of its parts
+# are different (and one shape, as you will see).
 
 # %%
 theirs = torchvision.models.VisionTransformer(
@@ -783,8 +792,8 @@ with torch.no_grad():
 # That says *that* two models differ, and not *where*. So compare them stage by stage: the bug lies between the last
 # stage that agrees and the first that differs. `record`, from the first cell of this lesson, gives the stages of both.
 #
-# **Predict first.** What is the name of that stage for the model with scrambled tokens, and what for the one from the
-# internet? (The names are in the table of shapes at the start of this lesson.)
+# **Predict first.** What is the name of the first stage that differs in the model with scrambled tokens? And in the one
+# from the internet? (The names are in the table of shapes at the start of this lesson.)
 
 
 # %%
@@ -813,7 +822,8 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 # test photos correctly. Its parameters have the names of your class, so `load_state_dict` is all you need, and no
 # internet connection.
 #
-# You have seen this model's positions in lesson 02, mirror and all. Here they are again, out of *your* class.
+# You have seen this model's positions in lesson 02: many were like those of their mirror images. Here they are
+# again, this time from *your* class.
 
 # %% tags=["experiment"]
 from vit_course.trained import trained_vit
@@ -827,8 +837,8 @@ print(f"largest difference between your class and the course's, with the same we
 show_position_similarity(small.positions.detach(), saved.config.grid_size)
 
 # %% [markdown]
-# Each small square belongs to one patch, and is brightest there: the same neighbors as in lesson 02, read from your
-# `positions`.
+# Each small square belongs to one patch, and is brightest at the place of that patch. Around it are the same similar
+# neighbors as in lesson 02, read from your `positions`.
 
 # %% [markdown]
 # ## Eighty-six million trained parameters
@@ -862,7 +872,7 @@ with torch.no_grad():
 difference = (my_logits - their_logits).abs().max().item()
 print(f"largest logit {their_logits.abs().max().item():.2f}, largest difference {difference:.1e}")
 reveal("logits", "not at all" if difference == 0 else "by less than 0.0001" if difference < 1e-4 else "by about 0.01")
-assert difference < 1e-4
+assert difference < 1e-4, "the two models differ: use first_difference to find the stage"
 
 # %% tags=["experiment"]
 # Your own picture? In place of photo(), here and in the cell above: own_picture("my_photo.jpg", otherwise=photo()),
@@ -878,22 +888,23 @@ show_images(photo(), titles=["What does your model say?"])
 # %% [markdown]
 # With the real weights the first name on the list should be *military uniform*. The model that said so is yours, and
 # so is every part of it that the first cell of this lesson listed as "your own": the patches, the attention and its
-# softmax, the residuals. This Vision Transformer you did not import. You wrote it.
+# softmax, the residuals. You did not import this Vision Transformer. You wrote it.
 #
 # What does it lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong together,
 # and so that a cat is found wherever it sits. In a ViT much less of this is built in: all patches pass through the same
 # Linear, but which of them are neighbors it has to learn from data. What that costs is the main finding of the paper
 # behind it (Dosovitskiy et al. 2021): trained on ImageNet's 1.3 million photos alone, without strong regularization, it
-# stays a few points behind CNNs of its size; trained first on 14 million, it draws level, and on 300 million it
-# overtakes them.
+# stays a few points behind CNNs of its size. If it is trained first on 14 million photos, it is about as good as they
+# are, and with 300 million it is better.
 #
-# Mind the words "without strong regularization". torchvision's weights for ViT-B/16 come from these 1.3 million photos
-# alone, but with a recipe after DeiT (Touvron et al. 2021): much augmentation, long training. By torchvision's own
-# figures they classify 81.1 % of ImageNet's validation photos correctly; its newer weights for CNNs, with a strong
-# recipe as well, reach 80.9 % (ResNet-50, 26 million parameters) and 82.3 % (ResNet-152, 60 million). So augmentation,
-# too, can replace a part of what a CNN has built in. Among these three, the CNNs do about as well, or better, with
-# fewer parameters. That is no law: with another, longer recipe (DeiT III, Touvron et al. 2022) a ViT of 22 million
-# parameters reached 81.4 % from the same 1.3 million photos, and ViT-B/16 83.8 %.
+# The words "without strong regularization" matter. torchvision's weights for ViT-B/16 come from these 1.3 million
+# photos alone, but with a recipe like that of DeiT (Touvron et al. 2021): much augmentation, long training. By
+# torchvision's own figures they classify 81.1 % of ImageNet's validation photos correctly; its newer weights for CNNs,
+# with a strong recipe as well, reach 80.9 % (ResNet-50, 26 million parameters) and 82.3 % (ResNet-152, 60 million). It
+# seems that augmentation, too, can replace a part of what a CNN has built in. Of these three models, the two CNNs do
+# about as well, or better, with fewer parameters. But it is not always so: with another, longer recipe (DeiT III,
+# Touvron et al. 2022) a ViT of 22 million parameters reached 81.4 % from the same 1.3 million photos, and ViT-B/16
+# 83.8 %.
 #
 # One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
 # shows crosses, rows and columns, though nobody told its model in which row and column a patch lies. Do you see them

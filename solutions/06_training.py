@@ -32,6 +32,9 @@
 # | `warmup_cosine`, `parameter_groups`, `EarlyStopping` | 20 | 2 + 2 + 2 |
 # | a first training on photos | 10 | – |
 #
+# The minutes are for the exercises alone. With reading and experiments, plan up to three hours (an estimate). A good
+# place for a break is before "What AdamW does with a gradient".
+#
 # On Colab, switch on a GPU *now* (Runtime > Change runtime type): switching restarts the notebook, and would later
 # delete your variables and files.
 
@@ -96,8 +99,9 @@ show_images(full.images[:16], titles=[full.classes[label] for label in full.labe
 # model, and can no longer judge it. So a second set, for validation, is split off for all the choosing, and the third,
 # the test set, is not touched.
 #
-# **Predict first.** 200 models only guess: each answer is right with a chance of 10 %. You choose the model that does
-# best on 500 validation images. What share of these does it get right? And of 500 test images?
+# **Predict first.** 200 models only guess: each of their answers is right with a probability of 10 %. You choose the
+# model that does best on 500 validation images. What share of these 500 does it get right? And what share of 500 test
+# images?
 
 # %%
 predict("best-of-200-guessers", 10)  # in %, of the validation images
@@ -111,9 +115,9 @@ reveal("best-of-200-guessers", on_validation[chosen], within=1)
 print(f"the same model on 500 test images: {on_test[chosen]:.1f} %")
 
 # %% [markdown]
-# Nothing leaked, and no line of code is wrong: the largest of 200 noisy numbers is too large. The more often you choose
-# by the validation images, the more their number overstates the truth. Only images that were not used to choose
-# anything give an honest number.
+# Nothing leaked, and no line of code is wrong: the largest of 200 noisy numbers is nearly always too large. The more
+# models you compare on the validation images, the more the best validation accuracy overstates the truth. Only images
+# that were not used to choose anything give an honest number.
 
 # %% [markdown]
 # ### Exercise: `split_indices` (8 minutes, 3 points)
@@ -181,8 +185,9 @@ check("split_indices", split_indices)
 # Why may no image be in both? Consider a model that only memorizes. For a new picture, it looks for the most similar
 # training picture and gives the label of that one. It learns nothing else.
 #
-# **Predict first.** With a correct split it gets a fraction *a* right. Now a mistake puts half of the validation
-# pictures among the training pictures as well. What share will it get right then? Write a formula.
+# **Predict first.** With a correct split this model gets a share *a* of the validation pictures right. Now, by
+# mistake, half of the validation pictures are among the training pictures as well. What share will the model get right
+# then? Write a formula, then put in *a* = 40 %.
 
 # %%
 predict("half-of-it-leaks", 60)  # in %, where an honest split gives 40 %
@@ -202,8 +207,9 @@ print("scaled to an honest split of 40 %:")
 reveal("half-of-it-leaks", 40 + 60 * (leaky - honest) / (1 - honest), within=5)
 
 # %% [markdown]
-# About (1 + *a*) / 2, since a picture that has leaked finds itself; and the model is no better than before. Every real
-# model memorizes to some degree. A leak never looks like a bug. It looks like success.
+# About (1 + *a*) / 2: half of the pictures have leaked, and each of these finds itself and is right; of the other half,
+# a share *a* is right. And the model is no better than before. Every real model memorizes to some degree. A leak never
+# looks like a bug. It looks like success.
 #
 # Your split keeps *indices* apart, not pictures. If a data set holds near-copies, such as frames of one video or two
 # scans of one patient, all copies must go into the same pile (lesson 09 measures such a leak).
@@ -310,8 +316,8 @@ check("train_one_epoch", train_one_epoch)
 
 # %% [markdown]
 # Two notes on other people's code. Their loader is usually a `torch.utils.data.DataLoader`: it gives such pairs too, so
-# your function works with it as it is. And on a GPU each `.item()` makes the program wait until the GPU has caught up.
-# Fast loops add up the losses on the device and ask for the number rarely, as the course's own does.
+# your function works with it as it is. And on a GPU each `.item()` makes the program wait until the GPU has finished
+# its work. Fast loops add up the losses on the device and call `.item()` rarely, as the course's own loop does.
 #
 # ### Overfit one batch
 #
@@ -461,7 +467,7 @@ for name, dataset in (("drawings it learned from", toy_train), ("drawings it nev
     print(f"{name:26} loss {loss:.3f}, {accuracy:.1%} right")
 
 # %% [markdown]
-# There is the answer, and there is a gap between the two lines: part of what looked like knowledge was memory. From now
+# The second line is the answer. It is worse than the first: part of what looked like knowledge was memory. From now
 # on, every model is also measured on pictures from which it does not learn.
 
 # %%
@@ -493,8 +499,8 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 #
 # **A** is a learning rate 100 times too high: the first few steps drive the loss above 5, and with steps of this size
 # the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all gradients since
-# the beginning, most of which are out of date. **C** has a softmax before the loss, which takes the softmax of a
-# softmax: the loss cannot fall below 1.46, and falls slowly (lesson 07 asks why). **D** sees its images sorted by
+# the beginning, most of which are out of date. **C** has a softmax before the loss, and the loss takes a second
+# softmax, so this loss cannot fall below 1.46. It falls slowly (lesson 07 asks why). **D** sees its images sorted by
 # class: within a class it learns to answer "cat" to everything, and at the next class the loss jumps. Validation images
 # are of all classes, so what it has just learned is wrong for nine of ten of them, and its dots climb. **E** is a rate
 # 100 times too low: nothing is wrong with its steps, except that they are far too small. **F** has 500 images and
@@ -539,9 +545,10 @@ print("length of the gradient before clipping:", [round(length, 2) for length in
 #
 # ### Bug hunt: `fix_training` (10 minutes, 3 points)
 #
-# Imagine a popular tutorial with this loop in it. The loop runs. A reader complains that it learns little, and is told
-# to try a smaller learning rate. Two things are wrong with this loop: one harms the training, the other only the number
-# that it reports. This time the hunt begins with measurements, on a model so small that every number can be foreseen.
+# Imagine a popular tutorial with this loop in it. The loop runs. A reader complains that the model learns little, and
+# somebody advises a smaller learning rate. Two things are wrong with this loop: one harms the training, the other only
+# the number that it reports. This time the hunt begins with measurements, on a model so small that you can predict
+# every number.
 
 
 # %%
@@ -599,8 +606,8 @@ for one_epoch in (train_one_epoch, train_from_the_internet):
     print(f"{one_epoch.__name__:24} moves {units}, reports {losses}")
 
 # %% [markdown]
-# Before you read theirs again, write down two facts that are true of your loop and false of theirs, one sentence each.
-# The first row of theirs should remind you of something: 1, 1 + 2, 1 + 2 + 3, …
+# Before you read the other loop again, write down two facts that are true of your loop and false of the other, one
+# sentence each. Look at how far the other loop moves the weight: 1, then 1 + 2, then 1 + 2 + 3, … What adds up there?
 
 
 # %% exercise="fix_training"
@@ -674,8 +681,9 @@ draw(losses, "epoch", "training loss")
 # %% [markdown]
 # Same start, same batches; one line has moved, and the mean is taken per image. The loop from the internet adds up all
 # gradients of an epoch, from its first batch on, so its updates still follow those first batches, although the model
-# has changed a lot since then. A smaller rate hides part of this; one explanation is that the sum of gradients then
-# works like a crude momentum. Try it, with `lr=3e-4` in the cell above.
+# has changed a lot since then. Was the advice good, does a smaller rate help? Predict first, then try `lr=3e-4` in the
+# cell above. (If the model changes little within an epoch, the old gradients are not yet out of date, and their sum
+# works like a crude momentum. So a smaller rate may hide this bug. It does not remove it.)
 
 # %% [markdown]
 # ### Another bug, drawn for you (5 minutes)
@@ -733,11 +741,11 @@ suspect.check(mended)
 # %% [markdown]
 # ## What AdamW does with a gradient
 #
-# So far `optimizer.step()` was a black box. Plain SGD takes `lr * gradient` off each weight. But the gradients of one
-# weight may be a thousand times as large as those of another. A rate that is right for the one is then far too small or
-# far too large for the other. Adam (Kingma and Ba 2015) keeps two running means for each weight: one of its gradient,
-# one of the square of its gradient. It divides the first by the square root of the second, which is the gradient's
-# typical size. AdamW (Loshchilov and Hutter 2019) also shrinks the weight itself a little.
+# So far `optimizer.step()` was a black box. Plain SGD subtracts `lr * gradient` from each weight. But the gradients of
+# one weight may be a thousand times as large as those of another. A rate that suits one of the two weights is then far
+# too small or far too large for the other. Adam (Kingma and Ba 2015) keeps two running means for each weight: one of
+# its gradient, one of the square of its gradient. The square root of the second mean is the gradient's typical size,
+# and Adam divides the first mean by it. AdamW (Loshchilov and Hutter 2019) also shrinks the weight itself a little.
 #
 # **Predict first.** The first gradient of one weight is 0.001, that of another is 10. How many times as far does AdamW
 # move the second one in the first step?
@@ -780,10 +788,10 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
 #
 # One learning rate rarely suits a whole training. In the first steps AdamW knows too few gradients to tell signal from
 # noise, and moves everything at full speed all the same (Liu et al. 2020, *On the Variance of the Adaptive Learning
-# Rate*). Smaller first steps are meant to keep these from doing lasting harm. (Against a peak that is itself too high
-# they do not help: in lesson 04, 24 post-norm blocks forgot their pictures within a few steps; a warm-up of 40 steps
-# did not help, and a tenth of the rate did.) Toward the end the steps have to become smaller, or the loss does not
-# settle: each batch pulls in a somewhat different direction, and large steps follow every pull.
+# Rate*). Smaller first steps are meant to limit the harm that this can do. (They do not cure a peak rate that is itself
+# too high: in lesson 04, 24 post-norm blocks stayed near guessing with a warm-up of 40 steps, and began to learn with a
+# tenth of the rate.) Toward the end the steps have to become smaller, or the loss does not settle: each batch pulls in
+# a somewhat different direction, and large steps follow every pull.
 #
 # So the rate rises linearly over `warmup_steps` (as in Vaswani et al. 2017), then falls along half a cosine to zero
 # (Loshchilov and Hutter 2017, *SGDR*):
@@ -876,8 +884,8 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 # %% [markdown]
 # ## What weight decay should not touch
 #
-# Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so that a weight stays
-# large only while the gradients keep it so. For the matrices of a model this often improves the accuracy on new images
+# Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so a weight stays large
+# only if the gradients keep pushing it. For the matrices of a model this often improves the accuracy on new images
 # (Steiner et al. 2022 measure it). By convention the other parameters are left alone: the weight of a LayerNorm is a
 # scale around **1**, a bias is an offset, and the class token and the positions are vectors that say what a token is.
 # There is little reason to pull those toward zero.
@@ -1014,7 +1022,7 @@ class EarlyStopping:
 #
 # It stops although the loss found a new best in between? The count has to start again then. It stops an epoch late, or
 # early? Go through the six losses of the docstring on paper, with a column for `bad_epochs`. A NaN counts as a best?
-# Every comparison with a NaN is False: which of `<` and `>=` do you ask?
+# Every comparison with a NaN is False: does your condition use `<` or `>=`?
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -1051,8 +1059,9 @@ for patience in (1, 2, 3):
 # %% [markdown]
 # ## All together
 #
-# You have written the tools. Now the photos: split, trained on and evaluated by *your* functions. `BUDGET` says how
-# much you can afford. As it stands, one training took us about a minute on one CPU core (50 to 80 seconds).
+# You have written the tools. Now come the photos, and *your* functions split them, train on them and evaluate.
+# `BUDGET` says how many images and epochs you can afford. With the numbers below, one training took us about a minute
+# on one CPU core (50 to 80 seconds).
 
 
 # %%
@@ -1179,9 +1188,9 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # | no weight decay | 46.6, 44.6, 46.0 | −0.3 ± 0.6 |
 # | SGD with momentum instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
 #
-# Only the schedule's interval excludes 0, and barely: one such among three intervals is weak evidence. Nor is that
-# comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*; a smaller one may suit it better,
-# and nobody tried. (And nobody tried warm-up and cosine one by one.)
+# Only the schedule's interval excludes 0, and barely: one such interval out of three is weak evidence. Nor is that
+# comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*. A smaller constant rate may do
+# better; we have not tried. (Nor have we tried warm-up and cosine one by one.)
 # Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
 # this schedule by half of that on average: about 2 % in all. Between SGD and AdamW these runs cannot decide: SGD may be
 # three points worse or three and a half better. And SGD's rate took a search: the table has 0.1, the best of three
@@ -1236,12 +1245,12 @@ for name, weights in (("best", best_weights), ("last", last_weights)):
 # %% [markdown]
 # In our run the validation loss was lowest after epoch 5 (1.85), and 3.30 after epoch 30. The accuracy went from 31.5
 # to 33.3 %: *up*. With two other seeds it went from 32.1 to 35.2 % and from 32.4 to 35.1 %
-# (`benchmarks/results/lesson_cifar.json`, few images). That is no contradiction. Not more answers are wrong than
-# before, but the model gives them higher probabilities, and cross-entropy punishes a confident wrong answer heavily. In
-# our run the model was 31 % sure of its wrong answers after the best epoch, and 77 % after the last. (Guo et al. 2017,
-# *On Calibration of Modern Neural Networks*, saw the same in a deep ResNet.) If you need probabilities, keep the
-# weights of the best epoch. If you need only the most likely class, these three runs even gained two or three points by
-# going on.
+# (`benchmarks/results/lesson_cifar.json`, few images). That is no contradiction. There are no more wrong answers than
+# before, but the model gives its wrong answers higher probabilities, and cross-entropy punishes a confident wrong
+# answer heavily. In our run the model was 31 % sure of its wrong answers after the best epoch, and 77 % after the last.
+# (Guo et al. 2017, *On Calibration of Modern Neural Networks*, saw the same in a deep ResNet.) If you need
+# probabilities, keep the weights of the best epoch, or correct them as below. If you need only the most likely class,
+# these three runs even gained two or three points by going on.
 #
 # Is it really the confidence? That can be tested. **Predict first.** Divide all logits of the last epoch by one number,
 # the *temperature*. What happens to the accuracy? And how much of the loss goes away?
@@ -1258,12 +1267,13 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # The largest logit stays the largest, so every answer stays as it was, and only the confidence changes. Choose the
 # temperature by the first column, and read its loss in the second: images by which you have chosen cannot judge. In our
 # run a temperature of 4 took the second half from 3.32 to 1.95, and the best epoch had 1.85, on both halves together:
-# nearly all of the rise was overconfidence. Guo et al. call this remedy *temperature scaling*.
+# nearly all of the rise was overconfidence. (A strict comparison would give the best epoch a temperature of its own,
+# too.) Guo et al. call this remedy *temperature scaling*.
 #
 # Early stopping and a schedule disagree here. After epoch 8 of 30 the cosine still gives 92 % of the peak rate, so a
 # training that stops there never gets its calm last steps (question 4 at the end). What the stop gives you is a first
-# guess of how *long* to train: train anew, with a schedule of about that length, and compare the two on validation
-# images.
+# guess of how *long* to train: train again from the start, with a schedule of about that length, and compare the two on
+# validation images.
 #
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
@@ -1276,8 +1286,11 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # %% [markdown]
 # ### Stop, and go on
 #
-# A training that takes hours will be interrupted. What must be saved, so that it goes on as if nothing had happened?
-# **Predict first:** four epochs in one go, then two and two. Which of the lines below will end like the first?
+# Sooner or later a training that takes hours is interrupted. What must be saved, so that it can go on as if nothing had
+# happened? The cell below trains two epochs, saves, and then makes epochs 3 and 4 in three ways: without a break ("in
+# one go"), from the saved weights alone, and from the saved weights together with AdamW's running means.
+#
+# **Predict first:** which of the last two will give the same losses as the first?
 
 
 # %%
@@ -1397,8 +1410,8 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # </details>
 #
 # **What you can do now:** you can train a Vision Transformer with a loop of your own, evaluate it, and find a fault
-# with one batch, with a curve, and with a fact about a right loop. But which patch size, which positions, which
-# augmentation? Next: `07_experiments`.
+# in three ways: with one batch, by its curve, and by a fact that holds for every correct loop. But which patch size,
+# which positions, which augmentation? Next: `07_experiments`.
 #
 # **Further reading.** Steiner et al. 2022, *How to train your ViT?*: data, augmentation and regularization, measured on
 # more than 50,000 models. Karpathy 2019, *A Recipe for Training Neural Networks*. Micikevicius et al. 2018, *Mixed

@@ -116,8 +116,8 @@ def learn(model, images, epochs, seed=0, augmentation=None, change=None, learnin
 # %% [markdown]
 # ## Measuring honestly
 #
-# Six questions follow, with the same danger in each: no two trainings end alike. Train one model from two seeds, and
-# the accuracies may differ by a point or more, although nothing else has changed.
+# Six questions follow, with the same danger in each: another seed gives another accuracy. Train one model from two
+# seeds, and the accuracies may differ by a point or more, although nothing else has changed.
 #
 # **Predict first.** You compare two settings that are *truly the same*, with three seeds each: seed 0 against seed 0,
 # and so on. How often will one of them win all three times, by pure luck? One time in twenty? In ten?
@@ -158,8 +158,9 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.fl
 # even that.)
 #
 # There is a second source of noise: which 5,000 images happen to be in the validation set. At 46 % right, that alone is
-# ± 1.4 points. All arms are measured on the same images, so this noise moves their accuracies mostly in the same
-# direction, and much of it disappears from the differences.
+# ± 1.4 points. All arms are measured on the same images, so what makes these images easy or hard for *every* model
+# drops out of the differences. But they may also happen to suit one arm better than another. That does not drop out,
+# and no interval below contains it, since all seeds are measured on the same images.
 #
 # **Predict first.** Somebody is patient: three seeds, a look at the interval; no luck, so a fourth seed and another
 # look, and so on up to eight seeds, stopping at the first interval without 0. The two settings are truly the same. How
@@ -198,10 +199,11 @@ for count, t in {3: 4.30, 5: 2.78, 10: 2.26, 20: 2.09, 40: 2.02}.items():
         reveal("three-seeds-show-it", 100 * shown[1], within=5)
 
 # %% [markdown]
-# Less than one time in five. This share is called the *power* of an experiment; eighty per cent is a usual aim. Read
-# the table by columns: for a difference as large as *s* you need about ten seeds, for half of it about forty, and three
-# are enough only from somewhat more than three times *s*. So with three seeds and an *s* of one point, this lesson can
-# find differences of several points, and "the interval contains 0" does not mean that there is no difference. To plan:
+# Less than one time in five. This share is called the *power* of an experiment; 80 % is a usual aim. Read the table by
+# columns: for a difference as large as *s* you need about ten seeds, for half an *s* about forty. Three seeds are
+# enough only for a difference of somewhat more than three *s*. So with three seeds and an *s* of one point, this lesson
+# can find differences of several points, and "the interval contains 0" does not mean that there is no difference.
+# To plan:
 # train two arms with three seeds, take a rough *s* from them, decide which difference would matter to you, and read off
 # the number of seeds. That *s* is very rough: more than one time in five, three differences give less than *half* of
 # the true one, and then you plan a quarter of the seeds that you need, or fewer. So take the *s* of several comparisons
@@ -226,7 +228,8 @@ class Arm:
     learning_rate: float = 2e-3
 
 
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # number of differences → 97.5 % quantile of Student's t
+# number of differences → 97.5 % quantile of Student's t
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 
 
 def interval(differences):
@@ -240,7 +243,7 @@ histories, trained = {}, {}  # (arm, seed) → what `learn` returned, and the mo
 
 # %%
 def accuracies_of(arm, seeds):
-    """Per cent of the validation images right after the last epoch (the best of six epochs would be too good)."""
+    """Percent of the validation images right after the last epoch (the best of six epochs would be too good)."""
     for seed in seeds:
         if (arm, seed) not in histories:
             torch.manual_seed(seed)
@@ -349,14 +352,15 @@ for name, config in configs.items():
 # %% [markdown]
 # From here on positions start at 0.5. This baseline is fair: it can tell where its patches are. With 0.02, every later
 # experiment would be about models that hardly know where a patch is, and anything that happens to tell them would look
-# like an improvement. Near the end of this lesson you will see that happen.
+# like an improvement. Near the end of this lesson you will see that happen. (All this is about *short* trainings. In a
+# long one, positions from 0.02 have time to grow: torchvision's ViT-B/16, from lesson 05, began with 0.02 as well.)
 #
 # What was tuned? Two things, both only for the baseline: the learning rate (by the test of lesson 06) and the 0.5 of
-# its positions (experiment 1 shows why). Experiments 2 to 6 take both as they are. That favors the baseline: a part of
-# what an arm loses below may be the wrong rate for it. Keep that in mind for every loss that you see. (Godbole et al.
-# 2023 call what an experiment asks about a *scientific* hyperparameter, and what must be tuned anew for each of its
-# values, such as the rate, a *nuisance* one. What is held fixed, because tuning costs too much, limits what you may
-# conclude.)
+# its positions (experiment 1 shows why). Experiments 2 to 6 use both unchanged. That favors the baseline: where an arm
+# falls behind below, a part of the gap may come from a rate that does not suit it. (Godbole et al. 2023 have names for
+# this. A *scientific* hyperparameter is what the experiment is about. A *nuisance* hyperparameter, such as the rate,
+# should be tuned again for each value of the scientific one. A *fixed* one is not tuned, because that costs too much,
+# and this limits what you may conclude.)
 
 # %% [markdown]
 # ### Experiment 2: a softmax before the loss
@@ -470,14 +474,17 @@ compare({"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="
 # *My prediction, before the run: …*
 #
 # Give your table and one sentence on the interval. Give one reason why the mean might learn faster, and one why the
-# class token might win in the end.
+# class token might win in the end. And plan: how many new seeds would you need to find a difference of one point, by
+# the table of "Measuring honestly" and the *s* of your three differences? (`compare(arms, seeds=range(3, 13))` would
+# train ten. You need not run it.)
 #
 # ### BEGIN SOLUTION
 # Our runs: class token 46.9, 45.1 and 46.0 %, mean 43.6, 43.9 and 44.3 %, a difference of −2.1 ± 2.7. All three seeds
 # are worse with the mean, by 3.3, 1.2 and 1.7 points, and the interval contains 0 all the same: with three seeds I
 # cannot tell. With the mean every token gets the head's gradient directly, from the first step; with the class token it
 # arrives only by way of attention, through matrices for values and projection that are random at first. But the class
-# token can learn to give each patch another weight, and in the mean all count alike, sky and grass included.
+# token can learn to give each patch another weight, and in the mean all count alike, sky and grass included. The plan:
+# our *s* is about one point, so for a difference of one point about ten seeds, and rather more, since *s* is so rough.
 #
 # **Rubric.** 1 point: table with its interval, and a reason about the path of the gradient or of information.
 # ### END SOLUTION
@@ -496,8 +503,8 @@ spread, center = (torch.tensor(each).view(-1, 1, 1) for each in (toys.std, toys.
 show_images((views * spread + center).clamp(0, 1), columns=8)
 
 # %% [markdown]
-# **Mixup** goes further (Zhang et al. 2018): it blends two pictures and asks for both labels. One share λ is drawn for
-# the whole batch, and every image gets a partner from the same batch:
+# **Mixup** goes further (Zhang et al. 2018): it blends two pictures, and the model has to predict both labels, each by
+# its share. One share λ is drawn for the whole batch, and every image gets a partner from the same batch:
 #
 # $$\text{image}' = \lambda \cdot \text{image} + (1 - \lambda) \cdot \text{partner}, \qquad
 # \text{target}' = \lambda \cdot \text{target} + (1 - \lambda) \cdot \text{partner's target}$$
@@ -701,16 +708,17 @@ axes.figure
 # ### END SOLUTION
 
 # %% [markdown]
-# ### Experiment 6: as narrow as the lab sheet's model
+# ### Experiment 6: a very small model
 #
 # A university lab sheet trains a very small ViT on CIFAR-10: 16 numbers for a token, 2 heads, 4 blocks, and a softmax
 # at the end, as in experiment 2. It reports 39.4 % on test images after five epochs. (`vit-course recipes
 # seed-a-cifar10` prints its settings.)
 #
-# We ask one question about it: what does being so small cost? Two things change together: the width, from 64 to 16, and
-# the number of heads, from 4 to 2. So if there is a loss, it belongs to both. Both models get sine positions, like the
-# lab sheet's, and both keep *our* patches of 8 pixels and our training; the lab sheet has patches of 4, all photos and
-# another optimizer, so its 39.4 % cannot be compared with the numbers below. The 64-wide model has 213,130 parameters.
+# We ask one question: what does it cost to be so small? Two things change together, the width (from 64 to 16) and the
+# number of heads (from 4 to 2). So if accuracy falls, this experiment cannot say which of the two did it. All else is
+# the same: sine positions, as in the lab sheet, *our* patches of 8 pixels and our training. (The lab sheet has patches
+# of 4, all photos and another optimizer, so its 39.4 % cannot be compared with the numbers below.) The 64-wide model
+# has 213,130 parameters.
 #
 # **Predict first, in the answer cell.** How many parameters does the small model have, and how many points does it
 # lose? And how many more with the softmax?
@@ -759,9 +767,10 @@ compare(
 # %% [markdown]
 # ### And a convolutional network?
 #
-# The obvious rival: four 3 × 3 convolutions, with as many parameters as `BASE` (it has 214,218) and four fifths of its
-# operations. **Predict first**, in writing: which is ahead, and by how many points? (Three trainings, at the best of
-# three rates for *this* model. Skip the last line if you are short of time.)
+# The obvious rival: four 3 × 3 convolutions, with nearly as many parameters as `BASE` (which has 214,218; the cell
+# prints the other number) and four fifths of its operations. **Predict first**, in writing: which is ahead, and by how
+# many points? (Three trainings, at the best of three rates for *this* model. Skip the last line if you are short of
+# time.)
 
 
 # %% tags=["experiment"]
@@ -789,10 +798,11 @@ compare({"ViT": Arm(), "ConvNet": Arm(change=convolutions, learning_rate=6e-3)})
 # better still.)
 #
 # What is this model *given*? Its filters see only neighbors and are the same everywhere: what it learns about an edge
-# in one place it knows in all. The ViT has to learn from photos which patches are neighbors, and, since all 192 numbers
-# of a patch have weights of their own, that a shape two pixels further on is the same shape. Experiment 5 fits: shifts
-# and flips show the ViT just that, and on 2,000 photos they were worth ten points. (An explanation, not a test: the two
-# models also differ in norms and in their finest grid.) Lesson 05 says with how many photos a ViT draws level.
+# in one place it knows in all places. The ViT has to learn from photos which patches are neighbors, and, since all 192
+# numbers of a patch have weights of their own, that a shape two pixels further on is the same shape. Experiment 5
+# agrees: shifts and flips show the ViT just that, and on 2,000 photos they were worth nearly ten points. (An
+# explanation, not a test: the two models also differ in norms and in their finest grid.) Lesson 05 says how many photos
+# a ViT needed to catch up.
 #
 # </details>
 
@@ -825,8 +835,9 @@ for name, changed in (
 #
 # Sine −1.2 ± 0.9 with pairs, ± 1.9 without; patches of 4 +2.3 ± 2.8 with, ± 1.5 without; the mean −2.1 ± 2.7 with, ±
 # 1.6 without. With sine positions, seed 1 is the worst in both arms and seed 0 the best, so pairs help. With the other
-# two the seeds do not agree, so pairs only cost. Three verdicts against the baseline hang on this choice, and these are
-# the three: without pairs sine would be no difference, and the other two would be differences.
+# two the seeds do not agree, so pairs only cost. In these three comparisons the choice decides the verdict: without
+# pairs sine would be no difference, and the other two would be differences. (In all other comparisons with the baseline
+# both rules say the same.)
 #
 # Which is right? Both rules are wrong one time in twenty, as long as you choose *before* you see the numbers. (The
 # second one also assumes that both arms are equally noisy, and that the runs are independent.) This lesson asked for
@@ -871,8 +882,8 @@ for name, changed in (
 # (For *tokens column by column* it hardly could: with learned positions, this bug only renumbers the places.) Their
 # training loss shows more: patches reshaped and heads split by `view` end *lower* than the right model, softmax over
 # the queries ends higher, and these three intervals do not contain 0. (The first two trained at twice the right model's
-# rate here, but in our first table, with one rate for all, they end lower as well.) A lower training loss makes nobody
-# look for a bug.
+# rate here, but in our first table, with one rate for all, they end lower as well.) A lower training loss gives nobody
+# a reason to look for a bug.
 #
 # </details>
 
@@ -887,8 +898,8 @@ for name, changed in (
 # `view` by 2.6 ± 1.3. The intervals are honest, and a paper could have been made of them: "a new tokenizer". Good
 # statistics make such a claim *more* convincing. What was wrong was the baseline.
 #
-# Why did the bug win? Experiment 1 has the clue: there, the right model gained nothing that we could show from
-# positions that start at 0.02. By accident, the bug supplies the missing information about place. With 16 tokens of 64
+# Why did the bug win? Experiment 1 has the clue: for positions that start at 0.02, it showed no gain over no positions
+# at all. The bug may supply this missing information about place, by accident. With 16 tokens of 64
 # numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and so
 # on. Inside a token, the *index* of a number tells from which patch it came, with or without positions. That is a
 # suspicion, and a suspicion has to be tested.
@@ -999,7 +1010,7 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 # Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in together with this notebook: the
 # judge measures it on test photos of CIFAR-10. They are drawn once, with a secret seed, and are the same for your whole
 # class. (On 1,000 photos a model at 60 % is measured to ± 3 points; a large model is measured on fewer photos: on 250,
-# it is measured to ± 6. So aim a few points above the threshold.)
+# it is measured to ± 6. The judge's message gives this ±, too. Aim a few points above the threshold.)
 #
 # At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. The
 # model must take images of 3 × 32 × 32 and give ten logits. Train it on photos: a model trained on drawings has never
@@ -1023,7 +1034,8 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 
 # %% [markdown]
 # **Predict first**, in writing: what will the first model reach? It is trained by your own functions on all 45,000
-# images for six epochs, with what the experiments have shown: positions that start larger, shifted and flipped images.
+# images for six epochs, with positions that start at 0.5 (experiment 1) and with shifted and flipped images.
+# (Experiment 5 showed that these help on 2,000 images. Do they help on 45,000, in six epochs? You can test it.)
 # Three to six minutes on one core.
 
 # %%
@@ -1065,7 +1077,7 @@ check("vit_cifar", "vit_cifar.safetensors")
 # `fit`, does what yours does and more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024),
 # an optimizer for the matrices in the blocks. Muon replaces the update of each matrix by (nearly) the closest
 # orthogonal matrix, so that it acts equally strongly in all directions. In the training cell, put this in place of
-# everything from `history = learn(` to the end (`reveal` goes, too: your prediction was for the first model):
+# everything from `history = learn(` to the end (also of `reveal`, since your prediction was for the first model):
 #
 # ```python
 # from vit_course.training import TrainingSettings, fit
@@ -1094,9 +1106,9 @@ check("vit_cifar", "vit_cifar.safetensors")
 #
 # You have chosen everything that you wanted to choose. Now, and only now, you may use the test set.
 #
-# **Predict first.** Your last validation accuracy is known. Will the test accuracy be above it, below, or the same? And
-# how exactly do 10,000 test images measure it? (For a share *a* of *n* images, one standard deviation is √(*a* (1 −
-# *a*) / *n*), and half a 95 % interval is 1.96 of them.)
+# **Predict first.** You know your last validation accuracy. Will the test accuracy be above it, below it, or the same?
+# And how precisely do 10,000 test images measure it? (For a share *a* of *n* images, one standard deviation is √(*a* (1
+# − *a*) / *n*), and half the width of a 95 % interval is 1.96 of them.)
 
 # %%
 predict("test-accuracy", 55)  # in %
@@ -1120,9 +1132,10 @@ matrix = confusion_matrix(test.labels, logits.argmax(dim=-1), len(test.classes))
 show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), test.images)
 
 # %% [markdown]
-# That is your number. If it is lower than you hoped, you will be tempted to change one little thing and look again. If
-# you do, the test set has become a second validation set, and you have no test set left. Write the number down with its
-# ± and leave it.
+# That is your number. If you chose your model among several by validation accuracy, the test accuracy tends to be a
+# little lower: remember the 200 guessers of lesson 06. If it is lower than you hoped, you will be tempted to change one
+# little thing and look again. If you do, the test set has become a second validation set, and you have no test set
+# left. Write the number down with its ± and leave it.
 #
 # Do look at the mistakes. Are they absurd, or would you make them, too, at 32 × 32 pixels?
 

@@ -95,8 +95,9 @@ show_images(pictures.images[:8], titles=[classes[label] for label in pictures.la
 # %% [markdown]
 # At the end you look into your own model of lesson 07, or into the one that comes with the course. By then you will
 # know what to look for. First we train the small one. **This takes about a minute on one core**; the cell prints how
-# long it took. Later it is trained once more. There are two downloads as well: 330 MB that you may skip, and CIFAR-10
-# (170 MB), unless lesson 06 has left it on this machine.
+# long it took. Later you train a second one, which takes another minute. Two cells further down download something: the
+# weights of a large model (330 MB, which you may skip), and CIFAR-10 (170 MB), if lesson 06 has not left it on this
+# machine.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -150,11 +151,11 @@ show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
 # Brighter means more attention; each map is scaled to its own maximum. What the class token gives to itself is only in
-# the printed lines: a head that kept nearly everything would still show a bright map. In block 0 the class token asks
-# the same question of every picture, and only the keys differ. Yet in our run most heads look at the shape from the
-# first block on, each in its own way. Three heads of the last block look at one tip of the star each, and one head of
-# block 1 spreads over the background. Change `number` a few times. Is "the head for tips" the same on every picture, or
-# did you see a pattern because you wanted one?
+# the printed lines: a head that kept nearly everything would still show a bright map. In block 0 the class token has
+# the same query in every picture, and only the keys differ. Yet in our run most heads look at the shape from the first
+# block on, each in its own way. Three heads of the last block look at one tip of the star each, and one head of block 1
+# spreads over the background. Change `number` a few times. Is "the head for tips" the same on every picture, or did you
+# see a pattern because you wanted one?
 
 # %% [markdown]
 # The next cell saves each of these pictures in a folder, for a report.
@@ -263,12 +264,13 @@ maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
 show_maps(image, maps)
 
 # %% [markdown]
-# In our run it spreads and covers the whole shape. (The soft edges come from the plotting: the map has only 8 × 8
-# values.) The last block alone is patchy and looks at three tips. Rollout includes the blocks before, and is smoother.
-# Part of this is to be expected: each row of the product is a weighted mean of earlier rows, so no patch can be
-# brighter in it than in the brightest of those rows. (It need not happen: a last block that looks at one patch only
-# would gather the light there.) Rollout also leaves a good deal out: values, MLPs, and the fact that one head may
-# matter more than another. And are one half and one half right? That can be measured.
+# In our run it spreads, that is, the brightest patch has a smaller share of the light, and the light covers the whole
+# shape. (The soft edges come from the plotting: the map has only 8 × 8 values.) The last block alone is patchy and
+# looks at three tips. Rollout includes the blocks before, and is smoother. Part of this is to be expected: row 0 of the
+# product is a weighted mean of the rows of many tokens, and these tokens look at different patches. (It need not
+# happen: a last block that looks at one patch only would gather the light there.) Rollout also leaves a good deal out:
+# values, MLPs, and the fact that one head may matter more than another. And it counts attention and the token itself as
+# one half each. Is that right? We can measure it.
 #
 # **Predict first.** Compare lengths: is what attention adds to a token about as long as the token, longer, or shorter?
 
@@ -292,11 +294,12 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 
 # %% [markdown]
 # Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0. The
-# class token begins as a very short vector, so nearly all of it then comes from attention, and rollout's half for the
-# token itself is too much. In the later blocks the shares are 36 to 45 %, and rollout's half for attention is too much
+# class token begins as a very short vector, so after block 0 nearly all of it comes from attention: here rollout gives
+# too much to the token itself. In the later blocks the shares are 36 to 45 %: there it gives too much to attention
 # (`benchmarks/results/inside.json`, heads). Lengths are a crude measure as well, since the two vectors may point
-# in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*, weigh each token by the length of
-# what it really sends.) So rollout is a useful way to combine maps, not an exact account of what the model computes.
+# in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*, measure the length of what each
+# token really contributes.) So rollout is a useful way to combine maps, not an exact account of what the model
+# computes.
 
 # %% [markdown]
 # ## How far do heads look?
@@ -433,9 +436,9 @@ show_distances(pictures.images[:200], model, fresh)
 # %% [markdown]
 # What is different from the paper? Nearly everything: we have three blocks instead of 24 (a ViT-L), a grid of 8 × 8
 # instead of 14 × 14, and six epochs on six thousand drawings, each of a single shape on a plain background, instead of
-# a long training on millions of photos. And our positions start at 0.02. So do the paper's, but in lesson 07 a short
-# training gained nothing that we could show from positions that start so small, and a head that does not know places
-# cannot look near.
+# a long training on millions of photos. Our positions start at 0.02. The paper's do, too, but its training is long: in
+# the short trainings of lesson 07, positions that start so small brought no gain that we could show. And a head that
+# does not know where the patches are cannot look near.
 #
 # With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
 # has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
@@ -494,22 +497,23 @@ figure
 # through attention it can see the whole picture from the first layer on.](../figures/receptive_growth.svg)
 
 # %% [markdown]
-# Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. One head of
-# the second layer has a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and equal
-# attention to the neighbors alone about 4.7. So even this head is far from local, and a head that always looks at the
-# middle gets nearly the same, 12.4. This log has no control, so it cannot tell the two apart. The *first* layer has no
-# near head. Take care with the maps, too: they follow the patch in the middle, and in photos the subject is mostly in
-# the middle. So light around the middle does not prove that a neighborhood grows.
+# Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. The nearest
+# head is in the second layer, with a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and
+# equal attention to the neighbors alone about 4.7. So even this head is far from local. It may not look near at all: a
+# head that always looks at the middle gets nearly the same, 12.4, and here we logged no control that could tell the two
+# apart. The *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in
+# photos the subject is mostly in the middle. So light around the middle does not prove that a neighborhood grows.
 #
-# So this does not settle your question. Photos, size, depth, pooling, the head, the start of the positions (0.5 here)
+# This does not settle your question. Photos, size, depth, pooling, the head, the start of the positions (0.5 here)
 # and 40 minutes of training all differ from ours at once, and it is one run with one seed.
 #
-# If your idea was the data, large models speak for it. Raghu et al. 2021 measured ViT-L/16 and ViT-H/14. Pre-trained on
-# JFT, 300 million photos, both have near and far heads side by side in their first blocks. Trained on ImageNet alone,
-# 1.3 million photos, they do not learn to look near there, and are much less accurate (their figures 3 and 4).
+# If your idea was the data, a result on large models supports it. Raghu et al. 2021 measured ViT-L/16 and ViT-H/14.
+# Pretrained on JFT, 300 million photos, both have near and far heads side by side in their first blocks. Trained on
+# ImageNet alone, 1.3 million photos, they do not learn to look near there, and are much less accurate (figures 3 and 4
+# of that paper).
 #
-# One possible reason is tested in a minute: let positions start at 0.5, and keep all else. **Predict first:**
-# will a head of block 0 now look clearly nearer than its control?
+# One possible reason why our heads do not look near can be tested in a minute: let positions start at 0.5, and keep all
+# else. **Predict first:** will a head of block 0 now look clearly nearer than its control?
 
 # %% tags=["experiment"]
 torch.manual_seed(0)
@@ -518,8 +522,8 @@ fit(placed, train, pictures, settings, progress=False)
 show_distances(pictures.images[:200], placed, new_model(placed.config))
 
 # %% [markdown]
-# From three seeds, the head of ours that looked nearest was 1.2 pixels nearer than its control, no more than with small
-# positions. So the start of the positions is not what keeps these heads from looking near, or not that alone.
+# In our runs from three seeds, the most local of all heads was 1.2 pixels nearer than its control, no more than with
+# small positions. So the start of the positions is not what keeps these heads from looking near, or not that alone.
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -541,9 +545,9 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 # anywhere, so that many shapes are cut off by the border.
 
 # %% [markdown]
-# Then the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
-# pixels. Here are their principal components, the strongest first, each with its share of the sum of squares of all
-# weights.
+# Now the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
+# pixels. Here are the principal components of these patterns, the strongest first, each with its share of the sum of
+# squares of all weights.
 
 # %% tags=["experiment"]
 from vit_course.interpret import patch_filters
@@ -563,9 +567,9 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 # %% [markdown]
 # ## Reading what forward does not return
 #
-# So far `record` did the work. How does it? The model has no switch that makes it return more: its `forward` takes
-# images and gives logits, as in *your* `VisionTransformer` of lesson 05 and in most models that you will use at work,
-# where you cannot edit them.
+# So far `record` did the work. How does it read the weights? The model has no switch that makes it return more: its
+# `forward` takes images and gives logits. This is so in *your* `VisionTransformer` of lesson 05, and in most models
+# that you will use at work, whose code you cannot edit.
 #
 # PyTorch has an answer: a **hook**. You register a function with any module inside the model, and each time that this
 # module runs, your function is called with its input. Registering gives you a handle; with it you remove the hook
@@ -591,8 +595,9 @@ finally:  # a hook that is not removed runs in every later call
 # the module is done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is always a tuple, of
 # the positional arguments only.
 #
-# Now for attention. When the block runs its attention it does not ask for the weights, so no output holds them. But
-# with the same input you can call it again: `attention(x, return_weights=True)`, as you built it in lesson 03.
+# Now for attention. A block calls its attention without `return_weights=True`, so no output holds the weights. But you
+# can keep the input of the attention, and then call the attention again yourself: `attention(x, return_weights=True)`,
+# as you built it in lesson 03.
 #
 # **Predict first.** If your hook function itself calls the module that it is hooked to, what happens?
 #
@@ -607,9 +612,9 @@ finally:  # a hook that is not removed runs in every later call
 # %% [markdown]
 # ## From a row of weights to a map
 #
-# Leave the model as you found it. It may be in the middle of its training: switch to evaluation mode for your question
+# Leave the model as you found it. It may be in the middle of its training: switch to evaluation mode while you look
 # (otherwise dropout changes the answer), and afterward put each module back into the mode it was in. No gradient should
-# be kept, no hook left behind, not even after an error.
+# be kept and no hook left behind, even after an error.
 #
 # ### Exercise: `predict_with_attention` (15 minutes, 4 points)
 
@@ -826,8 +831,8 @@ images = pictures.images[:500]
 cover_anything(images)
 
 # %% [markdown]
-# So much for eight patches at random. Now for three maps: that of the last block, rollout, and the rollout of the
-# *fresh* model, which has never learned anything.
+# This is the cost of eight random patches. Now we test three maps: that of the last block, rollout, and the rollout of
+# the *fresh* model, which has never learned anything.
 #
 # **Predict first, in writing.** Write down two numbers for each map: the accuracy when its most looked-at patches are
 # covered, and when its least looked-at patches are. For a good map the first number is low and the second is high.
@@ -876,10 +881,9 @@ reveal("what-it-looks-at-most", 100 * right(most), within=10)
 # And the untrained model? Its map is not bad at all! With what it names most covered, 51.6, 61.2 and 60.8 % were right,
 # far fewer than with random patches covered. Probably it finds the shape because the shape differs from the background,
 # and random weights respond to that, too. A map that lies on the object does not prove that the model has learned
-# anything.
-# (Adebayo et al. 2018 found this for guided backpropagation; plain gradients, as in the next cell, passed their tests.)
-# The maps of a ViT trained without labels, DINO, outline objects better than those of one trained with labels (Caron et
-# al. 2021); they have to pass such tests, too.
+# anything. (Adebayo et al. 2018 replaced trained weights by random ones: the maps of guided backpropagation hardly
+# changed. Plain gradients, as in the next cell, passed this test.) The maps of a ViT trained without labels, DINO,
+# outline objects better than those of one trained with labels (Caron et al. 2021); they have to pass such tests, too.
 #
 # A *gradient map* needs no attention at all: how steeply does the logit of the winning class change with each pixel?
 
@@ -933,10 +937,11 @@ for block in range(config.depth):
 
 # %% [markdown]
 # Was it the head that you chose? (One accuracy on 500 drawings has a standard error of one point at 94 % and of two at
-# 75 %, so do not rank heads that are closer than that.) With means, the model missed each head of block 0 more than any
-# head of the last block in each of our three runs, with zeros in two of them; and yet it is the last block whose maps
-# are usually shown. A head with a striking map may be one that the model can do without, and a head with a dull map may
-# be needed. (Early heads also have more to lose: every later block works with what they leave behind.)
+# 75 %, so do not rank heads that are only a few points apart.) With means, the model missed each head of block 0 more
+# than any head of the last block in each of our three runs, with zeros in two of them. Yet it is the last
+# block whose maps are usually shown. A head with a striking map may be one that the model can do without, and a head
+# with a dull map may be needed. (One reason may be that every later block works with what the early heads have
+# written.)
 #
 # Neither way of taking a head out is always the gentler one. Four heads in three runs make twelve cases for each block.
 # The mean cost less than zeros in 11 of the 12 of the last block, but more in 10 of the 12 of block 0. (One mean for
@@ -967,7 +972,11 @@ for block in range(config.depth):
 # %% [markdown]
 # ## Your own model
 #
-# Drawings of ten shapes are an easy data set. `vit_cifar.safetensors`, your model of lesson 07, was trained on another.
+# **Here the core of the lesson ends.** The rest makes the same measurements on a model of photos. Take what you want.
+# From here on the names `model`, `config`, `classes`, `pictures` and `fresh` stand for something else: to go back to
+# the drawings, run the notebook from the top.
+#
+# Drawings of ten shapes are an easy data set. `vit_cifar.safetensors`, your model of lesson 07, was trained on photos.
 # Put the file beside this notebook and continue. (On Colab files are deleted with their runtime: download it in 07,
 # then upload it here with the folder symbol on the left.) Without it the ViT that comes with the course takes its
 # place: it was trained on CIFAR-10 too, in 18 minutes.
@@ -1015,8 +1024,8 @@ show_maps(mine, {"where it looked": taken(weights[-1])[0].mean(dim=0)})
 
 # %% [markdown]
 # That is one query in one block. You can see any other query, too: choose a patch, a block and a head, then go from raw
-# attention to your rollout. **Predict first:** a patch of the background asks. Will it look at the thing, in block 0,
-# and in the last?
+# attention to your rollout. **Predict first:** take a patch of the background as the query. Will it look at the object
+# in block 0? And in the last block?
 
 # %% tags=["experiment"]
 from vit_course.explore import explore_attention
@@ -1109,9 +1118,9 @@ for block, pair in enumerate(token_means(images)):
 # Compare with what you wrote, and then with the drawings. In our run with the course's model, on a photo of an animal
 # (your files may have the photos in another order), most heads look at parts of it, and positions are like those of
 # their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those of the
-# last two stay within a pixel of theirs. That is a little of *from local to global*; the dashed line alone would hardly
-# show it. The first filter is one plain color, and others are edges: light beside dark, or orange above blue. They are
-# in no line of our code; training has made them.
+# last two stay within a pixel of theirs. That is a weak form of *from local to global*, and without the controls you
+# would hardly see it. The first filter is one plain color, and others are edges: light beside dark, or orange above
+# blue. They are in no line of our code; training has made them.
 #
 # Covering costs far less than with drawings: 72.5 % are right with nothing covered, 65.5 % without the patches that
 # rollout names and 72.5 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points,
@@ -1124,13 +1133,13 @@ for block, pair in enumerate(token_means(images)):
 # | by the fresh model's rollout | 70.5 | 70.5 |
 # | by the gradient | 67.3 | 73.5 |
 #
-# Nothing covered gives 74.8 %, random patches 71.7 %. On photos the fresh model's map told us nothing: covering what it
-# names most costs as much as covering what it names least. In a photo the object does not stand on a plain background.
-# Rollout tells something: 5.8 ± 5.2 points between its columns, even if we count them as measured on different photos.
-# So does the gradient, which no attention map went into: 6.2 ± 5.2. The last block has 1.8 ± 5.2. (The three draws one
-# by one give rollout 7.0, 0.5 and 10.0 points, and the gradient 2.5, 3.5 and 12.5: one draw of 200 could have shown you
-# anything.) All are measured on the same 600 photos, so their differences are more precise than the numbers themselves
-# (lesson 07), but not precise enough for gaps of a point or two.
+# Nothing covered gives 74.8 %, random patches 71.7 %. A useful map has a gap between its two columns. For rollout the
+# gap is 5.8 ± 5.2 points, for the gradient, which uses no attention at all, 6.2 ± 5.2, and for the last block 1.8 ±
+# 5.2. The fresh model has no gap: on these photos its map says nothing about what the model needs. A likely reason: in
+# a photo the object does not stand on a plain background. (The ± counts the two columns as measured on different
+# photos. They come from the same 600 photos, so the gaps are more precise than that (lesson 07), but not precise enough
+# for a point or two. In the three draws one by one, rollout's gap is 7.0, 0.5 and 10.0 points, and the gradient's 2.5,
+# 3.5 and 12.5: one draw of 200 could have shown you almost anything.)
 #
 # And where the two models differ, data, size and training have all changed together: you have found a question, and not
 # yet its answer.
@@ -1140,7 +1149,7 @@ for block, pair in enumerate(token_means(images)):
 #
 # An attention weight says how much of a patch was mixed in. It does not say whether that mattered for the class.
 # Multiply each attention weight by the gradient of the class's logit with respect to it, set what is negative to zero,
-# and take the mean over heads: that is the table $A$ of a layer. Start from $R = 1$, the identity, and go through the
+# and take the mean over heads: that is the table $A$ of a layer. Start with $R = I$, the identity, and go through the
 # layers with $R \leftarrow R + A R$; rows are not divided by their sums (Chefer et al. 2021, *Generic Attention-model
 # Explainability*). You need weights that are in the graph of the logits. `record(model, images)` outside of `no_grad`
 # gives them, and `torch.autograd.grad(logits[0, label], weights)` the gradients. Put your map into the covering

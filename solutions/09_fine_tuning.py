@@ -69,9 +69,9 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 # `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 18 minutes on two CPU cores, and it is right on 76.7 % of the
 # test photos. It is small, but it is a real pretrained model: the functions that you write take torchvision's ViT-B/16
 # as well, and at the end you can try that. Here its weights go into your own class, as torchvision's did in lesson 05.
-# (With the recipe of its authors, the first ViT needed 14 million photos to draw level with good convolutional
-# networks, and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation, 1.3 million are enough
-# for a good one: Touvron et al. 2021. torchvision's is such a model.)
+# (With the recipe of its authors, the first ViT needed 14 million photos to match good convolutional networks,
+# and 300 million to beat them: Dosovitskiy et al. 2021. With stronger augmentation, 1.3 million are enough for a good
+# ViT: Touvron et al. 2021. torchvision's is such a model.)
 
 # %% tags=["experiment"]
 saved = trained_vit(MyViT)
@@ -156,7 +156,7 @@ for label, name in enumerate(test.classes):
 # In our run it calls 59 % of the people a dog or a cat, and 56 % of the landscapes an airplane or a ship. That is easy
 # to explain, with faces, sky and sea. But it also calls 38 % of the furniture a cat, so distrust such stories. What is
 # certain: the answers differ from class to class, so they say something about classes that the model does not know. The
-# head makes its ten answers out of 96 numbers. Do these say more? A probe on the ten and one on the 96 will tell.
+# head makes its ten answers out of 96 numbers. Do these 96 say more than the ten? Below you measure both.
 
 # %% [markdown]
 # ## Another head
@@ -167,7 +167,7 @@ for label, name in enumerate(test.classes):
 # course's own `replace_head` changes that too, so that a saved copy can be loaded again.)
 #
 # Your new head starts as PyTorch starts every Linear, with small random numbers. The ViT paper starts it at *zero*
-# (Dosovitskiy et al. 2021, section 3.2), as the models of lesson 06 start. What that is good for comes under "Two
+# (Dosovitskiy et al. 2021, section 3.2), as the models of lesson 06 start. The reason comes in the section "Two
 # learning rates".
 
 # %% [markdown]
@@ -244,8 +244,8 @@ check("replace_head", replace_head)
 # handle.remove()  # prints no more
 # ```
 #
-# You know from lesson 08 what such a function has to put back, even when a batch fails halfway: every mode, and the
-# hook. Gradients it does not touch.
+# You know from lesson 08 what such a function has to do at its end, even when a batch fails halfway: remove the hook,
+# and put every module back into its mode. It computes no gradients, and it does not change those that are there.
 
 # %% [markdown]
 # ### Exercise: `extract_features` (15 minutes, 6 points)
@@ -343,8 +343,8 @@ print(f"{len(test):,} images to {tuple(test_features.shape)} in {seconds:.1f} s"
 # Before anything is trained, look. Which training images have the features most like those of a test image (the largest
 # cosine, as in lesson 02)? The first column shows test images, the others their four nearest neighbors.
 #
-# **Predict first.** Let the nearest image answer with its class: for how many per cent of the test images is it right?
-# Guessing gives 10 %.
+# **Predict first.** Give each test image the class of its nearest training image. What percentage of the test images
+# gets the right class? Guessing gives 10 %.
 
 # %%
 predict("nearest-image", 25)  # in % right
@@ -369,7 +369,7 @@ show_images(torch.cat(rows), titles=titles, columns=5)
 #
 # Train a Linear on frozen features and you have a *linear probe* (Alain and Bengio 2016, *Understanding intermediate
 # layers using linear classifier probes*). It measures what can be read from the features without changing them: a
-# Linear can only separate classes by flat borders, so what it finds must have been there before.
+# Linear can only separate classes by flat borders, so what the probe finds must have been in the features before.
 #
 # With ten images per class there are 970 parameters and 100 images to fit them to. Some weights separate these images
 # perfectly, and making them larger lowers the loss further without end. So large weights are penalized, similar to the
@@ -572,8 +572,8 @@ reveal("best-block", str(max(range(config.depth), key=by_block["class token"].__
 # 1.4 where each block has the decay that is best on the other superclasses. A likely reason: there it turns into an
 # answer about airplanes and frogs, and loses what the old task does not need. The mean of the patches does not fall,
 # and even after the first block it is only one to three points behind what the head reads (49.5, 50.6, 48.7). So
-# reading the last layer is a habit. Choose the layer as you would a weight decay: not by test images, as this table
-# would have us do. Below we stay with the habit.
+# reading the last layer is a habit. If you choose a layer, choose it by validation images, as you would a weight decay.
+# (The numbers above come from test images, so we do not choose by them: below we stay with the habit.)
 
 # %% [markdown]
 # ### When test images take part in the training
@@ -632,9 +632,9 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
 # code looks wrong, and the result is twice as good as the truth. A probe that can memorize its images gains most from
 # the leak: the gap is 42 points with the smallest decay, and 12 with the largest. So the leak favors small decays. Here
 # both ways of splitting choose the smallest, so the leak did not change the choice; it changed what the choice
-# promises, 80 instead of 37 %. When the pairs stay together, the held-back number is no longer above the one on new
-# images. It is below it, by 0 to 6 points; with 40 pairs held back in each of three seeds its standard error is about 4
-# points. So we see no leak, and no difference either.
+# promises, 80 instead of 37 %. When the pairs stay together, the accuracy on held-back images is no longer above the
+# accuracy on new ones. It is 0 to 6 points below, and with 40 pairs held back in each of three seeds its standard error
+# is about 4 points. So we see no leak, and no clear difference in the other direction.
 #
 # What leaks is the *near-copy*: mirror images, crops of one photo, frames of one video, two scans of one patient. Put
 # all near-copies into one group and split by group, before you do anything else.
@@ -642,7 +642,7 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
 # Such copies may be there before you begin. Of CIFAR-100's own test images about a tenth have a duplicate among the
 # 50,000 to train on, and 3 % of CIFAR-10's (Barz and Denzler 2020, *Do We Train on Test Data? Purging CIFAR of
 # Near-Duplicates*; their ciFAIR puts new test images in place of these). You have drawn one training image in 25, so
-# you hold few of these pairs. Find them, without points: which test images have a training image most like them?
+# you hold few of these pairs. Look for them (no points): which test images have a training image that is very similar?
 
 # %% tags=["experiment"]
 closest, partner = cosines.max(dim=1)
@@ -655,13 +655,12 @@ show_images(pairs, titles=titles, columns=5)
 # In our run the first pair is one photo twice, with a cosine of 1.000. To our eyes two more of the fifteen pairs show
 # one object, a tree and an apple, and one has the same letters in its corner. The others are only similar, as two
 # photos of the open sea are. So cosines suggest pairs, and a person has to look at them. We leave the pairs in. All the
-# ways to learn that we
-# compare below may gain from the same few pairs, and one that memorizes may gain more.
+# ways to learn that we compare below may gain from the same few pairs, and a way that memorizes may gain more.
 #
-# With a model that others have trained there is one leak more: its *pretraining* may have contained your test images,
+# With a model that others have trained there is one more leak: its *pretraining* may have contained your test images,
 # and no split of yours can undo that. CLIP's authors looked for their test sets in their 400 million photos: in the
-# median they found 2.2 % of a test set, and hardly any effect on accuracy (Radford et al. 2021, section 5). If it
-# matters, test on photos that are younger than the model.
+# median they found 2.2 % of a test set, and hardly any effect on accuracy (Radford et al. 2021, section 5). If this
+# matters to you, test on photos that were taken after the model was trained.
 
 # %% [markdown] question="three-leaks" points=1
 # ### Question: three leaks (8 minutes, 1 point)
@@ -713,7 +712,8 @@ show_images(pairs, titles=titles, columns=5)
 # - *Give each part its own learning rate*, for instance ten times as much for the head. ULMFiT (Howard and Ruder 2018)
 #   gave each layer its own, and unfroze one after the other.
 #
-# The last one takes a function of yours. The runs below compare all three, but only the two rates often enough for an
+# For the last remedy you write a function. Whether a small model needs any of the three is a question for runs: they
+# come below, under "Is one learning rate enough?". We tried the first two remedies from one seed only, so they have no
 # interval. (Where there are two rates, the head's is always ten times the backbone's; we tried no other ratio but 1.)
 #
 # An optimizer takes a list of dicts instead of parameters, each with its own learning rate. In lesson 06 you made two
@@ -812,14 +812,14 @@ def learn(model, images, epochs, seed, backbone_lr, head_lr):
 # ## Probe, fine-tuning, or from scratch?
 #
 # Three ways to the same ten classes: the probe; fine-tuning with two learning rates; and the same architecture trained
-# from scratch, with twice as many epochs. The last two see shifted and mirrored images, so for a fair comparison there
-# are two probes: one on the images as they are, and one on the features of ten shifted and mirrored versions of each.
+# from scratch, with twice as many epochs. The last two see *moved* images, that is, shifted and mirrored ones. So for a
+# fair comparison there are two probes: one on the images as they are, and one on ten moved versions of each image.
 # Learning rates and weight decays were chosen on the ten *other* superclasses of CIFAR-100, so no image below took part
 # in a choice. (The learning rates were chosen at 100 images per class and with one seed; the probe's decay was chosen
 # at each size.) For the same seed all of them learn from the same randomly drawn images.
 #
-# **Predict first, in the answer cell.** Rank the three at 10, 100 and 1,000 images per class. Where will fine-tuning
-# overtake the probe? Will training from scratch catch up?
+# **Predict first, in the answer cell.** Rank the three at 10, 100 and 1,000 images per class (the last is in our log
+# only). Where will fine-tuning overtake the probe? Will training from scratch catch up?
 
 # %% tags=["experiment"]
 ways = {}  # (way, images per class): percent right on test images, a number for each seed
@@ -912,15 +912,20 @@ for (way, per_class), each in ways.items():
 # | 1,000, one seed | 55.7 | not run | 71.0 | 60.4 |
 #
 # First what it can tell: in our runs fine-tuning stays ahead of the probe on moved images, by 4.3 ± 3.2 points at 10
-# images per class and by 8.6 ± 0.8 at 100. So its lead is not just augmentation. But both probes read the last layer,
-# and another layer may give some three points more. The probe on moved images sees ten versions of each image,
-# and fine-tuning sees 20 or 40, a new one in every epoch. Learning rates were chosen at one number of images and with
-# one seed, so the ways that train may be a little better than they look here. The weight decay of 0.05 and the epochs
-# were never tuned, for any way. That bears most on training from scratch: it makes 160, 640 and 1,884 updates at the
-# three sizes, and the course's own model made 5,632 for its 76.7 %. Fine-tuning makes half as many, 80, 320 and 942, so
-# from 100 to 1,000 images a part of its gain may come from training longer. None of this shows in the intervals: they
-# measure the noise between seeds, and nothing else. And both data sets were drawn from one collection (80 Million Tiny
-# Images), so this transfer is an easy one. For other models and other photos the order may differ.
+# images per class and by 8.6 ± 0.8 at 100. So its lead is not just augmentation. Now what it cannot tell:
+#
+# - Both probes read the last layer, and another layer may give some three points more.
+# - The probe on moved images sees ten versions of each image; fine-tuning sees 20 or 40, a new one in every epoch.
+# - Learning rates were chosen at one number of images and with one seed, so fine-tuning and training from scratch may
+#   be a little better than they look here.
+# - The weight decay of 0.05 and the epochs were never tuned, for any way. Training from scratch may suffer most from
+#   that: it makes 160, 640 and 1,884 updates at the three sizes, and the course's own model made 5,632 for its 76.7 %.
+#   Fine-tuning makes half as many, 80, 320 and 942, so from 100 to 1,000 images a part of its gain may come from
+#   training longer.
+# - Both data sets were drawn from one collection (80 Million Tiny Images), so this transfer is an easy one. For other
+#   models and other photos the order may differ.
+#
+# None of this shows in the intervals: they measure the noise between seeds, and nothing else.
 #
 # </details>
 
@@ -972,7 +977,7 @@ for start in ("random", "zero"):
 # %% [markdown]
 # **Predict first.** At 100 images per class and seed 0: fine-tune with 0.003 for *all* parameters, ten times the rate
 # that was chosen for the backbone. How many points do you win or lose against the two rates of your table? (You may try
-# other starts and rates afterwards, but do not *choose* by these numbers: they come from test images.)
+# other starts and rates afterward, but do not *choose* by these numbers: they come from test images.)
 
 # %%
 predict("one-high-rate", -5)  # points; below zero: two rates are better
@@ -1003,15 +1008,17 @@ if (START, RATE) == ("random", HEAD_LR):
 # <details><summary>What goes wrong with one rate, if anything does? What would you measure to be sure?</summary>
 #
 # Hardly anything! One low rate for all costs half a point, and the interval does not contain 0: a new head that learns
-# too slowly would explain it. For the higher rates under a random head these runs show no loss on this task, whatever
-# they did to what the backbone knew before. (On the classes that the rates were chosen on, 0.003 for all was 3.3 points
-# behind the pair, in one run.) Against a random head at the same rate, 0.001, the zero head was 1.9 points
-# lower and the fitted head 1.0 higher, in one run each: too few to tell either from noise. Possible reasons why no
-# remedy was needed, none of them tested: this task needs other features anyway; the warmup keeps the first steps small;
-# a backbone that has seen 45,000 small photos has less to lose than most. Kumar et al. 2022 found that fine-tuning
-# under a random head distorts good features, and that this costs most where the test images are of another kind than
-# the training images. Here both are of one kind.
-# To be sure: three seeds of each row, and a rate chosen for each start.
+# too slowly would explain it. With a random head, the higher rates show no loss on this task. (What the backbone forgot
+# of its old task, we have not measured. And on the classes that the rates were chosen on, 0.003 for all was 3.3 points
+# behind the pair, in one run.) Against a random head at the same rate, 0.001, the zero head was 1.9 points lower and
+# the fitted head 1.0 higher, in one run each: too few to tell either from noise.
+#
+# There are possible reasons why no remedy was needed, none of them tested: this task needs other features anyway; the
+# warmup keeps the first steps small; a backbone that has seen 45,000 small photos has less to lose than most. Kumar et
+# al. 2022 found that fine-tuning under a random head distorts good features, and that this costs most where the test
+# images are of another kind than the training images. Here both are of one kind.
+#
+# To be sure, you would need three seeds of each row, and a rate chosen for each start.
 #
 # </details>
 
@@ -1065,17 +1072,18 @@ reveal("positions-resized", reached["positions resized"], within=5)
 reveal("positions-drawn-anew", reached["positions drawn anew"], within=5)
 
 # %% [markdown]
-# In our run: 49.5 % at 32 pixels; 50.4 % at 48 pixels with resized positions and a probe of its own, so we see no loss
-# (one draw; with 5,000 test photos each number is good to ± 1.4 points); 42.8 % with positions drawn anew. The model
-# works with 2.25 times as many patches and without any training, as long as each patch gets a sensible position. The
-# probe fitted at 32 pixels reaches 45.0 % at 48: features shift with the resolution, so fit the head at the one that
-# you use. (Touvron et al. 2019, *Fixing the train-test resolution discrepancy*.)
+# In our run the probe had 49.5 % at 32 pixels. A probe of its own had 50.4 % at 48 pixels with resized positions, so we
+# see no loss; it had 42.8 % with positions drawn anew. (This is one draw of images, and with 5,000 test photos each
+# number has an interval of ± 1.4 points.) The model works with 2.25 times as many patches and without any training, as
+# long as each patch gets a sensible position. The probe fitted at 32 pixels reaches 45.0 % at 48: features shift with
+# the resolution, so fit the head at the resolution that you use. (Touvron et al. 2019, *Fixing the train-test
+# resolution discrepancy*.)
 
 # %% [markdown]
 # ## A bug hunt
 #
-# Hooks and modes you have met twice, in lesson 08 and here, so this hunt is about a numerical bug. A seed chooses one
-# of the course's known mistakes and puts it into a `linear_probe` that you get to read.
+# You have met hooks and modes twice, in lesson 08 and here. So this hunt is about something else, a numerical bug. A
+# seed chooses one of the course's known mistakes and puts it into a `linear_probe` that you get to read.
 
 # %%
 SEED = 3  # any whole number: your own, or the one that your instructor gave you
@@ -1209,13 +1217,13 @@ print(", ".join(f"{name} {share:.0%}" for name, share in zip(kept.classes, share
 # With 32 × 32 pixels and a model that has seen 45,000 photos you may be disappointed. Then take a larger one:
 # torchvision's ViT-B/16 from lesson 05, trained on 1.3 million photos of 224 × 224 pixels. Your functions work on it as
 # they are; only the photos need another loader, which reads them one batch at a time, and the statistics that *this*
-# model knows. First the probe, cross-validated as before; then, on a GPU, fine-tuning with what this lesson has used:
-# two rates, the schedule and mirror images, only with random crops in place of shifts. That takes one split: the loader
-# holds back a fifth, or takes the folders `train/` and `test/` if you make them (whole bursts on one side). Without
-# `my_photos`, or without an internet connection for the 330 MB of weights, nothing happens here. For a hundred photos
-# expect the probe to take minutes on a CPU.
+# model knows. First comes the probe, cross-validated as before. Then, on a GPU, comes fine-tuning as in this lesson,
+# with two rates, the schedule and mirror images, but with random crops instead of shifts. Fine-tuning uses one split:
+# the loader holds back a fifth, or takes the folders `train/` and `test/` if you make them (whole bursts on one side).
+# Without `my_photos`, or without an internet connection for the 330 MB of weights, nothing happens here. For a hundred
+# photos expect the probe to take minutes on a CPU.
 #
-# The numbers of this cell will be yours: we have run it with a small model only. Of a ViT-B/16 others report this:
+# We have no numbers for this cell, since we have run it with a small model only. For comparison, from the literature:
 # DeiT-B, a ViT-B/16 trained on the same 1.3 million photos, reaches 99.1 % on CIFAR-10 and 90.8 % on CIFAR-100 when it
 # is fine-tuned on their 50,000 images, enlarged (Touvron et al. 2021).
 
@@ -1272,8 +1280,8 @@ if is_real:
 #
 # ### In other libraries
 #
-# What you wrote goes by these names: `timm.create_model(name, pretrained=True, num_classes=10)` gives a model a new
-# head, and `num_classes=0` one that returns features; in Transformers it is
+# In other libraries your functions have these names: `timm.create_model(name, pretrained=True, num_classes=10)` gives a
+# model a new head, and `num_classes=0` gives a model that returns features; in Transformers a new head comes from
 # `AutoModelForImageClassification.from_pretrained(name, num_labels=10, ignore_mismatched_sizes=True)`. Both store the
 # mean and the standard deviation beside the weights: timm in `model.pretrained_cfg`, Transformers in the image
 # processor.
@@ -1370,8 +1378,9 @@ keep("linear_probe")
 # <details><summary>Hint</summary>
 #
 # `learn` returns an accuracy and changes the model that you give it: keep a name for that model. CIFAR-10 comes from
-# `load_dataset("cifar10")`, with the statistics that it had. The old head may fail on features that have only *moved*:
-# a new probe on the new features of CIFAR-10's training photos tells moved from lost. We have not run this one.
+# `load_dataset("cifar10")`; give it `saved.mean` and `saved.std`, as was done with `photos`. The old head may fail on
+# features that have changed and still hold everything. Fit a new probe to the new features of CIFAR-10's training
+# photos: if it does well, nothing was lost. We have not run this one.
 #
 # </details>
 
@@ -1396,7 +1405,8 @@ keep("linear_probe")
 # </summary>
 #
 # That flat borders through the old features get 60 %, and that the training has found better features for this task,
-# starting from them. Not that 60 % is all that the old ones hold: a classifier with a hidden layer may find more.
+# starting from the old ones. They do not say that the old features hold no more than 60 %: a classifier with a hidden
+# layer may find more in them.
 #
 # </details>
 # <details><summary>4. Somebody fine-tunes and normalizes with the statistics of the new images. Wrong?</summary>

@@ -82,13 +82,13 @@ warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 # A block adds what its branches find: `x + attention(norm1(x))`, then `x + mlp(norm2(x))`. So a block can be skipped:
 # if a branch is zero, the stream passes on unchanged. *Stochastic depth* uses this (Huang et al. 2016, who skipped a
 # layer for a whole batch). During training each image skips some branches, chosen at random. No block can then rely on
-# all the others, and in every epoch an image passes through a different, shallower model: this augments the model
-# instead of the image.
+# all the others, and from epoch to epoch an image passes through different, often shallower models. It is like
+# augmentation, but it changes the model instead of the image.
 #
 # In most libraries this part is called DropPath. It stands between the end of a branch and the addition.
 #
 # **Predict first.** A branch is dropped with probability 0.25. In evaluation nothing is dropped. Without a correction,
-# by how many per cent would the sum of many branches be larger in evaluation than in training?
+# by how many percent would the sum of many branches be larger in evaluation than in training?
 
 # %%
 predict("a-quarter-dropped", 25)  # % larger in evaluation
@@ -289,11 +289,11 @@ reveal("sixteen-blocks", growth(None), within=0.5)
 # %% [markdown]
 # ## Tokens without a place
 #
-# Some large ViTs, trained for a long time, have a few tokens that are about ten times as long as the others. They lie
-# on patches with little information of their own, such as sky or a wall, and attention maps show bright spots there.
-# Darcet et al. (2024) found that these tokens say little about their own patch, and more than others about the whole
-# image: it seems that the model stores information in them. So they give it what it lacks, a few extra learned tokens
-# that belong to no patch, and call them *registers*.
+# Some large ViTs, trained for a long time, have a few tokens that are about ten times as long as the others (as
+# vectors: their norm is ten times as large). They lie on patches with little information of their own, such as sky or a
+# wall, and attention maps show bright spots there. Darcet et al. (2024) found that these tokens say little about their
+# own patch, and more than others about the whole image: it seems that the model stores information in them. So they
+# give the model a better place for it, a few extra learned tokens that belong to no patch, and call them *registers*.
 #
 # Does the course's trained model have such tokens? It is small, so measure before you add registers to it.
 
@@ -373,11 +373,11 @@ check("add_registers", add_registers)
 # %% [markdown]
 # ## Positions as rotations
 #
-# Positions are added once, in front of the first block, and every block after it has to find them in a stream that it
-# shares with everything else. What attention needs is simpler: how far away is this key from this query, and in which
-# direction? *Rotary* positions (Su et al. 2021) provide exactly that, in every block and without parameters. They
+# Learned positions are added once, before the first block. From then on they share the stream with everything else, and
+# every block has to find them there. What attention needs is simpler: how far away is this key from this query, and in
+# which direction? *Rotary* positions (Su et al. 2021) provide exactly that, in every block and without parameters. They
 # rotate queries and keys by an angle that is proportional to the position. A dot product depends on the angle *between*
-# two vectors: rotate both, and what is left is the difference of the two positions.
+# two vectors: rotate both, and only the difference of the two positions counts.
 #
 # In two dimensions, a point (a, b) that is rotated by the angle t around zero becomes
 #
@@ -392,8 +392,8 @@ check("add_registers", add_registers)
 # angle of row 0, column 0. Between two patches only the difference of their positions counts. The class token sees each
 # patch rotated by its own row and column, so it can tell where that patch is.
 #
-# Rotary positions have no table to be resized. Heo et al. report that they keep more accuracy when images are larger
-# than in training: that is where they are best, and the tables below do not test it.
+# Rotary positions have no table to be resized. Heo et al. report that models with them keep more accuracy when images
+# are larger than in training. This is their main advantage, and the tables below do not test it.
 #
 # This kind is called *axial*: a pair turns with the row or with the column, so no single pair can follow a diagonal.
 # Heo et al. also let training choose two speeds for each pair, one for rows and one for columns (*mixed*). DINOv3
@@ -402,8 +402,8 @@ check("add_registers", add_registers)
 # Two details differ between libraries. One is the *base*, which sets how slow the slowest pair is: in texts, with
 # thousands of places, it is 10,000; a grid has few rows, and for images Heo et al. take the root of that, 100, as we
 # do. The other is the pairing: we pair neighboring numbers, (0, 1), (2, 3), …; many libraries pair a number with the
-# one half a vector later, (0, n/2), …: equally good, but the weights of one do not fit the other until they are sorted
-# anew.
+# one half a vector later, (0, n/2), …. Both are equally good, but before you load weights from one kind into the other
+# you have to reorder them.
 #
 # ![A pair of numbers as an arrow at five places of a row: each place turns it further, and a slow pair turns
 # less.](../figures/rotary.svg)
@@ -533,8 +533,8 @@ figure
 # %% [markdown]
 # ## Scores that stay bounded
 #
-# While a large model trains, queries and keys may grow, the more easily the higher the learning rate. Then scores grow,
-# the softmax puts all weight on one key, its gradient vanishes, and the loss jumps or stops falling. Dehghani et al.
+# While a large model trains, queries and keys may grow, especially at a high learning rate. Then scores grow, the
+# softmax puts all weight on one key, its gradient vanishes, and the loss jumps or stops falling. Dehghani et al.
 # 2023 saw this on the way to a ViT with 22 billion parameters, and put a LayerNorm on queries and keys: *QK-norm*.
 # (Henry et al. 2020 had scaled both to length 1 and learned one factor.) Small models show the same trouble at a high
 # learning rate (Wortsman et al. 2024), so you can test it below. The norm goes over the numbers of one head, after
@@ -652,9 +652,10 @@ reveal("ten-times", without, within=0.1)
 # %% [markdown]
 # ## One modern model
 #
-# Now put everything together: a whole ViT out of your parts, with a switch for each of them. In place of a part that is
-# off stands an `nn.Identity`; the number of registers is 0. QK-norm comes before the rotation: a norm with a weight for
-# each number of a pair, applied after it, would treat the two coordinates of a rotated point differently.
+# Now put everything together: a whole ViT out of your parts, with a switch for each of them. Where LayerScale or
+# QK-norm is off, an `nn.Identity` takes its place; without the other parts there are 0 registers, a drop probability of
+# 0, no rotation, and LayerNorm. QK-norm comes before the rotation: if it came after, its weights, one for each number
+# of a pair, would treat the two coordinates of a rotated point differently.
 #
 # **You wire the block** (5 minutes, no points). It has the parts of lesson 04, and three more: `scale1` for the branch
 # of attention, `scale2` for that of the MLP, and one `drop_path` for both. Put them where they belong before you read
@@ -674,7 +675,7 @@ BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=
 
 @dataclass(frozen=True)
 class Parts:
-    """The switches. As it stands, everything is off."""
+    """The switches. By default, everything is off."""
 
     registers: int = 0
     rotary: bool = False
@@ -785,8 +786,8 @@ for parts in [Parts(), *one_each, MODERN]:
 
 # %% [markdown]
 # All off: no difference. Each other switch changes the logits, except drop path, which is silent in evaluation.
-# LayerScale adds the most parameters, two for each dimension and block, and RMSNorm saves the biases. All together
-# add 448 parameters, a fifth of a per cent: these parts change *how* a model trains, and not how large it is.
+# LayerScale adds the most parameters, two for each dimension and block, and RMSNorm saves the biases. All six together
+# add 448 parameters, a fifth of a percent: these parts change *how* a model trains, and not how large it is.
 #
 # The second test is somebody else's code, the library timm. Our tests copy the weights of a `ModernViT` into timm's
 # `VisionTransformer` (registers, LayerScale, and QK-norm or RMSNorm) and into its `Eva` (all parts but RMSNorm, after
@@ -811,7 +812,7 @@ for parts in [Parts(), *one_each, MODERN]:
 # a minute. What is a change worth *here*? The rule is lesson 07's: the same images, the same order, three seeds,
 # differences with an interval.
 #
-# Know beforehand how much three seeds can show. In our log the difference between a changed model and the plain one
+# First find out how much three seeds can show. In our log the difference between a changed model and the plain one
 # varies from seed to seed with a standard deviation of 1.3 points (the median of the seven rows below). So three seeds
 # give an interval of ± 3.2: a true gain of four points would show in about four tables out of five, one of two points
 # in one out of three. For ± 1 it would take nine seeds.
@@ -948,9 +949,9 @@ DEEP = Arm(config=replace(BASE, depth=16))
 compare({"sixteen blocks": DEEP, "sixteen blocks, LayerScale": replace(DEEP, parts=Parts(layer_scale=0.1))})
 
 # %% [markdown]
-# **Is that a fair bet?** The rate of 0.002 was chosen for four blocks. If sixteen need a lower one, LayerScale may do
-# no more than make up for that. What do you expect of half the rate, without LayerScale and with it? Our log is below;
-# to see for yourself, give `compare` the same two arms with `learning_rate=1e-3`.
+# **Is that a fair comparison?** The rate of 0.002 was chosen for four blocks. If sixteen need a lower one, LayerScale
+# may only repair a rate that is too high. What do you expect of half the rate, without LayerScale and with it? Our log
+# is below; to see for yourself, give `compare` the same two arms with `learning_rate=1e-3`.
 
 # %% tags=["experiment"]
 SCARCE = Arm(num_train=BUDGET.num_few, epochs=BUDGET.epochs_few)
@@ -969,10 +970,11 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # ### BEGIN SOLUTION
 # Our runs are the table below this question. In the plain setting six of seven intervals contain 0. That does not show
 # that these changes do nothing: a gain of three points might not have shown. Rotary instead of learned positions: −1.9
-# ± 1.5 points, a little worse, but the difference of their loss, +0.05 ± 0.06, contains 0. Nor is that bet fair: the
-# size of the learned positions, 0.5, is the better of two that lesson 07 tried on these images, and rotary's base of
-# 100 had no rival. Against the worse one, 0.02, rotary wins by 4.1 ± 2.2 points. And it is one of ten intervals: if all
-# ten changes did nothing, about two tables in five would still show a difference by chance.
+# ± 1.5 points, a little worse, but the difference of their loss, +0.05 ± 0.06, contains 0. The comparison is not fair,
+# either: the size of the learned positions, 0.5, is the better of two that lesson 07 tried on these images, and for the
+# base of the rotary positions, 100, we tried no other value. Against the worse size, 0.02, rotary wins by 4.1 ± 2.2
+# points. And it is one of ten intervals: if all ten changes did nothing, about two tables in five would still show a
+# difference by chance.
 #
 # On the problems that they were made for, the result is different. At five times the learning rate QK-norm wins back a
 # part of what the plain model loses, +5.7 ± 3.0 points, and stays below the plain model at the normal rate (−3.1 ±
@@ -1025,7 +1027,7 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # would pass a test strict enough for ten. We trust these two gains more for other reasons: they were expected on
 # exactly these problems, and they are large: 5.7 and 10.4 points, where rotary positions cost 1.9.
 #
-# Three of these results need a second look before one believes them.
+# Three of these results need a second look before you believe them.
 #
 # *Rotary positions and their rival.* Lesson 07 trained this model from the same seeds with other positions. Against
 # none at all (39.5, 38.2 and 39.6 %) rotary ones gain 5.0 ± 1.1 points, and against learned ones that start at 0.02, as
@@ -1038,14 +1040,15 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # *DropPath and the loss.* With few images the last validation loss is lower with DropPath, by 0.41 ± 0.32: it is 3.07
 # to 3.30 without and 2.68 to 2.81 with it, where an even guess among ten classes has 2.30. But at their lowest, after
 # epochs 5 to 8, the losses are equal: 1.85, 1.85 and 1.83 without, 1.84, 1.87 and 1.83 with it (+0.01 ± 0.03). Yet the
-# overfitted models do *not* guess: at the last epoch accuracy is 1.6 to 3.1 points higher than at that one (most had
-# their best in between, after epochs 12 to 17). What grows is certainty: the wrong answers become very sure. DropPath
-# slows that down. Stopping at the lowest loss would have avoided it too, at the price of those points. In lesson 07
-# something helped more: with 2,000 images and 30 epochs, shifting and mirroring the images gained 9.7 ± 1.6 points.
+# overfitted models do *not* guess. Compare the last epoch with the epoch of the lowest loss: at the last one accuracy
+# is 1.6 to 3.1 points higher than at that one (most had their best in between, after epochs 12 to 17). What grows is
+# certainty: the model becomes very sure of its wrong answers. DropPath slows that down. Stopping at the lowest loss
+# would have avoided it too, but it costs those points. In lesson 07 something helped more: with 2,000 images and 30
+# epochs, shifting and mirroring the images gained 9.7 ± 1.6 points.
 #
-# *LayerScale and the rate.* Its gain, +10.4 ± 3.4, stood on a baseline at a rate that was chosen for four blocks. A
-# change often wins only because it was tuned and its rival was not, so give the rival what the change may merely make
-# up for. We did, from seed 0: without LayerScale sixteen blocks have 40.3 % at 0.002, 38.0 % at 0.004, 39.1 % at 0.001
+# *LayerScale and the rate.* Its gain, +10.4 ± 3.4, was measured against sixteen blocks at a rate that was chosen for
+# four. A change often wins only because it was tuned and its rival was not, so tune the rival, too. We gave it other
+# rates, from seed 0: without LayerScale sixteen blocks have 40.3 % at 0.002, 38.0 % at 0.004, 39.1 % at 0.001
 # and 37.2 % at 0.0005; with it 49.3 % at 0.002 and 47.5 % at 0.001. In these single runs no other rate did better. With
 # LayerScale we tried none above 0.002, and one seed cannot tell 39.1 from 40.3 %. But no rate without it comes near 49.
 # The losses say where the gain comes from: at 0.002 the training loss ends at 1.45 to 1.50 without LayerScale, and at
@@ -1056,12 +1059,15 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 #
 # For scale: the small convolutional network of lesson 07, with as many parameters as our four blocks and a learning
 # rate of its own, reached 62.4, 62.5 and 61.7 % on the same images in the same six epochs. The best row here has 50.3 %
-# at most: none of these changes makes up for what convolutions are given.
+# at most: none of these changes makes up for what convolutions have built in, that neighbors belong together.
 #
 # </details>
 
 # %% [markdown]
 # ## Learning without labels
+#
+# The parts of a modern ViT end here, and you may take a break. What follows is another topic: one of the ways in
+# which large ViTs are pretrained.
 #
 # Labels are the expensive part. A *masked autoencoder* (He et al. 2022) needs none: hide three quarters of the patches,
 # let the encoder read the rest, and train a small decoder to fill in the pixels of the hidden ones. A model that can do
@@ -1069,18 +1075,19 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # fine-tuned as in lesson 09. (We only fit a probe to it.)
 #
 # Two other ways are widely used. DINO (Caron et al. 2021) needs no labels either: two crops of one photo go through a
-# model and through a slow average of that model, and both should give the same output. (A constant would do that, too:
-# the average's outputs are centered, so that no one answer wins always, and sharpened, so that they do not all become
-# equal.) CLIP (Radford et al. 2021)
-# learns from captions: each photo of a batch should match its own caption better than all the others. We take the
-# masked autoencoder because it is the simplest of the three: one model, one image at a time, and a loss that you know.
+# model and through a slow average of that model, and both should give the same output. (A model that gives the same
+# output for *every* photo would do that, too. DINO prevents this by two steps on the outputs of the average: they are
+# centered, so that no single answer always wins, and sharpened, so that not all answers become equally likely.) CLIP
+# (Radford et al. 2021) learns from captions: each photo of a batch should match its own caption better than all the
+# others. We take the masked autoencoder because it is the simplest of the three: one model, one image at a time, and a
+# loss that you know.
 #
-# The trick is what is *not* done. Hidden patches are not set to zero, they are left out. The encoder gets a quarter of
-# the tokens, so its work shrinks to a quarter or less; and a ViT can do that, since attention works with any number of
-# tokens. Each token carries its position, so it still knows where it belongs.
+# The trick is that hidden patches are left out, not set to zero. The encoder gets a quarter of the tokens, so its work
+# shrinks to a quarter or less. A ViT can do that, since attention works with any number of tokens. Each token carries
+# its position, so the model still knows where it belongs.
 #
-# **Predict first.** Why three quarters? If only one patch in ten is hidden, how can a model fill it in without
-# understanding the picture?
+# **Predict first.** Why hide as much as three quarters? If only one patch in ten is hidden, how can a model fill it in
+# without understanding the picture?
 
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
@@ -1088,7 +1095,8 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
 # understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor among the four
 # beside it, and more than a third have none. Then it helps to know what kind of thing this is. (That is an argument and
-# no test; the harder one at the end varies the ratio. Texts are denser: there 15 % is enough.)
+# no test; the task "A harder one" at the end varies the ratio. In a text each word carries more information: there it
+# is enough to hide 15 %.)
 #
 # </details>
 #
@@ -1237,8 +1245,9 @@ show_images((rows * spread + center).clamp(0, 1), columns=8)
 # The result is blurred, but colors and large shapes are in the right places. To keep the squared error low, the model
 # paints the mean of all pictures that would fit. It never saw a label.
 #
-# **Predict first.** Is 0.40 much? A painter that has learned nothing can blur: each pixel becomes a mean of the visible
-# ones, the nearer the more. How low does its loss get on the hidden patches?
+# **Predict first.** Is a loss of 0.40 good? Compare it with blurring, which needs no training: each pixel becomes a
+# mean of the visible pixels, and near ones have more weight. How low does the loss of the best blur get on the hidden
+# patches?
 
 # %%
 predict("blur", 0.8)
@@ -1323,15 +1332,16 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 # %% [markdown]
 # Our log, from three seeds: 40.1, 38.6 and 39.4 % after 1,500 steps without a label, 34.9, 35.0 and 33.8 % for encoders
 # that were never trained: a lead of 4.8 ± 2.6 points. So filling in patches has taught the encoder something about
-# classes. The pixels have 38.1 %, and the lead over them, 1.2 ± 1.8, does not show in three seeds: what 64 learned
-# numbers tell of the class, a probe reads nearly as well from 3,072 pixels.
+# classes. The pixels have 38.1 %, and the lead over them, 1.2 ± 1.8, does not show in three seeds: with a probe, 3,072
+# pixels say nearly as much about the class as 64 learned numbers.
 #
 # That comparison depends on the weight decay. We chose it for each kind of input: 0.001, the smallest that we tried,
-# for features (a smaller one might serve them better still), and 0.1 for pixels, which need a stronger penalty. With
-# the decay of the features the pixels have only 28.2 %, and we would have reported that the encoder is far better than
-# pixels. He et al. worked at a larger scale and fine-tuned: after 800 epochs
-# on a million images their ViT-L reaches 84.9 % on ImageNet, and 82.5 % when it is trained from scratch. Whether
-# fine-tuning would show more than a probe on our scale, we have not tried.
+# for features (a smaller one might be better still), and 0.1 for pixels, which need a stronger penalty. With the decay
+# of the features the pixels have only 28.2 %, and we would have reported that the encoder is far better than pixels.
+#
+# He et al. worked at a larger scale and fine-tuned: after 800 epochs on a million images their ViT-L reaches 84.9 % on
+# ImageNet, and 82.5 % when it is trained from scratch. Whether fine-tuning would show more than a probe at our scale,
+# we have not tried.
 
 # %% [markdown]
 # ## What else you will meet
@@ -1373,9 +1383,9 @@ for part in (Mlp(192, 768), SwiGLU(192, 512)):
 #
 # **Where they work.** Many ViTs no longer classify. A language model that answers questions about a photo often reads
 # the patch tokens of one (LLaVA: Liu et al. 2023; its ViT is CLIP's). Segment Anything (Kirillov et al. 2023) cuts out
-# objects with a ViT that began as a masked autoencoder. A *diffusion transformer* (Peebles and Xie 2023) gives back an
-# image: its tokens are patches of a noisy one, which an autoencoder has compressed before. At the core of each stands
-# the block that you wrote.
+# objects with a ViT that began as a masked autoencoder. A *diffusion transformer* (Peebles and Xie 2023) helps to make
+# images: its tokens are patches of a noisy image, which an autoencoder has compressed before, and it predicts the
+# noise. At the core of each is the block that you wrote.
 #
 # **A fused kernel.** `F.scaled_dot_product_attention`, which you borrowed in lesson 02 and replaced in lesson 03,
 # computes what you wrote there. Where torch has a fused kernel for the case, it works piece by piece and never stores

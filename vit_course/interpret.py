@@ -115,7 +115,7 @@ def predict_with_attention(model: nn.Module, image: Tensor) -> tuple[Tensor, Ten
 
     The model is heard with a hook, so it may be anybody's, as long as it is built like the course's:
     ``patch_embedding`` has a ``patch_size``, and the ``attention`` of each of the ``blocks`` gives its weights when
-    called with ``return_weights=True``. Its mode is put back afterwards.
+    called with ``return_weights=True``. Its mode is put back afterward.
 
     Args:
         model: with a class token.

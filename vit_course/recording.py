@@ -22,7 +22,7 @@ def record(model: nn.Module, images: Tensor) -> Stages:
     - "norm"; "pooled", (batch, embed_dim); and "logits", (batch, num_classes).
 
     Where no shape is given it is (batch, tokens, embed_dim). The model runs in the mode that it is in, with or without
-    gradients as the caller has them. Hooks observe it and are gone afterwards; the attention computes its weights, as
+    gradients as the caller has them. Hooks observe it and are gone afterward; the attention computes its weights, as
     it does for ``return_weights=True``.
 
     Args:

@@ -32,7 +32,7 @@ class Observation:
 def observe(
     function: Callable[..., Any], inputs: Sequence[Any], options: Mapping[str, Any], gradients: bool = False
 ) -> Observation:
-    """Call ``function`` and note its result, the inputs as they are afterwards, and what it shares with them.
+    """Call ``function`` and note its result, the inputs as they are afterward, and what it shares with them.
 
     Whether it changed one of them is for the caller to see, who knows what was sent. With ``gradients`` every float
     tensor among the inputs requires one; output tensor k is pulled back from normal numbers of the seed k.

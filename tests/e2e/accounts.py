@@ -73,7 +73,7 @@ class Accounts:
 
 @contextmanager
 def accounts(roles: Sequence[str]) -> Iterator[Accounts]:
-    """Make an account for each role; afterwards they are gone, with their homes.
+    """Make an account for each role; afterward they are gone, with their homes.
 
     Raises:
         pytest.skip.Exception: no account but root's can run the course on this machine.

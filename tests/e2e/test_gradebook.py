@@ -326,7 +326,7 @@ def test_several_graders_have_what_the_page_says(copied: GradedClass, tmp_path: 
 
 
 def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
-    """What `nbgrader autograde` says when a fault comes after its second student; it is mended afterwards."""
+    """What `nbgrader autograde` says when a fault comes after its second student; it is mended afterward."""
     config = course.folder / "nbgrader_config.py"
     before = config.read_text("utf-8")
     (course.folder / "fault.py").write_text(FAULT.format(fault=fault))

@@ -156,7 +156,7 @@ def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(fo
 
 @pytest.fixture
 def broken(followed) -> Shell:
-    """The class, whose files a test may break; afterwards they are whole again."""
+    """The class, whose files a test may break; afterward they are whole again."""
     shell, _ = followed
     kept = {name: (shell.folder / name).with_name(f".kept-{name}") for name in ("exercises", "lessons", "hidden")}
     for name, copy in kept.items():

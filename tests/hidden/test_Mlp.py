@@ -92,7 +92,7 @@ def test_both_linears_learn(student, reference, probe):
 
 @pytest.mark.exercise("Mlp", points=0.25)
 def test_training_and_evaluation_agree(student, reference, probe):
-    """The same tokens give the same result twice, while training and afterwards: nobody asked for a dropout."""
+    """The same tokens give the same result twice, while training and afterward: nobody asked for a dropout."""
     batch, tokens = probe.sizes(2, low=4)
     mlp, twin, embed_dim = _pair(student, reference, probe)
     x = probe.normal(batch, tokens, embed_dim)

@@ -93,12 +93,12 @@ def test_the_mode_is_put_back(student, reference, probe):
         notes = _expect_right(student, reference, _fields(probe, training=training), look, "training", only=EITHER)
         if notes["training"] is not training:
             was, now = ("training", "evaluation") if training else ("evaluation", "training")
-            raise Failure(f"a model that came in {was} mode is in {now} mode afterwards", f"{was} mode", look)
+            raise Failure(f"a model that came in {was} mode is in {now} mode afterward", f"{was} mode", look)
 
 
 @pytest.mark.exercise("evaluate", points=0.5)
 def test_nothing_is_learned_or_recorded(student, reference, probe):
-    """No graph is made while it measures, afterwards torch records as before; weights, their dtype and gradients stay,
+    """No graph is made while it measures, afterward torch records as before; weights, their dtype and gradients stay,
     no hook does, and the model can go on learning."""
     fields = _fields(probe)
     names = ("classifier.weight", "classifier.bias")
@@ -120,7 +120,7 @@ def test_nothing_is_learned_or_recorded(student, reference, probe):
         seen = (
             "torch recorded a graph while it measured" if notes["recording"] else "torch records no gradients any more"
         )
-        raise Failure(seen, "none while it measures, and as before afterwards", look)
+        raise Failure(seen, "none while it measures, and as before afterward", look)
 
 
 def _same(found, before):

@@ -89,7 +89,7 @@ def test_the_mode_is_put_back(student, reference, probe):
         if notes["modes"]:
             was = "training" if training else "evaluation"
             parts = listed([str(each) for each in notes["modes"]], 2)
-            raise Failure(f"a model that came in {was} mode is in another mode afterwards: {parts}", was, look)
+            raise Failure(f"a model that came in {was} mode is in another mode afterward: {parts}", was, look)
     for training in (True, False):
         notes, _ = _expect(student, reference, probe, look, "modes", training=training, apart=APART)
         expect_own_modes(notes["modes"], training)
@@ -107,7 +107,7 @@ def test_nothing_stays_behind(student, reference, probe):
     for note in ("hooks", "gradients", "frozen", "changed"):
         if notes[note]:
             parts = listed([str(each) for each in notes[note]], 2)
-            raise Failure(f"the model is another one afterwards, in its {note}: {parts}", "the model as it came", look)
+            raise Failure(f"the model is another one afterward, in its {note}: {parts}", "the model as it came", look)
     if notes["image_changed"] or not notes["recording"]:
         seen = "the image has changed" if notes["image_changed"] else "torch records no gradients any more"
         raise Failure(f"{seen} after the call", "everything as before", look)

@@ -211,7 +211,7 @@ def groups(
     Returns:
         "returned", its type's name; "groups", for each dict "keys", "weight_decay", "holder" (the type of its
         "params") and "names" (for what is no parameter of the model "?" and its type's name); None in the place of
-        anything else; "frozen", names of the parameters that ask for no gradient afterwards.
+        anything else; "frozen", names of the parameters that ask for no gradient afterward.
     """
     model = model_of(parts)
     for name, other in (tied or {}).items():

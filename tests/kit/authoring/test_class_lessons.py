@@ -21,7 +21,7 @@ LESSON = "11_count_tokens"
 
 
 @pytest.fixture(autouse=True)
-def _no_class_afterwards(monkeypatch):
+def _no_class_afterward(monkeypatch):
     monkeypatch.setattr(class_exercises._InUse, "files", None)
 
 

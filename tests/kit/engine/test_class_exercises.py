@@ -45,7 +45,7 @@ print(never_run)
 
 
 @pytest.fixture(autouse=True)
-def _no_class_afterwards(monkeypatch):
+def _no_class_afterward(monkeypatch):
     monkeypatch.setattr(class_exercises._InUse, "files", None)
 
 

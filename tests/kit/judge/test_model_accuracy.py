@@ -111,5 +111,5 @@ def test_damaged_images_and_other_sets_are_reported(data, images):
 
 
 def test_an_accuracy_in_words():
-    assert str(Measured(723, 1000)) == "72.3 % of 1000 held-out images (± 1.4 %)"
+    assert str(Measured(723, 1000)) == "72.3 % of 1000 held-out images (± 2.8 %)"
     assert math.isclose(Measured(1, 4).share, 0.25)

@@ -59,9 +59,9 @@ class Measured:
         return self.right / self.count
 
     def __str__(self) -> str:
-        """As "72.3 % of 1000 held-out images (± 1.4 %)": one standard deviation, as other images would give it."""
-        spread = math.sqrt(self.share * (1 - self.share) / self.count)
-        return f"{self.share:.1%} of {self.count} held-out images (± {spread:.1%})".replace("%", " %")
+        """As "72.3 % of 1000 held-out images (± 2.8 %)": half a 95 % interval, as in the lesson."""
+        half = 1.96 * math.sqrt(self.share * (1 - self.share) / self.count)
+        return f"{self.share:.1%} of {self.count} held-out images (± {half:.1%})".replace("%", " %")
 
 
 def _no_images(advice: str) -> NotMeasured:
