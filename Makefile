@@ -17,12 +17,12 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 demo: install
 	$(RUN) -m vit_course demo --out demo
 
-# of known mistakes, mutants, attacks and long journeys one in five, PART=1 to 4 another fifth
+# of known mistakes, mutants, attacks, whole notebooks and long journeys one in five, PART=1 to 4 another fifth
 PART ?= 0
 test: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS) --part $(PART)
 
-# nothing is sampled: before a release, and each night
+# nothing is sampled: before a release
 test-all: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS) --all
 

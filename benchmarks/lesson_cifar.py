@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
+from torchvision.ops import stochastic_depth
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
@@ -51,13 +52,14 @@ RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: the model, what is wrong with it, and what it learns from."""
+    """One way to train: the model, what is changed in it (``dropped``: by stochastic depth), what it learns from."""
 
     config: ViTConfig = BASE
     softmax: bool = False
     scrambled: bool = False
     augmentation: Augmentation = PLAIN
     mixup: bool = False
+    dropped: float = 0.0
     num_train: int = 10_000
     epochs: int = 6
     convolutional: bool = False
@@ -78,6 +80,7 @@ ARMS = {
     "few images": FEW,
     "few images, shifted and flipped": replace(FEW, augmentation=MOVED),
     "few images, shifted, flipped and mixed": replace(FEW, augmentation=MOVED, mixup=True),
+    "few images, shifted, flipped, stochastic depth": replace(FEW, augmentation=MOVED, dropped=0.2),
     "lab sheet": Arm(SEED_A),
     "lab sheet, softmax before the loss": Arm(SEED_A, softmax=True),
     "scrambled": Arm(scrambled=True),
@@ -150,12 +153,23 @@ def scramble(model: VisionTransformer) -> None:
     model.patch_embedding.register_forward_hook(lambda layer, images, x: x.transpose(1, 2).reshape(x.shape))
 
 
+def drop_branches(model: VisionTransformer, highest: float) -> None:
+    """Stochastic depth: in training leave branches out, with a probability that grows from 0 to ``highest``."""
+    for block, probability in zip(model.blocks, torch.linspace(0, highest, len(model.blocks)).tolist(), strict=True):
+        for branch in (block.attention, block.mlp):
+            branch.register_forward_hook(
+                lambda layer, _, x, p=probability: stochastic_depth(x, p, "row", layer.training)
+            )
+
+
 def build(arm: Arm, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
     """A fresh model and its optimizer."""
     torch.manual_seed(seed)
     right = VisionTransformer(arm.config)
     if arm.scrambled:
         scramble(right)
+    if arm.dropped:
+        drop_branches(right, arm.dropped)
     model: nn.Module = ConvNet() if arm.convolutional else right
     model = SoftmaxInTheModel(model) if arm.softmax else model
     return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
@@ -308,7 +322,7 @@ def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str,
 
 
 def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> str:
-    """A table's line: per cent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
+    """A table's line: percent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
     line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
     if baseline is not None and len(each) == len(baseline) > 1:
         line += "   {:+5.1f} ± {:.1f}".format(*paired_interval(each, baseline))

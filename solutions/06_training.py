@@ -28,7 +28,7 @@
 # | `split_indices` | 8 | 3 |
 # | `train_one_epoch`, `evaluate` | 20 | 4 + 4 |
 # | bug hunt: `fix_training` | 10 | 3 |
-# | another bug, drawn for you | 5 | – |
+# | a second bug hunt, with a random bug | 5 | – |
 # | `warmup_cosine`, `parameter_groups`, `EarlyStopping` | 20 | 2 + 2 + 2 |
 # | a first training on photos | 10 | – |
 #
@@ -686,7 +686,7 @@ draw(losses, "epoch", "training loss")
 # works like a crude momentum. So a smaller rate may hide this bug. It does not remove it.)
 
 # %% [markdown]
-# ### Another bug, drawn for you (5 minutes)
+# ### A second bug hunt, with a random bug (5 minutes)
 #
 # One more loop from the library of mistakes; a seed picks what is wrong with it. Some of its bugs harm the training,
 # some only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. Which kind

@@ -26,7 +26,7 @@
 # | exercise | minutes | points |
 # |---|---|---|
 # | `mixup` | 12 | 2 |
-# | a bug, drawn for you | 5 | – |
+# | a bug hunt, with a random bug | 5 | – |
 # | six experiments, each with a written question | 75 | 10 |
 # | your trained model, graded by its accuracy | 1 to 30 | 8 |
 #
@@ -46,6 +46,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torchvision.ops import stochastic_depth
 
 from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
@@ -598,7 +599,7 @@ names = [" + ".join(f"{row[each]:.2f} {toys.classes[each]}" for each in row.nonz
 show_images(blended, titles=[name.replace(" + ", "\n+ ") for name in names], columns=8)
 
 # %% [markdown]
-# ### A bug drawn for you
+# ### A bug hunt, with a random bug
 #
 # A fault in mixup is hard to see in the pictures. A seed has put one into this function:
 
@@ -663,18 +664,43 @@ class Mixed:
 # We try it where it should help most: on 2,000 images, which the model learns by heart, as you saw in lesson 06. Thirty
 # epochs of them are 480 steps, about as many as six epochs of 10,000 (474).
 #
-# **Predict first, in the answer cell.** First shifts and flips, then mixup on top. What happens to the training loss at
-# the end: lower or higher? To the validation loss? To the accuracy?
+# And we try a rival. *Stochastic depth* (Huang et al. 2016) changes the model instead of the images: in training a
+# block's branch is left out for some images, so each image passes through another, shallower model every time. In the
+# first block no branch is left out, in the last each with a probability of 20 %. Lesson 10 builds it; torchvision has
+# a function for it, and a hook on every branch is enough:
+
+
+# %%
+def drop_branches(model):
+    """Stochastic depth: in training, leave branches out for some images, more of them in later blocks."""
+    for block, probability in zip(model.blocks, torch.linspace(0, 0.2, len(model.blocks)).tolist(), strict=True):
+        for branch in (block.attention, block.mlp):
+            branch.register_forward_hook(
+                lambda layer, _, x, p=probability: stochastic_depth(x, p, "row", layer.training)
+            )
+    return model
+
+
+# %% [markdown]
+# **Predict first, in the answer cell.** First shifts and flips; then on top of them either mixup or stochastic depth.
+# What happens to the training loss at the end: lower or higher? To the validation loss? To the accuracy?
 
 # %% tags=["experiment"]
 FEW = Arm(num_train=BUDGET.num_train // 5, epochs=5 * BUDGET.epochs)
 MOVED = replace(FEW, augmentation=Augmentation(max_shift=2, flip=True))
-few_images = {"as they are": FEW, "shifted, flipped": MOVED, "and mixed": replace(MOVED, change_batches=Mixed)}
+few_images = {
+    "as they are": FEW,
+    "shifted, flipped": MOVED,
+    "and mixed": replace(MOVED, change_batches=Mixed),
+    "or with stochastic depth": replace(MOVED, change=drop_branches),
+}
 compare(few_images)
 
 # %% tags=["experiment"]
 axes = new_figure(6.8, 3.0).subplots()
-for (name, arm), color, line in zip(few_images.items(), (BLUE, ORANGE, INK), ("-", "--", ":"), strict=True):
+for (name, arm), color, line in zip(
+    few_images.items(), (BLUE, ORANGE, INK, GRAY), ("-", "--", ":", "-."), strict=True
+):
     losses = [validation_loss for _, validation_loss, _ in histories[arm, 0]]
     axes.plot(range(1, 1 + len(losses)), losses, line, color=color, label=name)
     print(f"{name}: training loss {histories[arm, 0][-1][0]:.2f} at the end")
@@ -687,8 +713,8 @@ axes.figure
 #
 # *My prediction, before the run: …*
 #
-# Give your table and the losses. Which intervals contain 0? What is mixup worth on top of the others (a second
-# `compare`, with these two arms only)? Why should augmentation not be judged by the training loss? And why must
+# Give your table and the losses. Which intervals contain 0? What is each of mixup and stochastic depth worth on top of
+# shifts and flips (a second `compare`, without "as they are")? Why should augmentation not be judged by the training loss? And why must
 # validation images never be augmented?
 #
 # ### BEGIN SOLUTION

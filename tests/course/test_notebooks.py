@@ -241,6 +241,7 @@ def solved(tmp_path_factory):
     return run_once
 
 
+@pytest.mark.sampled
 @every_lesson
 def test_the_solution_runs_and_earns_every_point(name, solved):
     notebook, cells, _ = solved(name)
@@ -252,6 +253,7 @@ def test_the_solution_runs_and_earns_every_point(name, solved):
     assert earned == {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}
 
 
+@pytest.mark.sampled
 @every_lesson
 def test_the_worked_examples_of_the_exercises_are_true(name, solved):
     """Every exercise's docstring holds a doctest, and the solution passes it."""
@@ -261,6 +263,7 @@ def test_the_worked_examples_of_the_exercises_are_true(name, solved):
     assert [each for each, (failed, attempted) in results.items() if failed or not attempted] == []
 
 
+@pytest.mark.sampled
 @every_lesson
 def test_an_untouched_notebook_earns_nothing(name, tmp_path):
     cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path, allow_errors=True)

@@ -57,6 +57,7 @@ ARMS = {
 BASELINES = {
     "few images, shifted and flipped": "few images",
     "few images, shifted, flipped and mixed": "few images",
+    "few images, shifted, flipped, stochastic depth": "few images",
     "lab sheet": "sine positions",
     "lab sheet, softmax before the loss": "lab sheet",
     "small positions, scrambled": "small positions",
