@@ -31,7 +31,7 @@ from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import MOST_NAMES
-from exercise_kit.worker.preload import uses_rest
+from exercise_kit.worker.preload import packages_used
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
@@ -52,7 +52,7 @@ class Worker:
     it talked to this worker, which ended it; None as long as it did not. ``spent``, the seconds that its replies took.
     """
 
-    def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None, all_packages: bool = True) -> None:
+    def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None, used: Sequence[str] | None = None) -> None:
         self._watching = False
         self._called: dict[str, None] = {}
         self._warm = warm
@@ -67,7 +67,7 @@ class Worker:
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
         self._wire = Wire(self._socket.fileno(), caps, blocking=False)
         with theirs:
-            self._child = warm.fork(theirs, view, limits, all_packages=all_packages)
+            self._child = warm.fork(theirs, view, limits, used)
         self._handshake()
         self.spent = 0.0
 
@@ -342,7 +342,7 @@ class Sandbox:
             self.close()
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
-                return Worker(self._started(), self.limits, view, source is None or uses_rest(source))
+                return Worker(self._started(), self.limits, view, None if source is None else packages_used(source))
             except WarmProcessLost:
                 self.close()
                 if attempt == _ATTEMPTS_AT_FORK - 1:

@@ -86,18 +86,20 @@ class WarmProcess:
             raise
         return tuple(answer["walls"])
 
-    def fork(self, channel: socket.socket, view: Path | None, limits: Limits, *, all_packages: bool = True) -> int:
+    def fork(
+        self, channel: socket.socket, view: Path | None, limits: Limits, packages_used: Sequence[str] | None
+    ) -> int:
         """Make a child that talks over ``channel``, and give its number; the one before it is ended.
 
         Args:
             channel: the child's end.
             view: the folder of packages that it may read.
             limits: what it may use.
-            all_packages: whether it needs more than torch, or may have to wait for the rest itself.
+            packages_used: those that the first child waits for, as :mod:`worker.preload` names them; None: all of them.
         """
         message = {
             "do": "fork",
-            "all": all_packages,
+            "packages_used": None if packages_used is None else list(packages_used),
             "view": str(view) if view else None,
             "limits": asdict(limits),
             "device": self._device,

@@ -107,7 +107,7 @@ class _ChildManager:
         self._child = 0
         self._watcher: int | None = None
         self._forks = 0
-        self._has_all = False
+        self._has_all = False  # the later packages
 
     def serve(self) -> None:
         """Do what the judge asks, until it is gone."""
@@ -128,9 +128,10 @@ class _ChildManager:
 
     def _fork(self, request: dict[str, Any], channel: int) -> None:
         self._forks += 1
-        if not self._has_all and (request["all"] or self._forks > 1):
-            self._has_all = True
-            preload.preload_rest()
+        if not self._has_all:
+            packages = request["packages_used"] if self._forks == 1 else None
+            self._has_all = packages is None
+            preload.preload_later(packages)
             gc.collect()
             gc.freeze()
         if self._forks == _MANY:

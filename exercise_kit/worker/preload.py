@@ -44,23 +44,26 @@ def gather(proc: int | None = None) -> int:
     return count
 
 
-_FIRST = ("torch", "torch.testing", "torch.optim", "torch.utils.data", "numpy", "IPython")
-# these take as long as torch does: the first submission waits for them only where its code may use them
-_REST = (
-    *("torch._dynamo", "torchvision", "matplotlib", "matplotlib.figure", "matplotlib.font_manager"),
-    *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "torchinfo", "PIL.Image", "PIL.JpegImagePlugin"),
-    *("PIL.PngImagePlugin", "PIL.BmpImagePlugin", "PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
+# the shell imports matplotlib, so that the rest of it costs next to nothing
+_FIRST = (
+    *("torch", "torch.testing", "torch.optim", "torch.utils.data", "numpy", "IPython", "matplotlib.figure"),
+    *("matplotlib.font_manager", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "PIL.Image"),
+    *("PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.BmpImagePlugin", "PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
 )
-# torch imports torch._dynamo for any optimizer; a lesson's own modules import what they draw, load and train with
-_USES_REST = re.compile(
-    r"\b(optim|compile|jit|export|vmap|func|_dynamo|torchvision|matplotlib|plt|torchinfo|PIL|eval|exec|import_module"
-    r"|__import__|plots\w*|training|trained|recipes|fine_tuning)\b"
-)
+# each of these takes half as long as torch does, or as long: the first submission waits only for what its code uses
+_LATER = {
+    # torch imports it for any optimizer, and sympy, which assert_close imports, with it
+    "torch._dynamo": re.compile(
+        r"\b(optim|Adam\w*|SGD|_dynamo|assert_close|torch\.(compile|export)|training|recipes)\b"
+    ),
+    "torchvision": re.compile(r"\btorchvision\b"),
+    "torchinfo": re.compile(r"\btorchinfo\b"),
+}
 
 
-def uses_rest(source: str) -> bool:
-    """Whether code may import what is not among the first packages; what is missed is imported when it runs."""
-    return _USES_REST.search(source) is not None
+def packages_used(source: str) -> list[str]:
+    """Which later packages code seems to use; what is missed here is imported when the code runs."""
+    return [package for package, used in _LATER.items() if used.search(source)]
 
 
 def preload_first(device: str = "cpu") -> Any:
@@ -85,9 +88,13 @@ def preload_first(device: str = "cpu") -> Any:
     return shell
 
 
-def preload_rest() -> None:
-    """Import the other packages that there are."""
-    _import(_REST)
+def preload_later(packages: Sequence[str] | None) -> None:
+    """Import those of the later packages that there are; None: all of them."""
+    _import(list(_LATER) if packages is None else packages)
+    if packages is None or "torch._dynamo" in packages:
+        import torch
+
+        torch.testing.assert_close(torch.ones(2), torch.ones(2))
 
 
 def _import(packages: Sequence[str]) -> None:
@@ -104,7 +111,6 @@ def _warm_up(*, backward: bool) -> None:
     result = layer(torch.ones(1, 2)).sum()
     if backward:
         result.backward()
-    torch.testing.assert_close(torch.ones(2), torch.ones(2))
 
 
 def _without_path(message: Warning | str, category: type[Warning], *_: object, **__: object) -> str:
