@@ -450,11 +450,15 @@ def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
 
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
-    arms = ("few images", "few images, shifted and flipped", "few images, shifted, flipped and mixed")
+    arms = [arm for arm in ARMS if arm.startswith("few images")]
     runs = [log("lesson_cifar.json")["results"][arm]["0"] for arm in arms]
     train, validation = ([run[name][-1] for run in runs] for name in ("train_loss", "validation_loss"))
-    assert f"{train[0]:.2f} as they are, {train[1]:.2f} shifted and flipped, {train[2]:.2f} with mixup" in EXPERIMENTS
-    assert f"validation loss {validation[0]:.2f}, {validation[1]:.2f} and {validation[2]:.2f}" in EXPERIMENTS
+    ways = ("as they are", "shifted and flipped", "with mixup", "with stochastic depth")
+    assert ", ".join(f"{loss:.2f} {way}" for loss, way in zip(train, ways, strict=True)) in EXPERIMENTS
+    *first, last = (f"{loss:.2f}" for loss in validation)
+    assert f"validation loss {', '.join(first)} and {last}" in EXPERIMENTS
+    for arm, way in ((arms[2], "mixup is worth"), (arms[3], "stochastic depth")):
+        assert f"{way} {interval(ARMS[arm], ARMS[arms[1]])}" in EXPERIMENTS
     seconds = [sum(run["seconds"]) for run in log("lesson_cifar.json")["results"]["base"].values()]
     assert f"({min(seconds):.0f} to {max(seconds):.0f} seconds)" in TRAINING
     slow = log("lesson_cifar.json")["results"]["patches of 4"].values()
