@@ -22,7 +22,7 @@ GROUPS = {
         "as they are": "few images",
         "shifted and flipped": "few images, shifted and flipped",
         "and mixed": "few images, shifted, flipped and mixed",
-        "and stochastic depth": "few images, shifted, flipped, stochastic depth",
+        "or stochastic depth": "few images, shifted, flipped, stochastic depth",
     },
     "6 lab sheet": {
         "64 wide, sine": "sine positions",

@@ -126,12 +126,12 @@ class OtherDevice(TorchDispatchMode):
         if (here and there) or (_is_of_the_cpu(options.get("generator")) and (there or _makes_there(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
-        if there and options.get("device") is None and _is_a_function(operator):
+        if there and options.get("device") is None and _is_a_function(operator, inputs):
             return tree_map(_moved, operator(*tree_map(_zeros_of, inputs), **tree_map(_zeros_of, options)))
         return operator(*inputs, **options)
 
 
-def _is_a_function(operator: Any) -> bool:
+def _is_a_function(operator: Any, inputs: Any) -> bool:
     """Whether an operator makes new tensors, of shapes that no number decides: zeros on the CPU give the same ones.
 
     Meta's own way to them goes through torch's compiler for a division or a product of matrices, and to import that
@@ -139,9 +139,18 @@ def _is_a_function(operator: Any) -> bool:
     """
     schema = getattr(operator, "_schema", None)
     by_numbers = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
-    if schema is None or any(each in operator.tags for each in by_numbers):
+    if schema is None or (
+        any(each in operator.tags for each in by_numbers) and not _indexes_by_place(operator, inputs)
+    ):
         return False
     return all(each.alias_info is None for each in (*schema.arguments, *schema.returns))
+
+
+def _indexes_by_place(operator: Any, inputs: Any) -> bool:
+    """Whether it is an indexing without a mask, whose numbers would decide how many are taken."""
+    return operator.overloadpacket is _aten.index and all(
+        each.dtype not in (torch.bool, torch.uint8) for each in tensors_in(inputs[1])
+    )
 
 
 def _zeros_of(value: Any) -> Any:

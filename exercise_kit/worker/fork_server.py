@@ -41,6 +41,7 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     _, highest = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (highest, highest))  # the judge's own limit is not for a worker
+    gc.disable()  # what is imported stays, so that nobody has to look for garbage in it
     try:
         setup, _ = _received(control)
         sys.path[:] = [*sys.path, *setup["packages"]]
@@ -50,7 +51,6 @@ def main(descriptor: int) -> None:
         from . import child
 
         shell = preload.preload_first(setup["device"])
-        gc.collect()
         gc.freeze()
         _send_message(control, {"ready": True, "walls": sandbox_policy.names if sandbox_policy else []})
         _ChildManager(
@@ -132,12 +132,12 @@ class _ChildManager:
             packages = request["packages_used"] if self._forks == 1 else None
             self._has_all = packages is None
             preload.preload_later(packages)
-            gc.collect()
             gc.freeze()
         if self._forks == _MANY:
             preload.gather(self._policy.proc if self._policy else None)
         self._child = os.fork()
         if self._child == 0:
+            gc.enable()
             self._control.close()
             self._live(channel, self._scratch, self._policy, request)
         os.close(channel)

@@ -17,8 +17,8 @@ AXES = ("image", "token", "dimension")
 
 
 def _linear(probe, channels, patch_size, embed_dim, bias=True):
-    # draws nothing from torch's global generator, from which a student's own layer may draw here and in a worker
-    linear = nn.utils.skip_init(nn.Linear, channels * patch_size**2, embed_dim, bias=bias)
+    with torch.random.fork_rng(devices=()):  # a student's own layer may draw from torch's generator, here and there
+        linear = nn.Linear(channels * patch_size**2, embed_dim, bias=bias)
     with torch.no_grad():
         for parameter in linear.parameters():
             parameter.copy_(probe.normal(*parameter.shape))
