@@ -24,7 +24,7 @@ test: install check
 
 # nothing is sampled: before a release
 test-all: install check
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all --cov --cov-report=term
 
 # every mutant, where `make test` evaluates one in five
 proof: install

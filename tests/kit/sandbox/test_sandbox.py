@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -211,13 +212,14 @@ def test_memory_has_an_end(sandbox):
 def test_a_worker_that_took_all_memory_still_ends_in_words(sandbox):
     if "landlock" not in sandbox.protections:
         return
-    with sandbox.worker() as worker:
-        source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
-        list(worker.run([CellSource(4, source)]))
-        with pytest.raises(WorkerLost) as caught:
-            worker.request("call", name="f", inputs=(torch.ones(1 << 22),))
-    assert caught.value.kind == "memory"
-    assert is_alive(sandbox)
+    source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
+    with Sandbox(replace(LIMITS, cell_seconds=15.0)) as patient:
+        with patient.worker() as worker:
+            list(worker.run([CellSource(4, source)]))
+            with pytest.raises(WorkerLost) as caught:
+                worker.request("call", name="f", inputs=(torch.ones(1 << 22),))
+        assert caught.value.kind == "memory"
+        assert is_alive(patient)
 
 
 def test_workers_do_not_see_each_other(sandbox):
