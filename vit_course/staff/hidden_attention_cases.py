@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
+from vit_course.exercises import impostors
 
 Pair = tuple[Tensor, Tensor]
 Attend = Callable[[Tensor, Tensor, Tensor], Pair]
 
 
-class Suspect(NamedTuple):
-    """An ``attend`` for a student's test to judge, and what it does, as a clause: "scales the keys beforehand"."""
+class Suspect(impostors.Suspect):
+    """An ``attend`` for a student's test to judge."""
 
-    described: str
-    attend: Attend
+    @property
+    def attend(self) -> Attend:
+        """The function, by the name that the hidden checks of earlier class folders ask for."""
+        return self.function
 
 
 def scores_of(query: Tensor, key: Tensor) -> Tensor:

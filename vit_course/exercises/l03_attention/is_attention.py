@@ -1,14 +1,13 @@
 """`is_attention`: a test that the student writes, tested with right and with wrong attention.
 
-A test that says no to everything would catch every mistake; so the wrong ones count only after it has let the right
-ones pass. The known mistakes are tests that say yes or no where they should not.
+The known mistakes are tests that say yes or no where they should not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,12 +15,11 @@ from torch import Tensor
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, NotWritten
+from vit_course.exercises.impostors import LineUp
 from vit_course.exercises.l03_attention import LESSON, attention_cases
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import output_of, weights_of
 
-Attend = Callable[..., Any]
-TRIES = 3
+LINE_UP = LineUp("an attend", "your own attention", attention_cases.RIGHT, attention_cases.WRONG)
 
 is_attention = Exercise("is_attention", LESSON, in_training=InTraining.UNSEEN)
 
@@ -29,18 +27,13 @@ is_attention = Exercise("is_attention", LESSON, in_training=InTraining.UNSEEN)
 @is_attention.check(guard=True)
 def right_attention_passes(student: Student, probe: Probe) -> None:
     """Right attention passes, however it was computed."""
-    for attend in attention_cases.RIGHT:
-        tries = [_judge(student, attend, right=True, seed=seed) for seed in range(TRIES)]
-        failures = [failure for failure in tries if failure]
-        if 0 < len(failures) < TRIES:
-            failures[0].seen += f", in {len(failures)} of {TRIES} tries"
-        _tell(student, failures)
+    LINE_UP.expect_right_passes(student)
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
     """It catches output or weights of a wrong shape."""
-    _expect_caught(
+    LINE_UP.expect_caught(
         student, "shape", "Which shapes do you expect when queries, keys and both dimensions all differ in size?"
     )
 
@@ -48,13 +41,13 @@ def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes)
 def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
     """It catches a softmax over the queries, over everything, or none at all."""
-    _expect_caught(student, "axis", "Which sums of the weights do you know without computing any attention?")
+    LINE_UP.expect_caught(student, "axis", "Which sums of the weights do you know without computing any attention?")
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were not scaled."""
-    _expect_caught(
+    LINE_UP.expect_caught(
         student, "no scale", "For which small query and keys can you work out the weights with pencil and paper?"
     )
 
@@ -62,7 +55,7 @@ def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes)
 def it_catches_other_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were scaled by something else than the root of head_dim."""
-    _expect_caught(
+    LINE_UP.expect_caught(
         student, "other scale", "Which of your sizes are equal by accident, so that one can stand for the other?"
     )
 
@@ -71,19 +64,19 @@ def it_catches_other_scaling(student: Student, probe: Probe) -> None:
 def it_catches_altered_queries_and_keys(student: Student, probe: Probe) -> None:
     """It catches scores that leave out a number of each query and key, or a key's length."""
     look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
-    _expect_caught(student, "altered", look)
+    LINE_UP.expect_caught(student, "altered", look)
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_other_values(student: Student, probe: Probe) -> None:
     """It catches an output that is no mean of the values under the weights."""
-    _expect_caught(student, "values", "When you know weights and values, what must the output be?")
+    LINE_UP.expect_caught(student, "values", "When you know weights and values, what must the output be?")
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_a_mask(student: Student, probe: Probe) -> None:
     """It catches a mask that hides keys by their place."""
-    _expect_caught(
+    LINE_UP.expect_caught(
         student, "mask", "What happens to right attention when the keys are shuffled, together with their values?"
     )
 
@@ -91,7 +84,7 @@ def it_catches_a_mask(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes)
 def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
     """It catches weights that do not belong to the output."""
-    _expect_caught(
+    LINE_UP.expect_caught(
         student, "belonging", "Does your test look at output and weights apart, or also at the two together?"
     )
 
@@ -99,73 +92,29 @@ def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes)
 def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
     """It catches images of a batch that get mixed."""
-    _expect_caught(student, "batch", "Does the answer for one image change when the other images of the batch do?")
+    LINE_UP.expect_caught(
+        student, "batch", "Does the answer for one image change when the other images of the batch do?"
+    )
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_a_constant_output(student: Student, probe: Probe) -> None:
     """It catches an output that does not depend on the query."""
-    _expect_caught(student, "constant", "Which numbers would tell two different queries apart?")
+    LINE_UP.expect_caught(student, "constant", "Which numbers would tell two different queries apart?")
 
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
     """It catches weights that sum to one but are no softmax of the scores."""
-    _expect_caught(student, "not a softmax", "Which one example, worked out by hand, would nail down the numbers?")
+    LINE_UP.expect_caught(
+        student, "not a softmax", "Which one example, worked out by hand, would nail down the numbers?"
+    )
 
 
 is_attention.example("""
 >>> is_attention(lambda query, key, value: (value, query))
 False
 """)
-
-
-def _expect_caught(student: Student, family: str, look: str) -> None:
-    wrong = attention_cases.WRONG[family]
-    _tell(student, [failure for attend in wrong if (failure := _judge(student, attend, right=False, look=look))])
-
-
-def _tell(student: Student, failures: list[Failure]) -> None:
-    """Raise the first failure, after the test has been asked about one attend of every family.
-
-    These answers go on record, so that a likely cause is named only where the whole pattern fits.
-    """
-    if failures:
-        for family in attention_cases.WRONG.values():
-            _judge(student, family[0], right=False)
-        raise failures[0]
-
-
-def _judge(student: Student, attend: Attend, right: bool, look: str = "", seed: int = 0) -> Failure | None:
-    """Ask the student's test about one attend; the failure when it answers wrong.
-
-    ``seed`` is set first, so that a test that draws without a seed draws the same for every attend.
-    """
-    described = f"an attend that {'is right: it ' if right else ''}{attend.__doc__}"
-    torch.manual_seed(seed)
-    try:
-        answer = student(attend)
-    except NotWritten:
-        raise
-    except Failure as failure:
-        asks = "A fact may turn out false, but is_attention should still answer. What could it return then?"
-        seen = f"{failure.seen}; it was asked about {described}"
-        return Failure(seen, str(right), failure.look if right else asks)
-    if not _is_bool(answer):
-        seen = "None" if answer is None else f"a {type(answer).__name__}"
-        line = "Does every path end in a `return`?" if answer is None else "What does your `return` line give back?"
-        return Failure(f"is_attention(attend) gives {seen}", "True or False", line)
-    if bool(answer) is right:
-        return None
-    far = "Print what your test compares, for your own attention. Is a fact of yours wrong, or only too strict?"
-    return Failure(f"is_attention(attend) is {bool(answer)} for {described}", str(right), look or far)
-
-
-def _is_bool(answer: object) -> bool:
-    """Whether it is True or False, be it as a tensor or a number of numpy."""
-    if isinstance(answer, torch.Tensor):
-        return answer.dtype == torch.bool and answer.numel() == 1
-    return type(answer).__name__ in ("bool", "bool_")
 
 
 Attention = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
