@@ -69,7 +69,10 @@ class CallbackService:
         self._numbers_kept = 0
 
     def answer(self, question: Any) -> dict[str, Any]:
-        """{"result": ..., "call": number} or {"gradients": [...]} or {"raised": ...}; WireError: no question."""
+        """{"result", "call", "changed"} or {"gradients": [...]} or {"raised": ...}; WireError: no question.
+
+        "changed" holds the place and the new numbers of each tensor that the function has written into.
+        """
         if not isinstance(question, dict):
             raise WireError("a question that is none")
         try:
@@ -88,18 +91,21 @@ class CallbackService:
         function = self._callables[_number(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(tensors_in((inputs, options)))
+        versions = [tensor._version for tensor in given]
         numbers = _kept_of(given)
         room = len(self._calls) < _MOST_KEPT and self._numbers_kept + numbers <= _MOST_NUMBERS_KEPT
         if question["gradients"] is not True or not room:
             with torch.no_grad():
-                return {"result": function(*inputs, **options), "call": -1}
+                result = function(*inputs, **options)
+            return {"result": result, "call": -1, "changed": _changed(given, versions)}
         with torch.enable_grad():
             for tensor in given:
                 tensor.requires_grad_(tensor.is_floating_point())
             result = function(*inputs, **options)
         self._numbers_kept += numbers
         self._calls.append((given, list(tensors_in(result))))
-        return {"result": _detached(result), "call": len(self._calls) - 1}
+        changed = _changed(given, versions)
+        return {"result": _detached(result), "call": len(self._calls) - 1, "changed": changed}
 
     def _gradients(self, number: Any, cotangents: Any) -> dict[str, Any]:
         given, outputs = self._calls[_number(number)]
@@ -116,6 +122,15 @@ def _number(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise IndexError("no function of this number")
     return value
+
+
+def _changed(given: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int, Tensor]]:
+    """Place and numbers of the tensors that have been written into since they had these versions."""
+    return [
+        (place, tensor.detach())
+        for place, (tensor, version) in enumerate(zip(given, versions, strict=True))
+        if tensor._version != version
+    ]
 
 
 def _detached(value: Any) -> Any:

@@ -294,7 +294,13 @@ class Callbacks:
 
     def _called(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}
-        return self._answer(question)
+        answer = self._answer(question)
+        tensors = list(tensors_in((inputs, options)))
+        with torch.no_grad():
+            for place, written in answer["changed"]:
+                with contextlib.suppress(RuntimeError):  # an expanded tensor has no place for every number
+                    tensors[place].copy_(written)
+        return answer
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:

@@ -246,6 +246,27 @@ def test_a_function_of_the_judges_can_be_differentiated(harness):
     assert all(got.allclose(leaf.grad) for got, leaf in zip(gradients[1:], leaves, strict=True))
 
 
+def centered(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        x.sub_(x.mean())
+    return x.square()
+
+
+@pytest.mark.parametrize("made", ["torch.arange(3.0)", "torch.arange(3.0, requires_grad=True)"])
+def test_what_a_function_of_the_judges_writes_into_its_inputs_is_seen(harness, made):
+    worker = harness.with_cell(IMPORTS + f"def f(norm):\n    x = {made}\n    return norm(x=x), x")
+    squares, written = call(worker, "f", centered)["result"]
+    assert written.tolist() == [-1.0, 0.0, 1.0]
+    assert squares.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_an_expanded_input_stays_as_it_is(harness):
+    worker = harness.with_cell(IMPORTS + "def f(norm):\n    x = torch.ones(1).expand(3)\n    return norm(x), x")
+    squares, written = call(worker, "f", centered)["result"]
+    assert squares.tolist() == [0.0] * 3
+    assert written.tolist() == [1.0] * 3
+
+
 def test_what_a_function_of_the_judges_raises_can_be_caught(harness):
     worker = harness.with_cell(
         IMPORTS + "def f(attend):\n    try: attend(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 3))\n"
