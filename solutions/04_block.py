@@ -19,6 +19,7 @@
 #
 # **After this lesson you can**
 # - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
+# - write a test that tells LayerNorm from its look-alikes, and choose inputs that hide none of them;
 # - say what a GELU does, and what two Linears without it cannot represent;
 # - build an encoder block, and test how it is wired, with zero weights and against a block that you trust;
 # - compare a stack with its norms on the branches and one with its norms on the residual stream, by their gradients and
@@ -27,6 +28,7 @@
 # | exercise | minutes | points |
 # |---|---|---|
 # | `layer_norm` | 10 | 5 |
+# | `is_layer_norm`: you write the test | 20 | 6 |
 # | `Mlp` | 6 | 3 |
 # | `EncoderBlock` | 15 | 7 |
 # | one written question | 6 | 2 |
@@ -235,6 +237,191 @@ print(f"below 0.1: {(variances < 0.1).float().mean():.0%} of the patches")
 # (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nine
 # patches in ten, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (There the
 # tokens are no longer pixels: positions and other blocks have added to them, so no token is truly flat.)
+
+# %% [markdown]
+# ## A test for LayerNorm
+#
+# In lesson 03 you wrote a test for attention. This time someone gives you a function `norm(x, weight, bias, eps)`, and
+# says that it is LayerNorm. Is it?
+#
+# Here are seven suspects, each made of *your* function. Six have one bug each. **One is right**, though it looks wrong.
+# Which?
+
+
+# %%
+def tidy(x, weight, bias, eps):
+    x -= x.mean(dim=-1, keepdim=True)
+    return layer_norm(x, weight, bias, eps)
+
+
+def crowd(x, weight, bias, eps):
+    ones, zeros = torch.ones(x.numel()), torch.zeros(x.numel())
+    return weight * layer_norm(x.flatten(), ones, zeros, eps).reshape(x.shape) + bias
+
+
+def unbiased(x, weight, bias, eps):
+    share = 1 - 1 / x.shape[-1]
+    return layer_norm(x, weight * share**0.5, bias, eps * share)
+
+
+suspects = {
+    "tidy": tidy,
+    "crowd": crowd,
+    "unbiased": unbiased,
+    "hasty": lambda x, weight, bias, eps: layer_norm(x, weight, weight * bias, eps),
+    "deaf": lambda x, weight, bias, eps: layer_norm(x, weight, bias, 1e-6),
+    "generous": lambda x, weight, bias, eps: layer_norm(x, 1 + weight, bias, eps),
+    "stretched": lambda x, weight, bias, eps: layer_norm(10 * x - 3, weight, bias, 100 * eps),
+}
+
+# %% [markdown]
+# Here is the test that comes to mind first: random tokens, a weight of ones, a bias of zeros, a small eps. Each token
+# must come out with mean 0 and variance 1, give or take a hundredth. **Predict first:** how many of the six does it
+# catch?
+
+
+# %%
+generator = torch.Generator().manual_seed(4)
+
+
+def zero_and_one(norm):
+    tokens = torch.randn(2, 5, 384, generator=generator)
+    result = norm(tokens, torch.ones(384), torch.zeros(384), 1e-6)
+    mean, variance = result.mean(dim=-1), result.var(dim=-1, correction=0)
+    zeros, ones = torch.zeros_like(mean), torch.ones_like(mean)
+    return torch.allclose(mean, zeros, atol=0.01) and torch.allclose(variance, ones, atol=0.01)
+
+
+for name, norm in suspects.items():
+    print(f"{name:>10}: {'passes' if zero_and_one(norm) else 'caught'}")
+
+# %% [markdown]
+# It catches two. The other four wrong ones get through because of the *inputs*: each was chosen as one usually chooses
+# it, and each hides a bug.
+#
+# **Predict first.** We compare two of them with your function, on tokens of eight numbers with an eps of 0.001. The
+# tokens' spread (their standard deviation) goes from 0.0001 to 10. For which spread do you see "deaf", which never
+# reads its eps? And "unbiased", which divides by 7?
+
+# %%
+spreads = torch.logspace(-4, 1, 60)
+tokens = spreads[:, None, None] * torch.randn(100, 8, generator=generator)
+given = tokens, torch.ones(8), torch.zeros(8), 0.001
+curves = {}
+for name in ("deaf", "unbiased"):
+    difference = suspects[name](*given) - layer_norm(*given)  # (spreads, tokens, embed_dim)
+    curves[name] = (spreads.log10(), difference.abs().amax(dim=(1, 2)))
+draw(curves, "spread of the tokens, as a power of 10", "largest difference from yours")
+
+# %% [markdown]
+# Each is hidden where the other one is seen. Where eps is far above the variance, the divisor makes no difference;
+# where it is far below, eps makes none. With a spread of 1 and the usual eps, 1e-6, one could leave it out, and no test
+# with a tolerance would see it.
+#
+# So choose an eps of about the size of the variance, where both count.
+
+# %% [markdown]
+# **On paper.** The token 1, 1, 5, 5 has mean 3 and variance 4; with an eps of 12 the root is 4, and the result is −½,
+# −½, ½, ½. What would it be with eps outside the root? With the divisor 3?
+#
+# But look at what this token cannot see: the middle between 1 and 5 is 3, too, and the mean distance from 3 is 2. Find
+# one in which fewer numbers agree by accident, and a weight and a bias that hide nothing.
+
+# %% [markdown]
+# ### Exercise: `is_layer_norm` (20 minutes, 6 points)
+#
+# Write the test. It is tried on right norms, written in many ways, which it must accept, and on wrong ones, which it
+# must reject. A test that rejects everything earns nothing.
+
+
+# %% exercise="is_layer_norm"
+def is_layer_norm(norm):
+    """Tell layer normalization from its look-alikes.
+
+    Convention: that of layer_norm. The variance divides by embed_dim, eps is added to it, and x is
+    left as it was.
+
+    norm:    a function of x (..., embed_dim), weight (embed_dim,), bias (embed_dim,) and eps that
+             gives one tensor. It may be wrong in any way: in its shape, or by changing x, too.
+    returns: True if what it computes is layer normalization, up to rounding; False if not
+
+    Your own layer_norm has to pass, and this has to fail:
+
+    >>> is_layer_norm(lambda x, weight, bias, eps: x)
+    False
+
+    Allowed: anything but a second layer norm to compare with, yours or a library's. Right answers
+    differ in their last digits: torch.allclose(a, b, atol=1e-5). Inputs of a few hundred numbers
+    are enough. About 15 lines.
+    """
+    ### BEGIN SOLUTION
+    generator = torch.Generator().manual_seed(4)
+    x, weight, bias = (torch.randn(*size, generator=generator) for size in ((2, 3, 5, 8), (8,), (8,)))
+    before = x.clone()
+    result = norm(x, weight, bias, 0.5)
+    if result.shape != before.shape or not torch.equal(x, before):
+        return False
+    alone = [norm(token, weight, bias, 0.5) for token in x.flatten(0, 2)]
+    token = torch.tensor([0.0, 5.0, 5.0, 5.0, 5.0])  # mean 4, variance 4; with an eps of 5 the root is 3
+    weight, bias = torch.tensor([3.0, 6.0, -3.0, 9.0, 0.0]), torch.tensor([1.0, 0.0, 2.0, -1.0, 4.0])
+    by_pencil = torch.tensor([-3.0, 2.0, 1.0, 2.0, 4.0])
+    facts = [
+        (torch.stack(alone).reshape(x.shape), result),
+        (norm(token, weight, bias, 5.0), by_pencil),
+    ]
+    return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# A right norm is refused? Print the two tensors that you compare, and their difference: `==` is too strict for
+# floating-point numbers. Is one that changes x not caught? Then `x` and your copy of it are the same tensor: `clone()`
+# makes another. Your test *raises*? Look at the shape first, and return False.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# For each norm that slips through: what does it do differently, and on which inputs could anybody see that? One token,
+# one image, three axes, equal sizes, a mean of 0, a tiny eps, weights that are all positive: each of these hides some
+# mistake. What must a token give when it is alone? And what does x hold after the call?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# draw x with four axes of different sizes, a weight and a bias; keep a copy of x
+# wrong shape, or x no longer like the copy? return False
+# facts = every token alone gives what it gave among the others;
+#         the pencil's token, with the pencil's eps, weight and bias, gives the pencil's numbers
+# return whether all facts hold, up to rounding
+# ```
+#
+# </details>
+
+# %% check="is_layer_norm" points=6
+check("is_layer_norm", is_layer_norm)
+
+# %% [markdown]
+# Now the line-up: your own test, and the seven suspects. Did you guess the right one?
+
+# %%
+for name, norm in suspects.items():
+    print(f"{name:>10}: {'INNOCENT' if is_layer_norm(norm) else 'guilty'}")
+
+# %% [markdown]
+# "Stretched" multiplies a token by 10, so its variance is 100 times as large, and so is its eps. The shift does not
+# matter. Nothing changes.
+#
+# | our facts | catch |
+# |---|---|
+# | x is as it was | tidy |
+# | a token alone gives the same | crowd |
+# | mean 0 and variance 1, with few dimensions | crowd, unbiased, generous |
+# | the numbers of the pencil | unbiased, hasty, deaf, generous |
+#
+# Only the pencil catches "hasty" and "deaf". And only a look at x catches "tidy", whose results are all right.
 
 # %% [markdown]
 # ## A soft gate: GELU

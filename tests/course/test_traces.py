@@ -201,12 +201,38 @@ def compared(attend, of_output=lambda output: output, of_weights=lambda weights:
     return True
 
 
+def norms_compared(norm, told=lambda result: result):
+    """A test of layer normalization that compares with a right one what is told of the result."""
+    generator = torch.Generator().manual_seed(5)
+    x, weight, bias = (torch.randn(size, generator=generator) for size in ((3, 2, 4, 6), (6,), (6,)))
+    before = x.clone()
+    result = norm(x, weight, bias, 0.5)
+    if result.shape != before.shape or not torch.equal(x, before):
+        return False
+    return torch.allclose(told(result), told(layer_norm(x, weight, bias, 0.5)), atol=1e-5)
+
+
+def the_first_image_normed(norm):
+    return norms_compared(norm, lambda result: result[:1])
+
+
+def the_last_token_normed(norm):
+    return norms_compared(norm, lambda result: result[..., -1, :])
+
+
+def the_first_dimension_normed(norm):
+    return norms_compared(norm, lambda result: result[..., :1])
+
+
 HIDDEN = [
     ("EncoderBlock", AttentionLeftInEvaluation),
     ("EncoderBlock", NowAndThenWithoutMlp),
     ("layer_norm", one_channel_as_it_is),
     ("is_attention", weights_compared_when_sorted),
     ("is_attention", the_first_image_compared),
+    ("is_layer_norm", the_first_image_normed),
+    ("is_layer_norm", the_last_token_normed),
+    ("is_layer_norm", the_first_dimension_normed),
     ("layer_norm", in_one_buffer(layer_norm)),
     ("split_heads", (in_one_buffer(split_heads), merge_heads)),
     ("load_torchvision", the_model_frozen),

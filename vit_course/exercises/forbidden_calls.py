@@ -30,7 +30,7 @@ def _yourself(what: str, but: str) -> str:
 
 
 _MIX = Rule(_yourself("write attention", "attention"), names=_NORMS, operators=_NORM_OPERATORS)
-_TEST = "This exercise asks for a test that needs no second attention to compare with, so none may be called in it."
+_TEST = "This exercise asks for a test that needs no second {} to compare with, so none may be called in it."
 _BLOCK = Rule(
     _yourself("build the block", "attention or layer"),
     names=(*_NORMS, *_ATTENTION, *_PARTS),
@@ -46,13 +46,14 @@ _RULES = {
     "scaled_dot_product_attention": _MIX,
     "MultiHeadSelfAttention": _MIX,
     "is_attention": Rule(
-        _TEST,
+        _TEST.format("attention"),
         parts=False,
         names=_NORMS,
         operators=_NORM_OPERATORS,
         others=("scaled_dot_product_attention", "MultiHeadSelfAttention"),
     ),
     "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False),
+    "is_layer_norm": Rule(_TEST.format("layer norm"), parts=False, others=("layer_norm",)),
     "EncoderBlock": _BLOCK,
     "fix_block": replace(
         _BLOCK,

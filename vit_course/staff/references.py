@@ -66,6 +66,16 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return (weight * deviation / spread + bias).to(x.dtype)
 
 
+def is_layer_norm(norm: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> bool:
+    """Whether ``norm(x, weight, bias, eps)`` is layer normalization up to rounding, and leaves x as it was."""
+    generator = torch.Generator().manual_seed(5)
+    x, weight, bias = (torch.randn(*size, generator=generator) for size in ((3, 5, 4, 7), (7,), (7,)))
+    right = F.layer_norm(x, (7,), weight, bias, 0.5)
+    given = x.clone()
+    result = norm(given, weight, bias, 0.5)
+    return result.shape == x.shape and torch.equal(given, x) and torch.allclose(result, right, atol=1e-5)
+
+
 def count_parameters(config: ViTConfig) -> int:
     """How many parameters a VisionTransformer of ``config`` has, by arithmetic."""
     dim, hidden = config.embed_dim, config.hidden_dim
@@ -136,6 +146,7 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "MultiHeadSelfAttention": (MultiHeadSelfAttention,),
     "is_attention": (is_attention,),
     "layer_norm": (layer_norm,),
+    "is_layer_norm": (is_layer_norm,),
     "Mlp": (Mlp,),
     "EncoderBlock": (EncoderBlock,),
     "fix_block": (EncoderBlock,),

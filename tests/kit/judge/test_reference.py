@@ -9,6 +9,7 @@ from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l03_attention import attention_cases
+from vit_course.exercises.l04_block import layer_norm_cases
 from vit_course.staff.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
@@ -67,6 +68,18 @@ def test_is_attention_lets_right_attention_pass(attend):
 )
 def test_is_attention_catches_wrong_attention(attend):
     assert right_objects().is_attention(attend) is False
+
+
+@pytest.mark.parametrize("norm", layer_norm_cases.RIGHT, ids=lambda each: each.__name__)
+def test_is_layer_norm_lets_right_norms_pass(norm):
+    assert right_objects().is_layer_norm(norm) is True
+
+
+@pytest.mark.parametrize(
+    "norm", [each for family in layer_norm_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
+)
+def test_is_layer_norm_catches_wrong_norms(norm):
+    assert right_objects().is_layer_norm(norm) is False
 
 
 def test_a_student_with_the_right_answer():

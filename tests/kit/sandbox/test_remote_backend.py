@@ -200,6 +200,21 @@ def is_attention(attend):
     return (attend(query, key, value)[1].sum(-1) - 1).abs().max() < 1e-5
 """,
     },
+    "is_layer_norm": {
+        "x looked at": """
+def is_layer_norm(norm):
+    x, weight, bias = torch.randn(2, 3, 4, 6), torch.randn(6), torch.randn(6)
+    before = x.clone()
+    return norm(x, weight, bias=bias, eps=0.5).shape == x.shape and torch.equal(x, before)
+""",
+        "with gradients": """
+def is_layer_norm(norm):
+    x = torch.randn(2, 3, 4, 6, requires_grad=True)
+    before = x.detach().clone()
+    norm(x, torch.ones(6), torch.zeros(6), 0.5)
+    return torch.equal(x, before)
+""",
+    },
     "Mlp": {
         "dropout": """
 class Mlp(nn.Module):
