@@ -41,7 +41,8 @@ class HiddenLineUp(Interview):
         wrong = self.wrong[family](probe)
         asked = [*((each, True) for each in (*right, right[0])), *((each, False) for each in (*wrong, wrong[-1]))]
         order = probe.permutation(len(asked)).tolist()
-        failures = [(asked[place][1], self._judge(student, *asked[place], look)) for place in order]
+        in_order = [asked[place] for place in order]
+        failures = [(is_right, self._judge(student, each, is_right, look)) for each, is_right in in_order]
         for about_right in (True, False):  # a refusal of what is right is told first
             for is_right, failure in failures:
                 if failure and is_right == about_right:
